@@ -1,0 +1,18 @@
+"""How often a row of the input may take effect in a sink."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Guarantee(StrEnum):
+    """A delivery guarantee, strongest first."""
+
+    EXACTLY_ONCE = "exactly-once"
+    """Rows and the batch's mark are committed together; a replayed batch is skipped."""
+    EFFECTIVELY_ONCE = "effectively-once"
+    """A replayed batch writes the same keys again; the table ends right, a reader may see rows flicker."""
+    AT_LEAST_ONCE = "at-least-once"
+    """A crash may repeat rows."""
+    AT_MOST_ONCE = "at-most-once"
+    """A crash may lose rows."""

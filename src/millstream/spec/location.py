@@ -1,0 +1,41 @@
+"""Where files are: a path relative to the file that names it, or a URI that is left as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import CoreSchema, core_schema
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationInfo
+
+
+class Location(str):
+    """A path or URI. A relative path is resolved against the `folder` of the validation context."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(
+            cls._resolve, core_schema.str_schema(min_length=1)
+        )
+
+    @classmethod
+    def _resolve(cls, text: str, info: ValidationInfo) -> Location:
+        folder = (info.context or {}).get("folder")
+        if folder is None or "://" in text or text.startswith("file:"):
+            return cls(text)
+        return cls(Path(folder, Path(text).expanduser()))
+
+    @property
+    def local(self) -> Path | None:
+        """The path on this machine, or None for a URI of another file system."""
+        if self.startswith("file:"):
+            return Path("/" + self.removeprefix("file:").lstrip("/"))
+        return None if "://" in self else Path(self)
+
+    def beside(self, name: str) -> Location:
+        """The place `name`: in the same folder when it is a mere name, else as it stands."""
+        return Location(name if "/" in name else f"{self.rstrip('/').rpartition('/')[0] or '.'}/{name}")
