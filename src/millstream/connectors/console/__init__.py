@@ -1,0 +1,1 @@
+"""Batches printed as tables."""

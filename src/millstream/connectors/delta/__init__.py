@@ -1,0 +1,1 @@
+"""Delta Lake: tables in a folder, written with the batch's number in the same commit."""

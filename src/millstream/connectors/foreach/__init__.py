@@ -1,0 +1,1 @@
+"""Rows handed to a function or class of the user, in tasks."""

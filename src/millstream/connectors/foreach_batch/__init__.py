@@ -1,0 +1,1 @@
+"""Batches handed to a function of the user."""

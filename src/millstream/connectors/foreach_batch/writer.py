@@ -1,0 +1,52 @@
+"""Calls a function of the user with each batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.sink import SinkIdentity, Writer, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+
+class Batch(int):
+    """A batch's number that also tells whose batch it is. A function written for Spark takes it as it is."""
+
+    pipeline: str
+    query: str
+    query_id: str
+    """The id of the checkpoint: a fresh checkpoint counts its batches from 0 again under another id."""
+
+    def __new__(cls, number: int, pipeline: str, query: str, query_id: str) -> Batch:
+        """A number with its query."""
+        made = super().__new__(cls, number)
+        made.pipeline, made.query, made.query_id = pipeline, query, query_id
+        return made
+
+    def __getnewargs__(self) -> tuple[int, str, str, str]:  # type: ignore[override]
+        """What it is made of, for tasks that are sent it."""
+        return int(self), self.pipeline, self.query, self.query_id
+
+    @property
+    def batch_id(self) -> int:
+        """The number alone."""
+        return int(self)
+
+
+class ForeachBatchWriter(Writer):
+    """Hands batches over. What the function raises ends the batch, which then comes again."""
+
+    runs = False
+
+    def __init__(self, function: Callable[..., Any], identity: SinkIdentity) -> None:
+        super().__init__(identity)
+        self._function = function
+
+    def write(self, frame: DataFrame, batch_id: int) -> Written:
+        """Call the function with the rows and the batch."""
+        identity = self.identity
+        self._function(frame, Batch(batch_id, identity.pipeline, identity.query, identity.query_id))
+        return Written()

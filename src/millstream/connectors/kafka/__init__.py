@@ -1,0 +1,1 @@
+"""Topics of a Kafka broker, as source and sink."""

@@ -1,0 +1,1 @@
+"""A table in the driver, for learning and tests."""

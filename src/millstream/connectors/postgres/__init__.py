@@ -1,0 +1,1 @@
+"""PostgreSQL: tables written in one transaction with the batch's number."""

@@ -1,0 +1,1 @@
+"""Spark's rate source: rows made from the clock."""

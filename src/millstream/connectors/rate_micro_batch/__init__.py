@@ -1,0 +1,1 @@
+"""Spark's source of equal batches."""

@@ -1,0 +1,1 @@
+"""Tables of Spark's catalog, whatever their format."""
