@@ -1,0 +1,1 @@
+"""A pipeline as a model, in two spellings: the YAML file with a place for every value, and Python."""

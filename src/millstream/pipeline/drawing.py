@@ -1,0 +1,117 @@
+"""The graph of a pipeline as text, as a Mermaid or Graphviz drawing, and as data."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.pipeline.graph import Graph
+
+Edge = tuple[str, str]
+
+
+def nodes(graph: Graph) -> Iterator[dict[str, Any]]:
+    """Sources, views, queries and sinks: `id`, `kind` (which of the four), `name` and `label`."""
+    pipeline = graph.pipeline
+    for name, entry in pipeline.sources.items():
+        said = entry.source.describe() + (" (static)" if entry.static else "")
+        yield {"id": f"source.{name}", "kind": "source", "name": name, "label": _short(graph, said)}
+    for name, view in pipeline.views.items():
+        how = "sql" if view.sql is not None else "python"
+        yield {"id": f"view.{name}", "kind": "view", "name": name, "label": how}
+    for name, query in pipeline.queries.items():
+        label = f"{query.output_mode}, {pipeline.trigger(name)}"
+        yield {"id": f"query.{name}", "kind": "query", "name": name, "label": label}
+        for number, to in enumerate(query.to):
+            said = _short(graph, to.sink.describe())
+            yield {"id": f"sink.{name}.{number}", "kind": "sink", "name": said, "label": said}
+
+
+def edges(graph: Graph) -> Iterator[Edge]:
+    """Pairs of ids, from what is read to what reads it."""
+    for view, names in graph.reads.items():
+        for name in names:
+            yield _id(graph, name), f"view.{view}"
+    for query, entry in graph.pipeline.queries.items():
+        if query in graph.writes:
+            yield _id(graph, graph.writes[query]), f"query.{query}"
+        for number in range(len(entry.to)):
+            yield f"query.{query}", f"sink.{query}.{number}"
+
+
+def text(graph: Graph) -> str:
+    """Each query with its sinks, and below it what it reads."""
+    out: list[str] = [graph.pipeline.name]
+    for name in graph.pipeline.queries:
+        out += ["", *branch(graph, name)]
+    spare = [name for name in (*graph.pipeline.sources, *graph.pipeline.views) if name not in graph.used()]
+    return "\n".join([*out, *(["", f"read by no query: {', '.join(spare)}"] if spare else [])]) + "\n"
+
+
+def branch(graph: Graph, name: str) -> list[str]:
+    """The lines of one query."""
+    query = graph.pipeline.queries[name]
+    out = [f"query {name} ({query.output_mode}, {graph.pipeline.trigger(name)})"]
+    out += [f"  to   {_short(graph, to.sink.describe())}" for to in query.to]
+    return out + _tree(graph, graph.writes.get(name, ""), 1, ())
+
+
+def _tree(graph: Graph, name: str, depth: int, above: tuple[str, ...]) -> list[str]:
+    pad = "  " * depth
+    if name in graph.pipeline.sources:
+        entry = graph.pipeline.sources[name]
+        late = f", {entry.watermark.delay_threshold} late" if entry.watermark else ""
+        kind = "static" if entry.static else "source"
+        return [f"{pad}from {kind} {name}: {_short(graph, entry.source.describe())}{late}"]
+    if name not in graph.pipeline.views or name in above:
+        return []
+    inner = [line for other in graph.reads[name] for line in _tree(graph, other, depth + 1, (*above, name))]
+    return [f"{pad}from view {name}", *inner]
+
+
+_SHAPES = {"source": ("[(", ")]"), "view": ("[", "]"), "query": ("([", "])"), "sink": ("[/", "/]")}
+
+
+def mermaid(graph: Graph) -> str:
+    """A Mermaid flowchart, from left to right."""
+    ids = {node["id"]: f"n{number}" for number, node in enumerate(nodes(graph))}
+    out = ["flowchart LR"]
+    for node in nodes(graph):
+        left, right = _SHAPES[node["kind"]]
+        out.append(f'  {ids[node["id"]]}{left}"{_title(node, "<br/>").replace(chr(34), "#quot;")}"{right}')
+    out += [f"  {ids[start]} --> {ids[end]}" for start, end in edges(graph)]
+    return "\n".join(out) + "\n"
+
+
+def dot(graph: Graph) -> str:
+    """A Graphviz digraph, from left to right."""
+    shapes = {"source": "cylinder", "view": "box", "query": "oval", "sink": "note"}
+    out = [f"digraph {json.dumps(graph.pipeline.name)} {{", "  rankdir=LR;"]
+    for node in nodes(graph):
+        title = json.dumps(_title(node, "\n"), ensure_ascii=False)
+        out.append(f"  {json.dumps(node['id'])} [shape={shapes[node['kind']]}, label={title}];")
+    out += [f"  {json.dumps(start)} -> {json.dumps(end)};" for start, end in edges(graph)]
+    return "\n".join([*out, "}"]) + "\n"
+
+
+def as_json(graph: Graph) -> str:
+    """`{"name", "nodes": [{"id", "kind", "name", "label"}], "edges": [{"from", "to"}]}`."""
+    arrows = [{"from": start, "to": end} for start, end in edges(graph)]
+    whole = {"name": graph.pipeline.name, "nodes": list(nodes(graph)), "edges": arrows}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _id(graph: Graph, name: str) -> str:
+    return f"view.{name}" if name in graph.pipeline.views else f"source.{name}"
+
+
+def _title(node: dict[str, Any], line_end: str) -> str:
+    return str(node["name"]) if node["kind"] == "sink" else f"{node['name']}{line_end}{node['label']}"
+
+
+def _short(graph: Graph, said: str) -> str:
+    """Paths as they are seen from the spec's folder."""
+    return said.replace(f"{graph.pipeline.folder}/", "")
