@@ -1,0 +1,29 @@
+"""Settings of a source under which records come that their producer took back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.analysis.facts import Code, Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.diagnostics.finding import Finding
+
+CODE = Code.of(__name__)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Each kind says so of itself."""
+    for name, entry in facts.pipeline.sources.items():
+        for problem in entry.source.surplus():
+            span, edit = facts.setting(problem, "sources", name, "source")
+            yield CODE.warning(
+                f"source '{name}': {problem.message}",
+                span,
+                why=problem.why,
+                fix=problem.fix,
+                edit=edit,
+                query=next(iter(facts.readers(name)), None),
+            )
