@@ -1,0 +1,1 @@
+"""The only room that starts Spark: session, DataFrames, supervisor, failures, progress."""

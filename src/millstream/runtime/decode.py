@@ -1,0 +1,158 @@
+"""Turn the raw rows of a source into the rows that views see, and tell the malformed ones apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from millstream.pipeline.model import Format, OnMalformed, SourceEntry
+from millstream.runtime.expect import RAW, hold
+from millstream.runtime.letter import of_row, passing, raw_columns
+from millstream.spec.expectation import Otherwise
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.pipeline.model import Pipeline
+
+# Columns of ours between reading and decoding; the names cannot meet a user's.
+REASON = "_millstream_reason"
+DECODED = "_millstream_decoded"
+CORRUPT = "_corrupt_record"
+
+
+def observed(source: str) -> str:
+    """The name of the metric that counts a source's rows: `rows`, `malformed`, `newest` event time."""
+    return f"millstream:source:{source}"
+
+
+def decode(pipeline: Pipeline, name: str, raw: DataFrame) -> DataFrame:
+    """The rows of a source as views see them: decoded, held to what is expected, watermarked, deduplicated.
+
+    `raw` has the columns of the kind's `read`. Its rows are counted by an observed metric in passing.
+    """
+    entry = pipeline.sources[name]
+    judged = judge(entry, raw)
+    if not entry.static:
+        judged = _count(name, entry, judged)
+    good = judged.where(
+        _refuse(name, entry) if entry.on_malformed is OnMalformed.FAIL else F.col(REASON).isNull()
+    )
+    rows = _held(pipeline, name, good, wanted(entry, raw), raw_columns(entry, raw.columns))
+    if entry.static:
+        # Without a stream there is no watermark to wait for: a key is kept once in all there is.
+        keys = list(entry.drop_duplicates_within_watermark)
+        return rows.dropDuplicates(keys) if keys else rows
+    if entry.watermark:
+        rows = rows.withWatermark(entry.watermark.event_time, str(entry.watermark.delay_threshold))
+    if entry.drop_duplicates_within_watermark:
+        rows = rows.dropDuplicatesWithinWatermark(list(entry.drop_duplicates_within_watermark))
+    return rows
+
+
+def judge(entry: SourceEntry, raw: DataFrame) -> DataFrame:
+    """`raw` with two columns more: the decoded struct (when there are bytes to decode) and the reason.
+
+    The reason is NULL for a good row, else one clause: what is wrong with it.
+    """
+    if not entry.source.payload or entry.format is Format.RAW:
+        return raw.withColumn(REASON, _reason_of_columns(entry, raw))
+    text = F.col("value").cast("string")
+    ddl = f"{entry.ddl}, `{CORRUPT}` STRING"
+    options = {**entry.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    read = F.from_json if entry.format is Format.JSON else F.from_csv
+    judged = raw.withColumn(DECODED, read(text, ddl, options))
+    return judged.withColumn(REASON, _reason_of_bytes(entry, text))
+
+
+def _held(pipeline: Pipeline, name: str, good: DataFrame, seen: list[Column], raw: list[str]) -> DataFrame:
+    """The columns that views see, of the rows that stay where something is expected of them."""
+    entry = pipeline.sources[name]
+    if not entry.expect:
+        return good.select(*seen)
+    told = {one.otherwise for one in entry.expect.values()}
+    if not raw or not told & {Otherwise.FAIL, Otherwise.DEAD_LETTER}:
+        raw = []
+    beside = [F.struct(*(F.col(column) for column in raw)).alias(RAW)] if raw else []
+    rows = good.select(*seen, *beside)
+    columns = [column for column in rows.columns if column != RAW]
+    letter = of_row(pipeline, name, columns, raw) if passing(pipeline, name) and not entry.static else None
+    place = [column for column in entry.source.place if column in raw]
+    return hold(name, f"source '{name}'", entry.expect, rows, place=place, letter=letter)
+
+
+def _reason_of_bytes(entry: SourceEntry, text: Column) -> Column:
+    """Why a message cannot be decoded. The costly questions are asked of bad rows only."""
+    corrupt = F.col(DECODED).isNull() | F.col(f"{DECODED}.{CORRUPT}").isNotNull()
+    if entry.format is Format.JSON:
+        why = F.when(F.try_parse_json(text).isNull(), "the value is not JSON").otherwise(
+            "the value does not fit the schema"
+        )
+    else:
+        why = F.lit("the value does not fit the schema")
+    reason = (
+        F.when(F.col("value").isNull(), "the value is null")
+        .when(F.length("value") == 0, "the value is empty")
+        .when(corrupt & ~F.is_valid_utf8(text), "the value is not UTF-8")
+        .when(corrupt, why)
+    )
+    if entry.watermark is not None and entry.watermark.event_time in (entry.columns or {}):
+        # A row without event time falls into no window and would never leave the state.
+        time = entry.watermark.event_time
+        reason = reason.when(F.col(DECODED)[time].isNull(), f"{time} is missing")
+    return reason
+
+
+def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:
+    """Why a row that came with columns is bad: its reader could not parse it, or it has no event time."""
+    reason = F.lit(None).cast("string")
+    if CORRUPT in raw.columns:
+        reason = F.when(F.col(CORRUPT).isNotNull(), "the record does not fit the schema").otherwise(reason)
+    if entry.watermark is not None and not entry.static and entry.watermark.event_time in raw.columns:
+        time = entry.watermark.event_time
+        reason = F.when(reason.isNull() & F.col(time).isNull(), f"{time} is missing").otherwise(reason)
+    return reason
+
+
+def _count(name: str, entry: SourceEntry, judged: DataFrame) -> DataFrame:
+    """Count rows and malformed rows in passing, and note the newest event time."""
+    size = F.length("value") if entry.source.payload else F.lit(1000)
+    figures = [
+        F.count(F.lit(1)).alias("rows"),
+        F.count(REASON).alias("malformed"),
+        F.sum(F.when(F.col(REASON).isNotNull(), size)).alias("malformed_bytes"),
+    ]
+    if entry.watermark is not None:
+        time = entry.watermark.event_time
+        at = (
+            F.col(DECODED)[time]
+            if DECODED in judged.columns and time in (entry.columns or {})
+            else F.col(time)
+        )
+        figures.append(F.max(at).alias("newest"))
+    return judged.observe(observed(name), *figures)
+
+
+def _refuse(name: str, entry: SourceEntry) -> Column:
+    """True for a good row; a malformed one ends the batch with its place."""
+    place = [F.lit(f"malformed record in source '{name}': "), F.col(REASON)]
+    for column in entry.source.place:
+        place += [F.lit(f", {column} "), F.coalesce(F.col(column).cast("string"), F.lit("unknown"))]
+    raised = F.raise_error(F.concat(*place)).cast("boolean")
+    return F.when(F.col(REASON).isNotNull(), raised).otherwise(F.col(REASON).isNull())
+
+
+def wanted(entry: SourceEntry, raw: DataFrame) -> list[Column]:
+    """The columns that views see: the schema's, then the message's own that are kept."""
+    keep = [F.col(column.value) for column in entry.keep]
+    if not entry.source.payload:
+        ours = {CORRUPT, *entry.source.place}
+        return [
+            F.col(f"`{column}`")
+            for column in raw.columns
+            if column not in ours or column in (entry.columns or {})
+        ]
+    if entry.format is Format.RAW:
+        return [F.col("value"), *keep]
+    return [F.col(DECODED)[column].alias(column) for column in entry.columns or {}] + keep

@@ -1,0 +1,82 @@
+"""Expressions in words, near to how Spark prints them and without its ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.analysis.dataflow import Expression
+
+_BETWEEN = {
+    "equal_to": "=",
+    "equal_null_safe": "<=>",
+    "less_than": "<",
+    "less_than_or_equal": "<=",
+    "greater_than": ">",
+    "greater_than_or_equal": ">=",
+    "and": "AND",
+    "or": "OR",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "remainder": "%",
+    "subtract_timestamps": "-",
+    "timestamp_add_interval": "+",
+    "datetime_sub": "-",
+    "datetime_add": "+",
+}
+_LONGEST = 300
+
+
+def printed(function: str, entry: dict[str, Any], inputs: Sequence[Expression], value: object) -> str:
+    """An expression's text; cut where it is very long."""
+    text = _text(function, entry, inputs, value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _text(function: str, entry: dict[str, Any], inputs: Sequence[Expression], value: object) -> str:
+    parts = [one.text for one in inputs]
+    if function == "column":
+        return str(entry.get("name", ""))
+    if function == "literal":
+        return _literal(value, str(entry.get("dataType", "")))
+    if function == "alias" and parts:
+        return f"{parts[0]} AS {entry.get('name', '')}"
+    if function == "get_struct_field" and parts:
+        return f"{parts[0]}.{entry.get('name') or _field(inputs[0].type, entry.get('ordinal'))}"
+    if function == "cast" and parts:
+        kind = entry.get("dataType")
+        return f"cast({parts[0]} as {kind})" if isinstance(kind, str) else f"cast({parts[0]})"
+    if function in _BETWEEN and len(parts) == 2:
+        return f"({parts[0]} {_BETWEEN[function]} {parts[1]})"
+    if function in ("is_null", "is_not_null") and parts:
+        return f"{parts[0]} {function.replace('_', ' ').upper()}"
+    if function in ("python_udf", "python_udtf"):
+        function = str(entry.get("name") or function)
+    if function in ("rand", "randn", "uniform", "randstr", "shuffle", "uuid"):
+        # The last argument is a seed that Spark chose.
+        parts = [part for part, one in zip(parts, inputs, strict=True) if one.type != "bigint"]
+    return f"{function}({', '.join(parts)})"
+
+
+def _field(kind: str, ordinal: object) -> object:
+    """The name of a field of a window; of any other struct its place."""
+    window = kind.startswith("struct<start:timestamp,end:timestamp>") and ordinal in (0, 1)
+    return ("start", "end")[int(str(ordinal))] if window else ordinal
+
+
+def _literal(value: object, kind: str) -> str:
+    if value is None:
+        return "NULL"
+    if kind.startswith("interval") and isinstance(value, int):
+        return (
+            f"INTERVAL '{value / 1e6:g}' SECOND"
+            if "month" not in kind and "year" not in kind
+            else f"{value} months"
+        )
+    if kind == "string":
+        return f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
