@@ -1,0 +1,1 @@
+"""The local stack: a real Kafka broker, a real PostgreSQL, and generated traffic."""
