@@ -1,0 +1,61 @@
+"""One broker and one database for the folder; each test has a project of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from acceptance.oracle import STREAMS
+from acceptance.project import Project, adapt, database
+from millstream.devstack import stack
+from millstream.devstack.topics import provide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from millstream.devstack.state import Endpoints
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ecommerce"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+    folder = tmp_path_factory.mktemp("stack")
+    yield stack.up(folder)
+    stack.down(folder)
+
+
+@pytest.fixture(scope="session")
+def make_project(
+    servers: Endpoints, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Project]]:
+    made: list[Project] = []
+
+    def make() -> Project:
+        number = next(_numbers)
+        prefix, name = f"t{number}_", f"shop{number}"
+        folder = tmp_path_factory.mktemp("shop") / "ecommerce"
+        shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".millstream", "lake"))
+        adapt(folder, prefix)
+        provide(servers.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
+        with psycopg.connect(servers.postgres, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        made.append(Project(folder, servers.kafka, database(servers.postgres, name), prefix))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.close()
+
+
+@pytest.fixture
+def project(make_project: Callable[[], Project]) -> Iterator[Project]:
+    made = make_project()
+    yield made
+    made.close()

@@ -1,0 +1,96 @@
+"""Produced events against the tables: duplicates, disorder and malformed records, read once and again."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from acceptance.oracle import differences
+from acceptance.project import last
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from acceptance.project import Project, Running
+
+EVENTS = int(os.environ.get("MILLSTREAM_EVENTS", "60000"))
+LATER = "2026-01-02T00:00:00Z"
+PATIENCE = 120 + EVENTS / 1000
+pytestmark = pytest.mark.timeout(4 * PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def shop(make_project: Callable[[], Project]) -> Project:
+    """A project whose topics hold many events, none of them read."""
+    made = make_project()
+    made.send(EVENTS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def caught_up(shop: Project) -> Running:
+    return shop.catch_up(PATIENCE)
+
+
+@pytest.mark.usefixtures("caught_up")
+def test_every_table_holds_what_was_produced_once(shop: Project) -> None:
+    wanted = shop.wanted()
+    assert len(wanted.malformed) > EVENTS / 200, "the traffic is not what this test is about"
+    assert differences(wanted, shop.held()) == ""
+
+
+def test_each_line_of_json_is_an_event_with_its_figures(caught_up: Running) -> None:
+    events = caught_up.events
+    assert events[0]["event"] == "run_started"
+    assert events[-1] == {"event": "run_stopped", "at": events[-1]["at"], "exit_code": 0}
+    assert {one["query"] for one in caught_up.told("query_started")} == {"funnel", "purchases"}
+    assert {one["query"] for one in caught_up.told("query_stopped")} == {"funnel", "purchases"}
+    committed = caught_up.told("batch_committed", query="purchases")
+    assert sum(one["rows_in"] for one in committed) > EVENTS / 20
+    assert {
+        "at", "batch", "rows_in", "rows_out", "input_rate", "processed_rate", "duration_ms", "watermark",
+        "newest", "malformed", "state_rows", "state_bytes", "late_rows", "sources",
+    } <= committed[0].keys()  # fmt: skip
+    assert sum(one["late_rows"] for one in committed) == 0
+    assert sum(one["records"] for one in caught_up.told("dead_letter", query="purchases")) > 0
+
+
+@pytest.mark.usefixtures("caught_up")
+def test_a_second_run_changes_nothing(shop: Project) -> None:
+    before = shop.files()
+    again = shop.catch_up()
+    assert not [one for one in again.told("batch_committed") if one["rows_in"]]
+    assert shop.files() == before
+
+
+@pytest.mark.usefixtures("caught_up")
+def test_a_run_for_a_time_ends_by_itself(shop: Project) -> None:
+    running = shop.start("run", "--for", "3s", "--json")
+    assert running.ends() == 0, running.words()
+    assert {one["reason"] for one in running.told("query_stopped")} == {"asked to end"}
+
+
+@pytest.mark.usefixtures("caught_up")
+def test_what_comes_afterwards_is_added(shop: Project) -> None:
+    shop.send(EVENTS // 10, seed=2, start=LATER)
+    shop.catch_up(PATIENCE)
+    assert differences(shop.wanted(), shop.held()) == ""
+
+
+@pytest.mark.usefixtures("caught_up")
+def test_a_batch_that_comes_again_changes_no_sink(shop: Project) -> None:
+    held, files = shop.held(), shop.files()
+    replayed = []
+    for checkpoint in shop.checkpoints():
+        number = last(checkpoint / "commits")
+        (checkpoint / "commits" / str(number)).unlink()
+        (checkpoint / "commits" / f".{number}.crc").unlink(missing_ok=True)
+        replayed.append(number)
+    again = shop.catch_up(PATIENCE)
+    assert sorted({one["batch"] for one in again.told("batch_committed")} & set(replayed)) == sorted(
+        set(replayed)
+    )
+    assert shop.files() == files
+    assert differences(held, shop.held()) == ""

@@ -1,0 +1,175 @@
+"""What every place of dead letters must do, for every kind in the registry."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors import registry
+from millstream.connectors.letters import COLUMNS, Letter, read
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import CannotGoOn
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.connectors.letters import Box, Keeper
+    from millstream.devstack.state import Endpoints
+
+KINDS = list(registry.boxes())
+_count = itertools.count()
+NOON = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
+FULL: dict[str, Any] = {
+    "query": "copy",
+    "source": "orders",
+    "topic": "orders",
+    "partition": 3,
+    "offset": 7,
+    "file": None,
+    "timestamp": NOON - timedelta(days=1),
+    "key": b"\xfe\x00k",
+    "value": b'\xff{"id":\x00',
+    "headers": [{"key": "trace ü", "value": b"\xff1"}, {"key": "none", "value": None}],
+    "reason": "the value is not UTF-8: 'ż'",
+    "batch_id": 0,
+    "at": NOON,
+    "expectation": None,
+}
+BARE: dict[str, Any] = {
+    **FULL,
+    "source": "paid",
+    **dict.fromkeys(("topic", "partition", "offset", "timestamp", "key", "headers")),
+    "value": b'{"id":1}',
+    "reason": "expected amount > 0",
+    "expectation": "positive",
+    "at": NOON + timedelta(hours=1),
+}
+
+
+@pytest.fixture
+def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], Box]:
+    """A fresh place of a kind."""
+
+    def made(kind: str) -> Box:
+        name = f"letters_{next(_count)}_{tmp_path.name[-6:]}"
+        settings = {
+            "delta": {"path": str(tmp_path / name)},
+            "postgres": {"url": stack.postgres, "table": name, "ledger_schema": name},
+            "kafka": {"bootstrap_servers": stack.kafka, "topic": name, "ledger_topic": f"{name}_ledger"},
+        }
+        return registry.boxes()[kind].model_validate(settings[kind])
+
+    return made
+
+
+@pytest.fixture
+def keepers() -> Iterator[Callable[[Box, SparkSession], Keeper]]:
+    """Opens keepers of one query, which are closed at the end."""
+    held: list[Keeper] = []
+
+    def opened(box: Box, spark: SparkSession) -> Keeper:
+        identity = SinkIdentity("shop", "copy", "one-checkpoint", "dead_letters", OutputMode.APPEND)
+        held.append(box.keeper(identity))
+        held[-1].open(spark)
+        return held[-1]
+
+    yield opened
+    for one in held:
+        one.close()
+
+
+def keep(keeper: Keeper, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
+    columns = spark.createDataFrame([], COLUMNS).columns
+    rows = [tuple({**one, "batch_id": batch}[name] for name in columns) for one in letters]
+    keeper.keep(spark.createDataFrame(rows, COLUMNS), batch, 1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_letter_is_read_as_it_was_kept(kind: str, make: Any, keepers: Any, spark: SparkSession) -> None:
+    box = make(kind)
+
+    keep(keepers(box, spark), spark, 0, FULL, BARE)
+
+    kept = [{one.name: getattr(letter, one.name) for one in fields(Letter)} for letter in read(box)]
+    assert kept == [FULL, BARE]
+
+
+@pytest.mark.parametrize("kind", ["delta", "postgres"])
+def test_a_nul_in_a_headers_name_is_kept(kind: str, make: Any, keepers: Any, spark: SparkSession) -> None:
+    box = make(kind)
+
+    keep(keepers(box, spark), spark, 0, {**FULL, "headers": [{"key": "tr\x00ace", "value": b"1"}]})
+
+    assert read(box)[0].headers == [{"key": "tr\x00ace", "value": b"1"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_comes_again_adds_nothing(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keep(keepers(box, spark), spark, 0, BARE)
+
+    keep(keepers(box, spark), spark, 0, BARE)
+
+    assert len(read(box)) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_kept_before_the_first_letter(kind: str, make: Any) -> None:
+    assert read(make(kind)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_purge_takes_what_was_set_aside_before_a_time_and_leaves_the_rest(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keeper = keepers(box, spark)
+    keep(keeper, spark, 0, FULL)
+    keep(keeper, spark, 1, BARE)
+
+    stay = box.purge(NOON + timedelta(minutes=1), None)
+
+    assert (stay, [one.source for one in read(box)]) == (0, ["paid"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_that_comes_again_after_a_purge_adds_nothing(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keep(keepers(box, spark), spark, 0, FULL)
+    box.purge(None, None)
+
+    keep(keepers(box, spark), spark, 0, FULL)
+
+    assert read(box) == []
+
+
+@pytest.mark.parametrize("kind", ["postgres", "kafka"])
+def test_a_run_that_was_overtaken_keeps_nothing_more(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    before = keepers(box, spark)
+    after = keepers(box, spark)
+
+    with pytest.raises(CannotGoOn):
+        keep(before, spark, 0, FULL)
+    keep(after, spark, 0, FULL)
+
+    assert len(read(box)) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_place_that_is_not_there_yet_is_ready(kind: str, make: Any) -> None:
+    make(kind).probe()

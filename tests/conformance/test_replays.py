@@ -1,0 +1,64 @@
+"""The last commit of a checkpoint is deleted and the query started again: no sink changes, whatever its kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.replays import Shop, Way, ways
+from conformance.targets import ordered
+from millstream.spec.guarantee import Guarantee
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from conformance.targets import Row
+
+# The first test waits for nine runs of some fifteen queries.
+pytestmark = pytest.mark.timeout(400)
+
+Told = dict[OutputMode, tuple[Shop, dict[str, list["Row"]], dict[str, list["Row"]]]]
+
+
+@pytest.fixture(scope="module")
+def told(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Told:
+    """What each sink held before its last batch came again, and after; by mode, each in two runs."""
+    found: Told = {}
+    for mode in OutputMode:
+        shop = Shop(tmp_path_factory.mktemp(mode.value), spark, mode, request)
+        shop.put("1.json", ("a", "1"), ("b", "2"))
+        assert shop.run(), shop.failures()
+        shop.put("2.json", ("c", "3"), ("d", "gone"))
+        assert shop.run(), shop.failures()
+        before = shop.rows()
+        shop.forget_last_commits()
+        assert shop.run(), shop.failures()
+        found[mode] = shop, before, shop.rows()
+    return found
+
+
+@pytest.mark.parametrize("way", ways(), ids=str)
+def test_a_batch_whose_commit_is_gone_changes_no_sink(told: Told, way: Way) -> None:
+    shop, before, after = told[way.case.mode]
+    kept, came = before[way.query], after[way.query]
+    keeps, _ = shop.targets[way.query].sink.guarantee(way.case.mode)
+
+    if keeps in (Guarantee.AT_LEAST_ONCE, Guarantee.EFFECTIVELY_ONCE):
+        kept, came = ordered(set(kept)), ordered(set(came))
+    assert kept
+    assert came == kept
+
+
+@pytest.mark.parametrize("way", ways(), ids=str)
+def test_each_of_them_had_a_batch_that_came_again(told: Told, way: Way) -> None:
+    shop, _, _ = told[way.case.mode]
+
+    batches = [
+        one.data["batch"] for one in shop.events if (one.event, one.query) == ("batch_committed", way.query)
+    ]
+
+    assert len(batches) > len(set(batches))

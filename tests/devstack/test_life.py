@@ -1,0 +1,231 @@
+"""How a stack begins, survives and ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from millstream.devstack import stack
+from millstream.devstack.process import ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Project
+
+NAMESPACE = ("unshare", "-U", "--map-user=1000", "--map-group=1000")
+
+
+def other_account() -> bool:
+    """Can a process of another account be had here?"""
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run([*NAMESPACE, "true"], check=False).returncode
+    )
+
+
+def test_nothing_is_left_when_the_attached_starter_is_killed(project: Project) -> None:
+    starter = project.attach()
+    processes = project.processes()
+
+    starter.kill()
+
+    assert len(processes) == 3
+    assert ended(processes, 30)
+    assert stack.environment(project.folder) == {}
+
+
+def test_nothing_is_left_when_the_guardian_is_killed(project: Project) -> None:
+    project.up()
+    guardian, *servers = project.processes()
+
+    guardian.send(signal.SIGKILL)
+
+    assert ended(servers, 10)
+    assert stack.environment(project.folder) == {}
+
+
+def test_the_attached_starter_ends_well_on_sigterm(project: Project) -> None:
+    starter = project.attach()
+    processes = project.processes()
+
+    starter.terminate()
+
+    assert starter.wait(30) == 0
+    assert ended(processes, 1)
+
+
+def test_a_detached_stack_outlives_its_starter(project: Project) -> None:
+    project.up()
+
+    assert all(process.alive for process in project.processes())
+
+
+def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
+    before = project.up()
+    with psycopg.connect(before["postgres"]) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+    producer = Producer({"bootstrap.servers": before["kafka"]})
+    producer.produce("events", b"kept", partition=0)
+    assert producer.flush(20) == 0
+    assert project.call("down").returncode == 0
+
+    after = project.up()
+
+    assert after == before
+    with psycopg.connect(after["postgres"]) as connection:
+        assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    assert (
+        AdminClient({"bootstrap.servers": after["kafka"]}).list_topics("events", timeout=10).topics["events"]
+    )
+    assert written(after["kafka"]) == 1
+
+
+def written(address: str) -> int:
+    """How many records partition 0 of `events` holds."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "g"})
+    low, high = consumer.get_watermark_offsets(TopicPartition("events", 0), timeout=10)
+    consumer.close()
+    return int(high - low)
+
+
+def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) -> None:
+    before = project.up()
+    with psycopg.connect(before["postgres"]) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+    processes = project.processes()
+    for process in processes:
+        process.send(signal.SIGKILL)
+    assert ended(processes, 10)
+
+    after = project.up()
+
+    assert after == before
+    with psycopg.connect(after["postgres"]) as connection:
+        assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+
+
+def test_one_server_stops_and_comes_back_where_it_was(project: Project) -> None:
+    before = project.up()
+
+    assert project.call("down", "kafka").returncode == 0
+    assert {name: one.state for name, one in project.servers().items()} == {
+        "kafka": "stopped",
+        "postgres": "running",
+    }
+    assert stack.environment(project.folder)["KAFKA"] == before["kafka"]
+    assert project.up("kafka") == before
+    assert project.servers()["kafka"].state == "running"
+
+
+def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
+    project.up()
+    database = project.servers()["postgres"]
+    process = next(one for one in project.processes() if one.pid == database.pid)
+
+    process.send(signal.SIGKILL)
+
+    assert ended([process], 5)
+    project.up()
+    assert project.servers()["postgres"].state == "running"
+    assert project.servers()["postgres"].pid != database.pid
+
+
+def test_two_projects_run_side_by_side(make_project: Callable[..., Project]) -> None:
+    one, other = make_project(), make_project()
+
+    first, second = one.up(), other.up()
+
+    assert first["kafka"] != second["kafka"]
+    assert one.call("down").returncode == 0
+    assert stack.environment(other.folder) == {"KAFKA": second["kafka"], "POSTGRES_URL": second["postgres"]}
+
+
+@pytest.mark.parametrize("server", ["kafka", "postgres"])
+def test_a_taken_port_that_was_asked_for_is_one_sentence(project: Project, server: str) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        done = project.call("up", "--detach", f"--{server}-port", str(port))
+
+    assert done.returncode == 4
+    assert f"port {port}, asked for {server}, is taken" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert stack.status(project.folder) == []
+
+
+def test_a_port_that_was_taken_since_gives_way(project: Project) -> None:
+    before = project.up()
+    project.call("down")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", int(before["kafka"].rpartition(":")[2])))
+        other.listen()
+
+        after = project.up()
+
+    assert after["kafka"] != before["kafka"]
+    assert after["postgres"] == before["postgres"]
+
+
+def test_a_spec_with_errors_does_not_keep_the_servers_down(project: Project) -> None:
+    (project.folder / "pipeline.yml").write_text("name: shop\nsources: 7\n")
+
+    done = project.call("up", "--detach", "--json")
+
+    assert done.returncode == 0
+    assert "the spec has errors" in done.stderr
+    assert set(project.servers()) == {"kafka", "postgres"}
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not other_account(), reason="the other tests run as a plain user here"
+)
+def test_a_plain_user_can_have_a_stack(project: Project) -> None:
+    found = project.up(under=NAMESPACE)
+
+    with psycopg.connect(found["postgres"]) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert project.call("down", under=NAMESPACE).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not other_account(), reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_one_sentence(project: Project) -> None:
+    under: tuple[str, ...] = ()
+    if os.geteuid() == 0:
+        # Inside the namespace the process is root no more, and this owner is a stranger to it.
+        os.chown(project.folder, 65534, 65534)
+        under = NAMESPACE
+    project.folder.chmod(0o555)
+
+    done = project.call("up", "--detach", under=under)
+
+    assert done.returncode == 4
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_cannot_start_is_one_sentence(project: Project) -> None:
+    project.up()
+    project.call("down")
+    (project.folder / ".millstream/stack/postgres/PG_VERSION").write_text("9\n")
+
+    done = project.call("up", "--detach")
+
+    assert done.returncode == 4
+    assert "postgres ended while it started" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert stack.status(project.folder) == []

@@ -1,0 +1,109 @@
+"""Backfills over topics: read from the oldest record to where the query stands, and never written back into one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from millstream.diagnostics.failure import WrongUse
+from spark.backfill.conftest import Shop, figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from conftest import Broker
+
+SPEC = """
+name: shop
+defaults: {{checkpoints: checkpoints}}
+sources:
+  orders:
+    kafka: {{bootstrap_servers: "{address}", subscribe: {topic}}}
+    schema: {{id: string, amount: int, at: timestamp}}
+    watermark: {{event_time: at, delay_threshold: 10 minutes}}
+    on_malformed: drop
+queries:
+  copy: {{from: orders, to: [{{delta: copy}}, {{kafka: {{bootstrap_servers: "{address}", topic: {out}}}}}]}}
+"""
+
+
+class Topic(Shop):
+    """A shop whose orders come in a topic of two partitions."""
+
+    broker: Broker
+    topic: str
+
+    def send(self, partition: int, *minutes: int) -> None:
+        """Orders, named by their minute after noon."""
+        told = [
+            json.dumps({"id": f"o{minute:02}", "amount": 1, "at": f"2026-01-01T12:{minute:02}:00Z"})
+            for minute in minutes
+        ]
+        self.broker.send(self.topic, partition, *told)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession, broker: Broker) -> Iterator[Topic]:
+    made = Topic(tmp_path, spark)
+    made.broker, made.topic = broker, broker.topic()
+    made.spec = SPEC.format(address=broker.address, topic=made.topic, out=broker.topic())
+    made.send(0, 1, 2, 30)
+    made.send(1, 3, 31)
+    yield made
+    for stream in spark.streams.active:
+        stream.stop()
+
+
+def test_records_that_the_query_has_not_read_are_not_wanted_yet(shop: Topic) -> None:
+    shop.stream("copy")
+    shop.send(0, 40)
+
+    assert [figures(one) for one in shop.backfill("copy", compare=True).outcomes] == [(0, 0, 0)] * 2
+
+
+def test_a_lost_row_comes_back_from_the_topic(shop: Topic) -> None:
+    shop.stream("copy")
+    shop.sql("DELETE FROM {copy} WHERE id = 'o03'")
+
+    shop.backfill("copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10")
+
+    assert [row[0] for row in shop.rows("copy")] == ["o01", "o02", "o03", "o30", "o31"]
+
+
+def test_a_topic_takes_no_rows_of_a_backfill(shop: Topic) -> None:
+    with pytest.raises(WrongUse, match="its readers would get old records behind newer ones"):
+        shop.backfill("copy", sink="kafka")
+
+
+def test_a_side_topic_is_filled_once(shop: Topic) -> None:
+    side = shop.broker.topic()
+
+    first = shop.backfill("copy", sink="kafka", into=side)
+    again = shop.backfill("copy", sink="kafka", into=side)
+
+    assert (first.outcomes[0].added, again.outcomes[0].added, again.outcomes[0].held) == (5, 0, 5)
+
+
+def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment_that_is_whole(
+    shop: Topic,
+) -> None:
+    asked = shop.broker.admin.delete_records([TopicPartition(shop.topic, 0, 1)])
+    for deleted in asked.values():
+        deleted.result(10)
+
+    with pytest.raises(WrongUse) as wrong:
+        shop.backfill("copy", compare=True, sink="delta", start="2026-01-01 12:00")
+
+    # What is left begins with o02 in one partition and o03 in the other; ten minutes later nothing can be missing.
+    assert (
+        "has no offsets 0 to 0 any more: 1 record; it has all from 2026-01-01 12:13:00+00:00 on"
+        in wrong.value.what
+    )
+    assert shop.compare("copy", sink="delta", start="2026-01-01 12:13").wanted == 2
+    assert shop.compare("copy", sink="delta", accept_gap=True).wanted == 4

@@ -1,0 +1,158 @@
+"""Records of a topic that break an expectation are kept as they came, with the place where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+from millstream.connectors import letters
+from millstream.pipeline.model import Pipeline
+from millstream.runtime.events import Event, Events
+from millstream.runtime.run import RunOptions, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kafka.conftest import Broker
+
+GOOD, LOW = b'{"id": "a", "amount": 3}', b'{ "id":"b","amount":-4 }'
+
+
+def orders(broker: Broker, folder: Path, otherwise: str, that: str = "amount > 0") -> Pipeline:
+    """Orders of a fresh topic, expected to have an amount, to a Delta table."""
+    return Pipeline.model_validate(
+        {
+            "name": "shop",
+            "sources": {
+                "orders": {
+                    "kafka": {"bootstrap_servers": broker.address, "subscribe": broker.topic(1)},
+                    "schema": {"id": "string", "amount": "int"},
+                    "on_malformed": "dead_letter",
+                    "expect": {"paid": {"that": that, "otherwise": otherwise}},
+                }
+            },
+            "queries": {"copy": {"from": "orders", "to": {"delta": str(folder / "table")}}},
+            "folder": folder,
+        },
+        context={"folder": folder},
+    )
+
+
+def ran(spark: SparkSession, pipeline: Pipeline) -> list[Event]:
+    """What a run until caught up told."""
+    told: list[Event] = []
+    events = Events()
+    events.listen(told.append)
+    run(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    events.close()
+    return told
+
+
+def send(broker: Broker, pipeline: Pipeline, *records: tuple[bytes | None, bytes | None]) -> None:
+    """Put keys and values on the pipeline's topic, each with a header."""
+    topic = pipeline.sources["orders"].source.topics[0]  # type: ignore[attr-defined]
+    producer = Producer({"bootstrap.servers": broker.address, "message.max.bytes": 20_000_000})
+    for key, value in records:
+        producer.produce(topic, value=value, key=key, partition=0, headers=[("trace", b"\xff1")])
+    assert producer.flush(10) == 0
+
+
+@pytest.mark.parametrize("that", ["amount > 0", "amount > 0 AND now() IS NOT NULL"])
+def test_the_bytes_and_the_place_of_a_row_are_kept(
+    spark: SparkSession, broker: Broker, tmp_path: Path, that: str
+) -> None:
+    pipeline = orders(broker, tmp_path, "dead_letter", that)
+    send(broker, pipeline, (b"k", GOOD), (b"\xfe", LOW))
+
+    ran(spark, pipeline)
+
+    (kept,) = letters.read(pipeline.letters)
+    assert (kept.key, kept.value, kept.partition, kept.offset) == (b"\xfe", LOW, 0, 1)
+    assert (kept.expectation, kept.reason) == ("paid", f"expected {that}")
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 1
+
+
+def test_headers_are_kept_too(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    pipeline = orders(broker, tmp_path, "dead_letter")
+    send(broker, pipeline, (None, LOW), (None, b"{"))
+
+    ran(spark, pipeline)
+
+    kept = letters.read(pipeline.letters)
+    assert [one.headers for one in kept] == [[{"key": "trace", "value": b"\xff1"}]] * 2
+
+
+def test_a_failure_names_topic_partition_and_offset(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    pipeline = orders(broker, tmp_path, "fail")
+    send(broker, pipeline, (None, GOOD), (None, LOW))
+
+    (failed,) = [event for event in ran(spark, pipeline) if event.event == "query_failed"]
+
+    topic = pipeline.sources["orders"].source.topics[0]  # type: ignore[attr-defined]
+    assert "expectation 'paid' of source 'orders' does not hold" in failed.data["reason"]
+    assert f"topic {topic}, partition 0, offset 1" in failed.data["reason"]
+
+
+def corpus() -> list[tuple[bytes | None, bytes | None, str]]:
+    """Records that cannot be decoded, each with its key and the reason."""
+    deep = b"[" * 10_000 + b"]" * 10_000
+    return [
+        (b"k", b"\xff\xfe{", "the value is not UTF-8"),
+        (None, b'{"id": "a", "amou', "the value is not JSON"),
+        (b"k", deep, "the value is not JSON"),
+        (None, b'{"id": "a", "amount": 1, "more": ' + deep + b"}", "the value is not JSON"),
+        (b"\xff", b'{"id": "a", "amount": "many"}', "the value does not fit the schema"),
+        (None, b'{"id": "a", "amount": {"is": 3}}', "the value does not fit the schema"),
+        (b"", b"", "the value is empty"),
+        (b"k", None, "the value is null"),
+        (None, b'"' + b"x" * 10_000_000, "the value is not JSON"),
+    ]
+
+
+def test_each_malformed_record_among_good_ones_is_kept_with_its_place(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    pipeline = orders(broker, tmp_path, "warn")
+    topic = pipeline.sources["orders"].source.topics[0]  # type: ignore[attr-defined]
+    size = ConfigEntry("max.message.bytes", "20000000", incremental_operation=AlterConfigOpType.SET)
+    limits = ConfigResource("topic", topic, incremental_configs=[size])
+    broker.admin.incremental_alter_configs([limits])[limits].result(10)
+    for key, value, _ in corpus():
+        send(broker, pipeline, (b"g", GOOD), (key, value))
+
+    told = ran(spark, pipeline)
+
+    kept = letters.read(pipeline.letters)
+    assert [(one.key, one.value, one.reason) for one in kept] == corpus()
+    assert [(one.topic, one.partition, one.offset) for one in kept] == [
+        (topic, 0, 2 * number + 1) for number in range(len(corpus()))
+    ]
+    assert [event for event in told if event.event == "query_failed"] == []
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == len(corpus())
+
+
+def test_letters_sent_on_are_what_they_were_and_tell_their_place(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    pipeline = orders(broker, tmp_path, "warn")
+    send(broker, pipeline, (b"\xfe", b"{"))
+    ran(spark, pipeline)
+    (letter,) = letters.read(pipeline.letters)
+    topic = broker.topic(1)
+
+    assert pipeline.sources["orders"].source.resend(topic, [letter])
+
+    kafka = {"kafka.bootstrap.servers": broker.address, "subscribe": topic, "includeHeaders": "true"}
+    (row,) = spark.read.format("kafka").options(**kafka).load().collect()
+    assert (bytes(row.key), bytes(row.value)) == (b"\xfe", b"{")
+    assert [(one.key, bytes(one.value)) for one in row.headers] == [
+        ("trace", b"\xff1"),
+        ("millstream-dead-letter", f"{letter.topic}/0@0".encode()),
+    ]

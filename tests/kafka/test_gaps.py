@@ -1,0 +1,181 @@
+"""Records that the broker deleted before a query read them: named, refused, passed only when somebody says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from millstream.checkpoint import gaplog
+from millstream.diagnostics.failure import CannotGoOn, Unfit
+from millstream.pipeline.model import Pipeline
+from millstream.runtime.events import Event, Events
+from millstream.runtime.gaps import accept
+from millstream.runtime.run import RunOptions, probe, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from conftest import Broker
+
+
+class Copy:
+    """A query that copies a topic into a Delta table."""
+
+    def __init__(self, folder: Path, spark: SparkSession, broker: Broker) -> None:
+        self.folder, self.spark, self.broker = folder, spark, broker
+        self.topic = broker.topic()
+        self.view = "SELECT value FROM clicks"
+        self.events: list[Event] = []
+        self.checkpoint = folder / ".millstream" / "checkpoints" / "copy"
+
+    def pipeline(self, **source: Any) -> Pipeline:
+        kafka = {"bootstrap_servers": self.broker.address, "subscribe": self.topic, **source}
+        spec = {
+            "name": "shop",
+            "sources": {"clicks": {"kafka": kafka, "format": "raw"}},
+            "views": {"copied": {"sql": self.view}},
+            "queries": {"copy": {"from": "copied", "to": [{"delta": str(self.folder / "table")}]}},
+            "folder": self.folder,
+        }
+        return Pipeline.model_validate(spec, context={"folder": self.folder})
+
+    def run(
+        self, *, accepted: bool = False, before_start: Callable[[], None] = lambda: None, **source: Any
+    ) -> bool:
+        """Run until it is caught up, as the command does."""
+        self.events.clear()
+        events = Events()
+        events.listen(self.events.append)
+        pipeline = self.pipeline(**source)
+        try:
+            probed = probe(pipeline, ["copy"])
+            gaps = accept(pipeline, ["copy"], probed, events, accepted=accepted)
+            before_start()
+            return run(self.spark, pipeline, RunOptions(until_caught_up=True), events, probed, gaps=gaps)
+        finally:
+            events.close()
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        return [event.data for event in self.events if event.event == name]
+
+    def rows(self) -> list[str]:
+        table = self.spark.read.format("delta").load(str(self.folder / "table"))
+        return sorted(row.value.decode() for row in table.collect())
+
+    def forget(self, before: int) -> None:
+        """Let the broker delete the records of partition 0 below an offset."""
+        asked = self.broker.admin.delete_records([TopicPartition(self.topic, 0, before)])
+        for answer in asked.values():
+            answer.result(10)
+
+
+@pytest.fixture
+def copy(tmp_path: Path, spark: SparkSession, broker: Broker) -> Copy:
+    """The query, with two records read and three more waiting, the first two of which the broker deletes."""
+    made = Copy(tmp_path, spark, broker)
+    broker.send(made.topic, 0, "a", "b")
+    assert made.run()
+    broker.send(made.topic, 0, "c", "d", "e")
+    made.forget(4)
+    return made
+
+
+def test_a_gap_is_named_and_the_start_refused(copy: Copy) -> None:
+    with pytest.raises(CannotGoOn) as refused:
+        copy.run()
+
+    assert refused.value.exit_code == 3
+    assert f"partition 0 of topic '{copy.topic}' has no offsets 2 to 3 any more: 2 records" in str(
+        refused.value
+    )
+    assert "--accept-gap" in refused.value.fix
+    assert copy.rows() == ["a", "b"]
+
+
+def test_an_accepted_gap_is_passed_once_told_and_kept_in_the_checkpoint(copy: Copy) -> None:
+    assert copy.run(accepted=True)
+
+    assert copy.rows() == ["a", "b", "e"]
+    (told,) = copy.told("gap")
+    assert {key: told[key] for key in ("partition", "from", "to", "records")} == {
+        "partition": 0,
+        "from": 2,
+        "to": 4,
+        "records": 2,
+    }
+    assert [one["to"] for one in gaplog.read(copy.checkpoint)] == [4]
+    assert copy.run()
+    assert copy.told("gap") == []
+
+
+def test_after_an_accepted_gap_the_next_one_ends_the_query_again(copy: Copy) -> None:
+    copy.run(accepted=True)
+    copy.broker.send(copy.topic, 0, "f", "g")
+    copy.forget(6)
+
+    with pytest.raises(CannotGoOn, match="offsets 5 to 5 any more: 1 record"):
+        copy.run()
+
+
+def test_a_gap_that_the_source_is_told_to_pass_is_told_and_kept(copy: Copy) -> None:
+    assert copy.run(fail_on_data_loss=False)
+
+    assert [told["records"] for told in copy.told("gap")] == [2]
+    assert [one["accepted"] for one in gaplog.read(copy.checkpoint)] == [False]
+    assert copy.rows() == ["a", "b", "e"]
+
+
+def test_records_that_go_while_a_query_runs_end_it_with_the_same_words(copy: Copy) -> None:
+    copy.run(accepted=True)
+    copy.broker.send(copy.topic, 0, "f", "g", "h", "i")
+
+    fine = copy.run(before_start=lambda: copy.forget(9))
+
+    assert not fine
+    (failed,) = copy.told("query_failed")
+    assert failed["cause"] == "gone"
+    assert "has no offsets 5 to 8 any more: 4 records" in failed["reason"]
+    assert "--accept-gap" in failed["fix"]
+    assert copy.told("retry") == []
+
+
+def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
+    copy.broker.again(copy.topic)
+    copy.broker.send(copy.topic, 0, *"uvwxyz")
+
+    with pytest.raises(Unfit, match="was deleted and made again"):
+        copy.run(accepted=True)
+
+    assert copy.rows() == ["a", "b"]
+
+
+def test_a_batch_that_must_be_repeated_is_looked_at_from_its_own_start(copy: Copy) -> None:
+    copy.run(accepted=True)
+    newest = max((copy.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    copy.broker.send(copy.topic, 0, "f")
+    copy.forget(5)
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+
+    with pytest.raises(CannotGoOn, match="offsets 2 to 4 any more: 3 records"):
+        copy.run()
+
+
+def test_a_batch_that_cannot_be_computed_is_named_by_its_offsets(copy: Copy) -> None:
+    copy.run(accepted=True)
+    copy.broker.send(copy.topic, 0, "f", "g")
+    copy.broker.send(copy.topic, 1, "h")
+    copy.view = "SELECT encode(CAST(1 / (length(value) - 1) AS STRING), 'UTF-8') AS value FROM clicks"
+
+    assert not copy.run()
+
+    (failed,) = copy.told("query_failed")
+    assert sorted(failed["reads"]) == [
+        f"partition 0 of topic '{copy.topic}', offsets 5 to 6",
+        f"partition 1 of topic '{copy.topic}', offset 0",
+    ]

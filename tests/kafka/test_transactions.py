@@ -1,0 +1,215 @@
+"""The transactional Kafka sink against a real broker: once, whoever dies and whatever is lost on the way."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from millstream.connectors.kafka import ledger
+from millstream.connectors.kafka.ends import settle
+from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.kafka.transactions import TransactionalWriter
+from millstream.connectors.remembered import UNTOLD
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import Broker
+
+
+def batch(spark: SparkSession, first: int, rows: int = 100) -> DataFrame:
+    """Rows whose ids no other batch has."""
+    return spark.range(first, first + rows, numPartitions=2).selectExpr("id", "concat('row ', id) AS text")
+
+
+def opened(
+    spark: SparkSession, broker: Broker, topic: str | None, query_id: str, **settings: Any
+) -> TransactionalWriter:
+    fields = {"bootstrap_servers": broker.address, "topic": topic, "transactional": True, "key": "id"}
+    sink = KafkaSink.model_validate(fields | settings)
+    owner = SinkIdentity("shop", "orders", query_id, "kafka:orders", OutputMode.APPEND)
+    writer = sink.writer(owner)
+    assert isinstance(writer, TransactionalWriter)
+    writer.open(spark, batch(spark, 0).schema)
+    return writer
+
+
+def committed(broker: Broker, topic: str, partitions: int = 2) -> list[int]:
+    """Keys of the records that a reader of committed records sees, in order."""
+    settle({"bootstrap.servers": broker.address}, topic)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.address,
+            "group.id": uuid.uuid4().hex,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    places = [TopicPartition(topic, number, 0) for number in range(partitions)]
+    consumer.assign(places)
+    found, ended = [], 0
+    while ended < partitions:
+        message = consumer.poll(10)
+        assert message is not None, "the broker is silent"
+        if message.error() is None:
+            found.append(int(message.key()))
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            ended += 1
+    consumer.close()
+    return sorted(found)
+
+
+def test_a_replayed_batch_is_not_sent_again(spark: SparkSession, broker: Broker) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    first = opened(spark, broker, topic, query)
+    first.write(batch(spark, 0), 0)
+    first.write(batch(spark, 100), 1)
+
+    again = opened(spark, broker, topic, query)
+
+    assert again.holds(1)
+    assert again.write(batch(spark, 100), 1).skipped
+    assert again.write(batch(spark, 200), 2).rows == 100
+    assert committed(broker, topic) == list(range(300))
+
+
+def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, broker: Broker) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    dying = opened(spark, broker, topic, query)
+    dying.write(batch(spark, 0), 0)
+    dying._producer.begin_transaction()
+    for sent, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow()):
+        dying._send_all(sent, messages)
+    dying._producer.flush(10)
+
+    after = opened(spark, broker, topic, query)
+
+    assert not after.holds(1)
+    after.write(batch(spark, 100), 1)
+    assert committed(broker, topic) == list(range(200))
+
+
+def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker) -> None:
+    native, topic = {"bootstrap.servers": broker.address}, f"ledger-{uuid.uuid4().hex[:8]}"
+    ledger.ensure(native, topic)
+    other = Producer({**native, "transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": 3000})
+    other.init_transactions(10)
+    other.begin_transaction()
+    other.produce(topic, b"{}", b"other")
+    other.flush(10)
+    mine = Producer({**native, "transactional.id": uuid.uuid4().hex})
+    mine.init_transactions(10)
+    mine.begin_transaction()
+    owner = SinkIdentity("shop", "orders", "mine", "kafka:orders", OutputMode.APPEND)
+    mine.produce(topic, ledger.mark(7, 100, owner, "orders", UNTOLD), b"mine")
+    mine.commit_transaction(10)
+
+    last = ledger.last(native, topic, "mine")
+    assert last is not None
+    assert last.batch == 7
+
+
+def test_an_older_run_is_turned_away(spark: SparkSession, broker: Broker) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    older = opened(spark, broker, topic, query)
+    older.write(batch(spark, 0), 0)
+    opened(spark, broker, topic, query).write(batch(spark, 100), 1)
+
+    with pytest.raises(CannotGoOn, match="taken over"):
+        older.write(batch(spark, 100), 1)
+
+    assert committed(broker, topic) == list(range(200))
+
+
+@pytest.mark.parametrize("took_place", [True, False])
+def test_a_commit_whose_answer_is_lost_is_decided_by_the_ledger(
+    spark: SparkSession, broker: Broker, took_place: bool
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    writer = opened(spark, broker, topic, query)
+    writer._producer = Cut(writer._producer, took_place)
+
+    if took_place:
+        assert writer.write(batch(spark, 0), 0).rows == 100
+    else:
+        with pytest.raises(MillstreamError, match="did not take the batch"):
+            writer.write(batch(spark, 0), 0)
+        writer.write(batch(spark, 0), 0)
+
+    assert committed(broker, topic) == list(range(100))
+
+
+class Cut:
+    """A producer whose connection breaks during its commit."""
+
+    def __init__(self, producer: Any, took_place: bool) -> None:
+        self._real, self._took_place = producer, took_place
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def commit_transaction(self, patience: float) -> None:
+        if self._took_place:
+            self._real.commit_transaction(patience)
+        else:
+            self._real.flush(patience)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_a_record_that_is_too_large_leaves_nothing_of_its_batch(spark: SparkSession, broker: Broker) -> None:
+    topic = broker.topic()
+    writer = opened(spark, broker, topic, uuid.uuid4().hex)
+    large = batch(spark, 0, 3).selectExpr("id", "if(id = 2, repeat('x', 2000000), 'x') AS text")
+
+    with pytest.raises(MillstreamError, match="larger than"):
+        writer.write(large, 0)
+
+    writer.write(batch(spark, 0, 3), 0)
+    assert committed(broker, topic) == [0, 1, 2]
+
+
+def test_rows_name_their_topics_and_keep_their_headers(spark: SparkSession, broker: Broker) -> None:
+    even, odd = broker.topic(1), broker.topic(1)
+    rows = batch(spark, 0, 10).selectExpr("id", "text", f"if(id % 2 = 0, '{even}', '{odd}') AS place")
+    writer = KafkaSink.model_validate(
+        {
+            "bootstrap_servers": broker.address,
+            "topic_column": "place",
+            "transactional": True,
+            "key": "id",
+            "headers": {"trace": "text"},
+        }
+    ).writer(SinkIdentity("shop", "orders", uuid.uuid4().hex, "kafka:orders", OutputMode.APPEND))
+    writer.open(spark, rows.schema)
+
+    writer.write(rows, 0)
+
+    assert committed(broker, even, 1) == [0, 2, 4, 6, 8]
+    assert committed(broker, odd, 1) == [1, 3, 5, 7, 9]
+
+
+def test_two_queries_share_a_ledger_and_do_not_mix(spark: SparkSession, broker: Broker) -> None:
+    topic = broker.topic()
+    one, other = uuid.uuid4().hex, uuid.uuid4().hex
+    opened(spark, broker, topic, one).write(batch(spark, 0), 5)
+
+    second = opened(spark, broker, topic, other)
+
+    assert not second.holds(0)
+    assert opened(spark, broker, topic, one).holds(5)
+
+
+def test_an_empty_batch_is_marked_and_sends_nothing(spark: SparkSession, broker: Broker) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+
+    opened(spark, broker, topic, query).write(batch(spark, 0, 0), 0)
+
+    assert opened(spark, broker, topic, query).holds(0)
+    assert committed(broker, topic) == []

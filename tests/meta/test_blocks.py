@@ -1,0 +1,73 @@
+"""No page shows a piece of a spec that would not check.
+
+Every `yaml` block of the docs, the READMEs and the connectors' pages is loaded and checked without Spark;
+tests/spark/rules checks them with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from millstream.devstack import traffic_model
+from millstream.diagnostics.finding import Severity
+from millstream.pipeline.load import Loaded, load, load_text
+from millstream.runtime.checking import check
+from millstream.testing import load as suites
+from page_blocks import PAGES, PYTHON, ROOT, blocks, complete, shown_tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(("page", "text"), list(blocks()))
+def test_every_yaml_block_checks(page: Path, text: str, tmp_path: Path) -> None:
+    if "streams" in yaml.safe_load(text):
+        file = tmp_path / traffic_model.FILE
+        file.write_text(text)
+        traffic_model.read(file)
+        return
+    specs, env = complete(page, text, tmp_path)
+    wrong = []
+    for candidate in specs:
+        loaded = load_text("pipeline.yml", candidate, tmp_path, env)
+        errors = complaints(loaded)
+        if not errors:
+            return
+        wrong.append(errors)
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("page", "text"), list(shown_tests()))
+def test_every_test_file_of_a_page_can_be_read(page: Path, text: str) -> None:
+    # A test without a pipeline of its own stands in a project; on a page that is of none, it is the shop's.
+    own = (page.parent / "pipeline.yml").is_file()
+    folder = page.parent if own else ROOT / "examples" / "ecommerce"
+
+    suite = suites.load_text("page.yml", text, folder / "tests" / "page.yml", lambda _: {})
+
+    assert [found.message for found in suite.findings] == []
+
+
+def complaints(loaded: Loaded) -> list[str]:
+    """The errors of a spec."""
+    return [f"{one.code} {one.message}" for one in check(loaded).findings if one.severity is Severity.ERROR]
+
+
+SCRIPTS = [
+    pytest.param(text, id=f"{page.relative_to(ROOT)}:{name}")
+    for page in sorted(set(PAGES))
+    for text, name in PYTHON.findall(page.read_text(encoding="utf-8"))
+    if name == "pipeline.py"
+]
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_every_pipeline_in_python_checks(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.py"
+    file.write_text(text)
+
+    assert complaints(load(file, {})) == []

@@ -1,0 +1,94 @@
+"""A command line that a page shows is one that the program takes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from millstream.cli.main import COMMANDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# `millstream run --for 60s` in running text, and lines of a console block.
+INLINE = re.compile(r"`millstream ([^`\n]+)`")
+FENCE = re.compile(r"^```(?:console|sh|bash|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*millstream ([^\n#|>]+)", re.MULTILINE)
+
+
+def shown(page: Path) -> list[str]:
+    """What stands after `millstream` in the command lines of a page."""
+    text = page.read_text(encoding="utf-8")
+    return INLINE.findall(text) + [line for block in FENCE.findall(text) for line in LINE.findall(block)]
+
+
+def wrong(line: str) -> str | None:
+    """What is wrong with a command line: no such command, or no such option of it."""
+    words = shlex.split(line.replace("…", ""), comments=True)
+    if not words or words[0].startswith("-"):
+        return None
+    name = words.pop(0)
+    if name not in COMMANDS or importlib.util.find_spec(f"millstream.cli.{name}") is None:
+        return f"there is no command '{name}'"
+    command: click.Command = importlib.import_module(f"millstream.cli.{name}").command
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    known = {
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    for word in words:
+        if word == "--" or word.endswith(".py"):
+            # What follows is a script's own.
+            break
+        option = word.partition("=")[0]
+        if re.match(r"--?[A-Za-z]", option) and option not in known | {"-h", "--help"}:
+            return f"'{name}' has no option '{option}'"
+    return None
+
+
+def test_every_command_line_of_a_page_is_one_that_the_program_takes(root: Path, prose: list[Path]) -> None:
+    ours = [page for page in prose if "tests" not in page.relative_to(root).parts]
+    found = {
+        f"{page.relative_to(root)}: millstream {line}": said
+        for page in ours
+        for line in shown(page)
+        if (said := wrong(line.strip())) is not None
+    }
+
+    assert found == {}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_help_has_its_file(name: str) -> None:
+    assert importlib.util.find_spec(f"millstream.cli.{name}") is not None
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_tells_of_every_command(root: Path, name: str) -> None:
+    assert f"| `{name}` |" in (root / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_tells_of_every_environment_variable(root: Path) -> None:
+    read = {
+        name
+        for file in (root / "src").rglob("*.py")
+        for name in re.findall(r"[\"'](MILLSTREAM_[A-Z_]+)[\"']", file.read_text(encoding="utf-8"))
+    }
+    told = (root / "README.md").read_text(encoding="utf-8")
+
+    assert sorted(name for name in read if f"`{name}`" not in told) == []
+
+
+def test_the_targets_that_pages_name_are_in_the_makefile(root: Path, prose: list[Path]) -> None:
+    known = set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        name for page in prose for name in re.findall(r"`make ([a-z-]+)`", page.read_text(encoding="utf-8"))
+    }
+
+    assert sorted(named - known) == []

@@ -1,0 +1,23 @@
+"""Programs that read `run --json` find each event on its page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from millstream.cli import display
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> None:
+    told = {
+        name
+        for folder in ("runtime", "cli")
+        for file in (root / "src/millstream" / folder).glob("*.py")
+        for name in re.findall(r"events\.tell\(\s*\"(\w+)\"", file.read_text(encoding="utf-8"))
+    } - display._QUIET
+    page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
+
+    assert sorted(name for name in told if f"`{name}`" not in page) == []

@@ -1,0 +1,234 @@
+"""What loading finds beside the spec, what replaces its values, and where its SQL stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millstream.pipeline.load import Loaded, load, load_text
+
+HEAD = "name: shop\nsources:\n  clicks: {rate: {}}\n"
+
+
+def load_here(folder: Path, text: str, *overrides: str, **env: str) -> Loaded:
+    (folder / "pipeline.yml").write_text(text)
+    return load(folder / "pipeline.yml", env, overrides)
+
+
+def messages(loaded: Loaded) -> list[str]:
+    return [f"{found.code} {found.message}" for found in loaded.findings]
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_view_stands_in_its_own_file_without_being_named(tmp_path: Path) -> None:
+    put(tmp_path / "views" / "visits.sql", "SELECT *\nFROM clicks\n")
+
+    loaded = load_here(tmp_path, HEAD + "queries:\n  visits: {to: {console: }}\n")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert loaded.pipeline.views["visits"].sql == "SELECT *\nFROM clicks\n"
+    span = loaded.places.sql("visits", 14, 20)
+    assert (Path(span.file).name, span.line, span.column, span.end_column) == ("visits.sql", 2, 6, 12)
+    assert loaded.texts[span.file] == "SELECT *\nFROM clicks\n"
+
+
+def test_a_view_defined_twice_is_a_finding(tmp_path: Path) -> None:
+    put(tmp_path / "views" / "visits.sql", "SELECT 1")
+
+    loaded = load_here(tmp_path, HEAD + "views: {visits: SELECT 2}\nqueries:\n  visits: {to: {console: }}\n")
+
+    assert [found.code for found in loaded.findings] == ["MS009"]
+
+
+def test_a_view_whose_file_is_not_there_is_a_finding(tmp_path: Path) -> None:
+    text = HEAD + "views: {visits: {file: sql/visits.sql}}\nqueries:\n  visits: {to: {console: }}\n"
+
+    (found,) = load_here(tmp_path, text).findings
+
+    assert found.code == "MS011"
+    assert "cannot be read: No such file" in found.message
+    assert found.span is not None
+    assert (found.span.line, found.span.column) == (4, 24)
+
+
+def test_functions_are_views_where_something_reads_them(tmp_path: Path) -> None:
+    put(
+        tmp_path / "transforms.py",
+        "raise SystemError('not run')\n"
+        "def sessions(clicks): ...\n"
+        "def daily(sessions): ...\n"
+        "def unread(clicks): ...\n"
+        "def clicks(): ...\n"
+        "def user(clicks): ...\n",
+    )
+    views = "views: {report: SELECT user FROM daily}\n"
+
+    loaded = load_here(tmp_path, HEAD + views + "queries:\n  report: {to: {console: }}\n")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    found = {name: view.python for name, view in loaded.pipeline.views.items()}
+    assert found == {"report": None, "daily": "transforms:daily", "sessions": "transforms:sessions"}
+
+
+@pytest.mark.parametrize(
+    ("written", "marked"),
+    [
+        ("  v: SELECT x FROM clicks\n", (5, 20, 26)),
+        ("  v: 'SELECT ''x'' FROM clicks'\n", (5, 25, 31)),
+        ('  v: "SELECT \\"x\\" FROM clicks"\n', (5, 25, 31)),
+        ("  v: |\n    SELECT x\n    FROM clicks\n", (7, 10, 16)),
+        ("  v: |2-\n      SELECT x\n\n      FROM clicks\n", (8, 12, 18)),
+        ("  v: >\n    SELECT x\n    FROM clicks\n", (7, 10, 16)),
+        ("  v: SELECT x\n     FROM clicks\n", (6, 11, 17)),
+        ("  v: {sql: SELECT é FROM clicks}\n", (5, 26, 32)),
+        ("  v:\n    sql: |  # a note\n      SELECT x\n      FROM clicks\n", (8, 12, 18)),
+    ],
+)
+def test_a_place_in_sql_is_a_place_in_the_file(
+    tmp_path: Path, written: str, marked: tuple[int, int, int]
+) -> None:
+    loaded = load_here(tmp_path, HEAD + "views:\n" + written + "queries:\n  v: {to: {console: }}\n")
+    assert loaded.pipeline is not None
+    sql = loaded.pipeline.views["v"].sql or ""
+    start = sql.index("clicks")
+
+    span = loaded.places.sql("v", start, start + len("clicks"))
+
+    assert (span.line, span.column, span.end_column) == marked
+    assert span.end_line == span.line
+
+
+def test_places_know_the_words_of_the_model_and_of_the_file(tmp_path: Path) -> None:
+    loaded = load_here(tmp_path, HEAD + "queries:\n  clicks: {to: {delta: {path: x}}}\n")
+    places = loaded.places
+
+    assert places.value("queries", "clicks", "to", 0, "sink", "path") == places.value(
+        "queries", "clicks", "to", "delta", "path"
+    )
+    assert places.value("queries", "clicks", "to", "delta", "path").column == 31
+    assert places.key("sources", "clicks", "source", "rows_per_second") == places.key(
+        "sources", "clicks", "rate"
+    )
+    assert places.key("nothing", "at", "all").line == 1
+
+
+def test_a_value_is_replaced_from_the_command_line(tmp_path: Path) -> None:
+    text = HEAD + "queries:\n  clicks: {to: [{parquet: lake}, {console: }]}\n"
+
+    loaded = load_here(
+        tmp_path,
+        text,
+        "queries.clicks.trigger=once",
+        "sources.clicks.rate.rows_per_second=7",
+        "queries.clicks.to.0.parquet.path=elsewhere",
+        "queries.clicks.to.1.console.num_rows=3",
+    )
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    query = loaded.pipeline.queries["clicks"]
+    assert str(query.trigger) == "once"
+    assert query.to[0].sink.target().endswith("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("queries", "MS007 --set queries is not of the form a.b=c"),
+        ("queries..x=1", "MS007 --set queries..x=1 is not of the form a.b=c"),
+        ("queries.clik.trigger=once", "MS007 --set queries.clik.trigger: there is no 'clik' in queries"),
+        ("name.x=1", "MS007 --set name.x: 'name' is a single value and holds nothing"),
+        (
+            "queries.clicks.to.4.x=1",
+            "MS007 --set queries.clicks.to.4.x: 'queries.clicks.to' is a list of 0 to 0, not of '4'",
+        ),
+        (
+            "queries.clicks.output_mode=upsert",
+            "MS003 'output_mode' of query 'clicks' takes append, update or complete, not 'upsert'",
+        ),
+    ],
+)
+def test_an_override_that_cannot_be_applied_is_a_finding(tmp_path: Path, given: str, said: str) -> None:
+    loaded = load_here(tmp_path, HEAD + "queries:\n  clicks: {to: [{console: }]}\n", given)
+
+    assert messages(loaded) == [said]
+
+
+def test_an_override_makes_a_missing_variable_unneeded(tmp_path: Path) -> None:
+    text = HEAD + "queries:\n  clicks: {to: {parquet: '${LAKE}'}}\n"
+
+    assert messages(load_here(tmp_path, text)) == ["MS006 the variable LAKE is not set"]
+    assert load_here(tmp_path, text, "queries.clicks.to.parquet=lake").findings == []
+
+
+def test_numbers_and_flags_may_come_from_variables(tmp_path: Path) -> None:
+    text = HEAD.replace("{}", "{rows_per_second: '${N}'}") + (
+        "  table: {parquet: x, static: '${FLAG}'}\nqueries:\n  clicks: {to: {console: }}\n"
+    )
+
+    loaded = load_here(tmp_path, text, N="12", FLAG="true")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert loaded.pipeline.sources["table"].static is True
+
+
+def test_findings_stand_in_file_order(tmp_path: Path) -> None:
+    text = (
+        "nam: x\nsources:\n  a: {rat: {}}\nqueries:\n  a: {to: {console: }, trigger: '${T}', outputmode: x}\n"
+    )
+
+    loaded = load_here(tmp_path, text)
+
+    places = [(found.span.line, found.span.column) for found in loaded.findings if found.span]
+    assert places == sorted(places)
+    assert [found.code for found in loaded.findings] == ["MS002", "MS002", "MS006", "MS002"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"name: \x00", b"a" * 2_000_000])
+def test_a_file_that_is_no_text_is_a_finding(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "pipeline.yml"
+    path.write_bytes(content)
+
+    assert [found.code for found in load(path, {}).findings] == ["MS001"]
+
+
+def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
+    assert [found.code for found in load(tmp_path / "none.yml", {}).findings] == ["MS001"]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path) -> None:
+    text = HEAD + "queries:\n  clicks: {to: {consol: }}\n"
+    (tmp_path / "pipeline.yml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+
+    (found,) = load(tmp_path / "pipeline.yml", {}).findings
+
+    assert found.span is not None
+    assert (found.span.line, found.span.column) == (5, 17)
+
+
+@pytest.mark.parametrize("word", ["on", "off", "yes", "no", "12:30:00", "2026-01-01", "0x", "1_000"])
+def test_words_that_yaml_once_took_for_values_stay_text(word: str) -> None:
+    text = HEAD + f"params: {{x: {word}}}\nqueries:\n  clicks: {{to: {{console: }}}}\n"
+
+    loaded = load_text("pipeline.yml", text, Path(), {})
+
+    assert loaded.pipeline is not None
+    assert loaded.pipeline.params["x"] == word
+
+
+def test_ten_with_a_leading_nought_is_ten() -> None:
+    text = HEAD + "params: {x: 010}\nqueries:\n  clicks: {to: {console: }}\n"
+
+    loaded = load_text("pipeline.yml", text, Path(), {})
+
+    assert loaded.pipeline is not None
+    assert loaded.pipeline.params["x"] == 10

@@ -1,0 +1,135 @@
+"""`prove` as a person types it: pipelines are killed, honest writers are found right, and a lying one is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ORDERS = """
+name: shop
+spark: {spark.sql.shuffle.partitions: 2, spark.driver.memory: 1g, spark.master: "local[2]"}
+sources:
+  orders:
+    SOURCE
+    schema: {id: bigint, user_id: string, amount: double, at: timestamp}
+    watermark: {event_time: at, delay_threshold: 4 minutes}
+    drop_duplicates_within_watermark: [id]
+    on_malformed: drop
+"""
+
+# One source into every kind of sink.
+EVERY_SINK = Path(__file__).parent / "every_sink"
+
+# The next driver gets ready while one is killed; two hundred kills are a matter for the night.
+KILLS = int(os.environ.get("MILLSTREAM_KILLS", "6"))
+
+# A writer that tells the table nothing of its batches, and asks it for none.
+FORGETFUL = """
+from millstream.connectors.delta.writer import DeltaWriter
+
+honest = DeltaWriter._save
+
+
+def save(self, frame, mode, options):
+    honest(self, frame, mode, {key: text for key, text in options.items() if not key.startswith("txn")})
+
+
+DeltaWriter._save = save
+DeltaWriter.holds = lambda self, batch_id: False
+"""
+
+
+def prove(
+    folder: Path, *options: str, env: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, Any], str]:
+    """The exit code, the report and all that was said."""
+    report = folder / "report.json"
+    command = [
+        sys.executable,
+        "-m",
+        "millstream",
+        "prove",
+        "-f",
+        str(folder),
+        "--json",
+        str(report),
+        *options,
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **(env or {})}
+    )
+    said = done.stdout + done.stderr
+    return done.returncode, json.loads(report.read_text()) if report.exists() else {}, said
+
+
+def project(folder: Path, source: str, rest: str) -> None:
+    (folder / "pipeline.yml").write_text(ORDERS.replace("SOURCE", source) + rest)
+
+
+@pytest.mark.timeout(1200 + 60 * KILLS)
+def test_every_kind_of_sink_survives_its_kills_and_a_deleted_commit(tmp_path: Path) -> None:
+    shutil.copy(EVERY_SINK / "pipeline.yml", tmp_path)
+
+    code, report, said = prove(tmp_path, "--kills", str(KILLS), "--seed", "7", "--rows", "6000")
+
+    assert (code, report.get("fine")) == (0, True), said
+    assert (report["kills"], report["commits_deleted"], len(report["sinks"])) == (KILLS, 4, 10)
+
+
+OTHER_COMPARISONS = """
+views:
+  per_user: SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id
+queries:
+  some:
+    from: per_user
+    output_mode: update
+    to: {delta: {path: lake/some, merge_on: [user_id], delete_when: "n % 3 = 0"}}
+  counts:
+    from: per_user
+    output_mode: update
+    to:
+      - parquet: {path: lake/counts, layout: by_batch}
+      - console: {}
+"""
+
+
+@pytest.mark.timeout(1200)
+def test_removed_rows_and_versions_in_files_are_compared_after_rivals_and_a_full_disk(tmp_path: Path) -> None:
+    project(tmp_path, "csv: in/orders", OTHER_COMPARISONS)
+    faults = "second-driver,lock-lost,zombie-delta,zombie-files,disk-full"
+
+    code, report, said = prove(tmp_path, "--kills", "2", "--seed", "4", "--rows", "1000", "--faults", faults)
+
+    assert (code, report.get("fine")) == (0, True), said
+    may_mount = not any("disk-full is left out" in note for note in report["notes"])
+    assert set(report["faults"]) == {*faults.split(",")} - ({"disk-full"} if not may_mount else set())
+    assert [sink["compared"] for sink in report["sinks"]] == [True, True]
+    assert any("keeps no rows" in note for note in report["notes"])
+
+
+@pytest.mark.timeout(600)
+def test_a_writer_that_forgets_what_it_wrote_is_found_out(tmp_path: Path) -> None:
+    project(tmp_path, "json: in/orders", "queries: {orders: {to: {delta: {path: lake/orders}}}}")
+    (tmp_path / "lie").mkdir()
+    (tmp_path / "lie" / "sitecustomize.py").write_text(FORGETFUL)
+
+    code, report, said = prove(
+        tmp_path,
+        *("--kills", "1", "--seed", "3", "--rows", "500", "--point", "delta.committed"),
+        env={"PYTHONPATH": str(tmp_path / "lie")},
+    )
+
+    assert (code, report.get("fine")) == (1, False), said
+    (sink,) = report["sinks"]
+    assert (sink["missing"], sink["different"], sink["doubled"] > 0) == (0, 0, True)
+    assert sink["keys"]["doubled"]

@@ -1,0 +1,95 @@
+"""One process of a run is killed: the others end too, with a sentence where anybody is left to say it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SPEC = """
+name: ticks
+spark: {spark.master: "local[1]", spark.driver.memory: 1g}
+sources:
+  ticks: {rate: {rows_per_second: 5}}
+queries:
+  ticks: {trigger: 1 second, to: {console: {}}}
+"""
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`millstream run` in a session of its own, after its first batch."""
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    command = [str(Path(sys.executable).with_name("millstream")), "run", "--json"]
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True
+        )
+    try:
+        assert process.stdout is not None
+        assert any('"batch_committed"' in line for line in process.stdout), (tmp_path / "err").read_text()
+        yield process
+    finally:
+        for number in session_of(process):
+            os.kill(number, signal.SIGKILL)
+        process.wait(PATIENCE)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
+    """The processes that live in the session that a process leads, by number, with their commands."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text()
+        except OSError:
+            # It ended while we looked.
+            continue
+        name, _, rest = stat.partition("(")[2].rpartition(")")
+        state, _, _, session = rest.split()[:4]
+        if int(session) == process.pid and state != "Z":
+            found[int(folder.name)] = name
+    return found
+
+
+def emptied(process: subprocess.Popen[str]) -> dict[int, str]:
+    """What is left of a session after some patience; nothing when all have ended."""
+    until = time.monotonic() + PATIENCE
+    while (left := session_of(process)) and time.monotonic() < until:
+        threading.Event().wait(0.1)
+    return left
+
+
+def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    jvm = next(number for number, name in session_of(running).items() if name == "java")
+
+    os.kill(jvm, signal.SIGKILL)
+    code = running.wait(PATIENCE)
+
+    said = (tmp_path / "err").read_text()
+    assert code == 1, said
+    assert "Traceback" not in said
+    assert "Spark's JVM ended before the run did" in said
+    assert said.count("fix:") == 1, said
+    assert emptied(running) == {}
+
+
+def test_a_killed_driver_leaves_no_jvm(running: subprocess.Popen[str]) -> None:
+    running.kill()
+    running.wait(PATIENCE)
+
+    assert emptied(running) == {}

@@ -1,0 +1,147 @@
+"""Postgres goes away, comes back, or answers too late; and two runs of one query meet."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from millstream.connectors import registry
+from millstream.diagnostics.failure import CannotGoOn, Outage
+from recovery.dying import ROWS, batch, writer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from millstream.connectors.sink import Sink
+    from millstream.devstack.state import Endpoints
+
+_count = itertools.count()
+END_SESSIONS = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE application_name LIKE 'millstream shop/%'"
+)
+
+
+@pytest.fixture
+def sink(stack: Endpoints) -> Sink:
+    table = f"outage_{next(_count)}"
+    return registry.sinks()["postgres"].model_validate(
+        {"url": stack.postgres, "table": table, "ledger_schema": table}
+    )
+
+
+@pytest.fixture
+def writer(sink: Sink, spark: SparkSession) -> Iterator[Any]:
+    made = writer_of(sink, "append")
+    made.open(spark, batch(spark, 0).schema)
+    yield made
+    made.close()
+
+
+def count(stack: Endpoints, sink: Sink) -> int:
+    with psycopg.connect(stack.postgres) as connection:
+        row = connection.execute(f"SELECT count(*) FROM {sink.target()}").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def end_sessions(stack: Endpoints) -> None:
+    """What a restart of the server does to whoever is connected."""
+    with psycopg.connect(stack.postgres, autocommit=True) as connection:
+        connection.execute(END_SESSIONS)
+
+
+def test_a_connection_lost_between_batches_is_opened_again(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession
+) -> None:
+    writer.write(batch(spark, 0), 0)
+    end_sessions(stack)
+
+    writer.write(batch(spark, 1), 1)
+
+    assert count(stack, sink) == 2 * ROWS
+
+
+def test_a_connection_lost_in_a_batch_is_an_outage_and_the_next_attempt_succeeds(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = writer._copy
+
+    def cut(*given: Any) -> None:
+        copy(*given)
+        end_sessions(stack)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "_copy", cut)
+        with pytest.raises(Outage):
+            writer.write(batch(spark, 0), 0)
+    writer.write(batch(spark, 0), 0)
+
+    assert count(stack, sink) == ROWS
+
+
+def test_a_commit_whose_answer_is_lost_is_found_in_the_ledger(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = writer._commit
+
+    def cut(*given: Any) -> bool:
+        commit(*given)
+        writer._connection.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(writer, "_commit", cut)
+    written = writer.write(batch(spark, 0), 0)
+
+    assert (written.rows, written.skipped) == (ROWS, False)
+    assert count(stack, sink) == ROWS
+
+
+def test_a_run_that_was_overtaken_is_turned_away(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession
+) -> None:
+    later = writer_of(sink, "append")
+    later.open(spark, batch(spark, 0).schema)
+
+    with pytest.raises(CannotGoOn, match="taken over"):
+        writer.write(batch(spark, 0), 0)
+    later.write(batch(spark, 0), 0)
+    later.close()
+
+    assert count(stack, sink) == ROWS
+
+
+def test_an_overtaken_run_that_reconnects_stays_overtaken(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession
+) -> None:
+    later = writer_of(sink, "append")
+    later.open(spark, batch(spark, 0).schema)
+    later.close()
+    end_sessions(stack)
+
+    with pytest.raises(CannotGoOn):
+        writer.write(batch(spark, 0), 0)
+
+    assert count(stack, sink) == 0
+
+
+def test_a_table_that_somebody_locks_is_an_outage(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from psycopg.sql import SQL
+
+    from millstream.connectors.postgres import writer as module
+
+    monkeypatch.setattr(module, "_LIMITS", SQL("SET LOCAL lock_timeout = '200ms'"))
+    with psycopg.connect(stack.postgres) as other:
+        other.execute(f"LOCK TABLE {sink.target()} IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Outage, match="lock timeout"):
+            writer.write(batch(spark, 0), 0)
+    writer.write(batch(spark, 0), 0)
+
+    assert count(stack, sink) == ROWS

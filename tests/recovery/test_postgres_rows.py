@@ -1,0 +1,214 @@
+"""Rows on their way to Postgres, through the driver and through Spark's tasks: the same rows, each once."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from millstream.connectors import registry
+from millstream.connectors.postgres.staging import Staging
+from millstream.diagnostics.failure import MillstreamError, Outage
+from recovery.dying import ROWS, batch, writer_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.sink import Sink
+    from millstream.devstack.state import Endpoints
+
+_count = itertools.count()
+WAYS = ("driver", "tasks")
+
+# Every type with its edges; text with all that COPY's text form would have to escape.
+VALUES = """
+  SELECT 1 AS id, true AS yes, CAST(-128 AS TINYINT) AS tiny, CAST(-32768 AS SMALLINT) AS small,
+    -2147483648 AS whole, -9223372036854775808 AS large, CAST('-Infinity' AS FLOAT) AS real,
+    CAST('NaN' AS DOUBLE) AS wide, CAST('-12345678901234567890.123456789' AS DECIMAL(38, 9)) AS exact,
+    'tab\\tline\\nback\\\\slash \\\\N "quote" é 😀' AS words, CAST('' AS STRING) AS nothing,
+    DATE'0001-01-01' AS day, TIMESTAMP'1883-11-18 12:03:57.123456' AS instant,
+    TIMESTAMP_NTZ'9999-12-31 23:59:59.999999' AS clock, X'00FF5C' AS bytes,
+    array(1, NULL) AS list, map('a', 1) AS pairs, named_struct('x', 1, 'y', NULL) AS parts
+  UNION ALL SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL
+"""
+
+
+def sink_of(stack: Endpoints, way: str, **settings: Any) -> Sink:
+    table = f"rows_{next(_count)}"
+    fields = {"url": stack.postgres, "table": table, "ledger_schema": table, "through": way}
+    return registry.sinks()["postgres"].model_validate(fields | settings)
+
+
+def written(sink: Sink, frame: DataFrame, mode: str = "append", batch_id: int = 0) -> None:
+    with closing(writer_of(sink, mode)) as writer:
+        writer.open(frame.sparkSession, frame.schema)
+        writer.write(frame, batch_id)
+
+
+def make(stack: Endpoints, text: str) -> None:
+    """Make a table in public: the stack's role has the name of a ledger's schema, which would come first."""
+    with psycopg.connect(stack.postgres, autocommit=True, options="-c search_path=public") as connection:
+        connection.execute(text)
+
+
+def rows_of(stack: Endpoints, sink: Sink, columns: str = "*") -> list[tuple[Any, ...]]:
+    with psycopg.connect(stack.postgres, options="-c timezone=UTC") as connection:
+        return connection.execute(f"SELECT {columns} FROM {sink.target()} ORDER BY 1").fetchall()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_type_arrives_as_it_was(way: str, stack: Endpoints, spark: SparkSession) -> None:
+    sink = sink_of(stack, way)
+
+    written(sink, spark.sql(VALUES))
+
+    shown = (
+        "id, concat_ws(' | ', yes, tiny, small, whole, large, real, wide, exact, day, instant, clock, bytes,"
+    )
+    shown += " list, pairs, parts), words, nothing"
+    full, empty = rows_of(stack, sink, shown)
+    assert full[1] == (
+        "t | -128 | -32768 | -2147483648 | -9223372036854775808 | -Infinity | NaN |"
+        " -12345678901234567890.123456789 | 0001-01-01 | 1883-11-18 12:03:57.123456+00 |"
+        ' 9999-12-31 23:59:59.999999 | \\x00ff5c | [1, null] | {"a": 1} | {"x": 1, "y": null}'
+    )
+    assert full[2:] == ('tab\tline\nback\\slash \\N "quote" é 😀', "")
+    assert empty == (2, "", None, None)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_column_of_another_type_is_cast_by_the_server(
+    way: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way)
+    columns = "id integer, text varchar(9), price numeric(6, 2), key uuid, doc jsonb"
+    make(stack, f"CREATE TABLE {sink.target()} ({columns})")
+
+    written(
+        sink,
+        spark.sql(
+            "SELECT 7L AS id, 'abc' AS text, 1.005D AS price, '{\"a\": [1]}' AS doc,"
+            " '6f1d0fb2-6b0d-4d7a-8a43-2a5e3c0f9b11' AS key"
+        ),
+    )
+
+    assert [str(value) for value in rows_of(stack, sink, "id, text, price, key, doc")[0]] == [
+        "7", "abc", "1.01", "6f1d0fb2-6b0d-4d7a-8a43-2a5e3c0f9b11", "{'a': [1]}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        ("SELECT 70000 AS small, 'a' AS text", "refuses a row"),
+        ("SELECT 1 AS small, concat('a', chr(0)) AS text", "column 'text' holds a NUL byte"),
+        ("SELECT 1 AS small, 'longer than nine' AS text", "refuses a row"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_told_in_one_sentence(
+    way: str, frame: str, said: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way)
+    make(stack, f"CREATE TABLE {sink.target()} (small smallint, text varchar(9))")
+
+    with pytest.raises(MillstreamError, match=said):
+        written(sink, spark.sql(frame))
+
+    assert rows_of(stack, sink) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_a_row_marked_as_deleted_removes_the_row_of_its_key(
+    way: str, mode: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way, merge_on=["id"], columns=["id", "text"], delete_when="op = 'D'")
+    written(sink, batch(spark, 0).selectExpr("*", "'I' AS op"), mode)
+    changes = spark.sql(
+        "SELECT * FROM VALUES (0L, 'gone', 'D'), (1L, 'changed', 'U'), (999L, 'never there', 'D'),"
+        " (500L, 'added', NULL) AS t(id, text, op)"
+    )
+
+    written(sink, changes, mode, 1)
+
+    found = dict(rows_of(stack, sink))
+    assert (0 in found, found[1], 999 in found, found[500]) == (False, "changed", False, "added")
+    assert len(found) == ROWS
+
+
+def test_a_task_that_ran_twice_counts_once(
+    stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = sink_of(stack, "tasks")
+    fill = Staging.fill
+
+    def twice(self: Staging, connection: Any, frame: DataFrame) -> None:
+        fill(self, connection, frame)
+        first, count = self.attempts, self.count
+        with psycopg.connect(stack.postgres, autocommit=True) as other:
+            other.execute(
+                f"INSERT INTO {self.schema}.{self.name} SELECT id, text, -1 FROM {self.schema}.{self.name}"
+            )
+        self.attempts, self.count = first, count
+
+    monkeypatch.setattr(Staging, "fill", twice)
+    written(sink, batch(spark, 0))
+
+    assert [row[0] for row in rows_of(stack, sink)] == list(range(ROWS))
+
+
+def test_staged_rows_that_a_crash_of_the_server_took_are_an_outage(
+    stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = sink_of(stack, "tasks")
+    fill = Staging.fill
+
+    def emptied(self: Staging, connection: Any, frame: DataFrame) -> None:
+        fill(self, connection, frame)
+        connection.execute(f"TRUNCATE {self.schema}.{self.name}")
+
+    with closing(writer_of(sink, "append")) as writer:
+        writer.open(spark, batch(spark, 0).schema)
+        with monkeypatch.context() as patch:
+            patch.setattr(Staging, "fill", emptied)
+            with pytest.raises(Outage, match="are gone"):
+                writer.write(batch(spark, 0), 0)
+        writer.write(batch(spark, 0), 0)
+
+    assert [row[0] for row in rows_of(stack, sink)] == list(range(ROWS))
+
+
+def test_what_a_dead_run_staged_is_removed_by_the_next(stack: Endpoints, spark: SparkSession) -> None:
+    sink = sink_of(stack, "tasks")
+    with closing(writer_of(sink, "append")) as dead:
+        dead.open(spark, batch(spark, 0).schema)
+        dead._gather(batch(spark, 0), 0)  # type: ignore[attr-defined]
+
+    with closing(writer_of(sink, "append")) as after:
+        after.open(spark, batch(spark, 0).schema)
+
+    with psycopg.connect(stack.postgres) as connection:
+        left = connection.execute(
+            "SELECT relname FROM pg_class WHERE relname LIKE 'incoming%%' AND relnamespace = %s::regnamespace",
+            (sink.target(),),
+        ).fetchall()
+    assert left == []
+
+
+def test_a_batch_too_large_for_the_driver_goes_through_the_tasks(
+    stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = sink_of(stack, "auto")
+
+    def full(*_: object) -> None:
+        raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
+
+    monkeypatch.setattr("millstream.connectors.postgres.writer.Rows", full)
+    written(sink, batch(spark, 0))
+
+    assert len(rows_of(stack, sink)) == ROWS

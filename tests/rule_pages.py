@@ -1,0 +1,151 @@
+"""The pages of codes as tests: each `yaml` block must give exactly the findings its comments say.
+
+A comment `# error: [MS201]`, `# warning: […]` or `# info: […]` (`--` in SQL) stands on the line of its finding. A
+block `python transforms.py` (any language, then a path) makes that file for the `yaml` blocks below it; a block of
+Python without a name that starts a query is a script, checked as it is. A `snapshot` block shows the findings of the
+block above it; `UPDATE_SNAPSHOTS=1 pytest` rewrites it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.analysis.check import rules
+from millstream.diagnostics.catalogue import CODES
+from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.render import render
+from millstream.pipeline.load import load_text
+from millstream.runtime.checking import Checked, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SPEC, SCRIPT = "pipeline.yml", "job.py"
+_BLOCK = re.compile(r"^```(?P<word>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r" *(?:#|--) (?P<severity>error|warning|info): (?P<codes>(?:\[MS\d{3}\] ?)+)")
+# A block of Python that makes its session is a whole script; others are lines of one.
+_SCRIPT = re.compile(r"SparkSession\b.*\.writeStream\b", re.DOTALL)
+_CODE = re.compile(r"MS\d{3}")
+
+# A finding as a comment gives it: file, line, severity, code.
+Mark = tuple[str, int, str, str]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One pipeline of a page; `section` is the heading it stands under, empty above the first."""
+
+    page: Path
+    number: int
+    line: int
+    section: str
+    spec: str
+    snapshot: str | None
+    files: Mapping[str, str]
+    file: str = SPEC
+
+    @property
+    def wanted(self) -> list[Mark]:
+        """What its comments say is found."""
+        texts = {self.file: self.spec, **self.files}
+        return sorted(mark for file, text in texts.items() for mark in _marks(file, text))
+
+    @property
+    def fails(self) -> bool:
+        """Is something to be found in it?"""
+        return bool(self.wanted)
+
+
+def read(page: Path) -> list[Block]:
+    """The pipelines of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found: list[Block] = []
+    files: dict[str, str] = {}
+    blocks = list(_BLOCK.finditer(text))
+    for number, block in enumerate(blocks):
+        named = re.match(r"# (\w+\.py)\n", block["text"]) if block["word"] == "python" else None
+        if name := block["file"] or (named and named[1]):
+            files[name] = block["text"]
+        elif block["word"] == "yaml" or (block["word"] == "python" and _SCRIPT.search(block["text"])):
+            after = blocks[number + 1] if number + 1 < len(blocks) else None
+            shown = after["text"] if after and after["word"] == "snapshot" else None
+            section = (re.findall(r"^## (.*)$", text[: block.start()], re.MULTILINE) or [""])[-1]
+            line = text.count("\n", 0, block.start()) + 1
+            kind = SPEC if block["word"] == "yaml" else SCRIPT
+            found.append(Block(page, len(found) + 1, line, section, block["text"], shown, dict(files), kind))
+    return found
+
+
+def judge(block: Block, folder: Path, spark: SparkSession | None) -> Checked:
+    """Check a block as a spec or a script of that folder, which must be the working folder."""
+    write(block, folder)
+    if block.file == SCRIPT:
+        # Here and not above: pages of specs are judged without PySpark.
+        from millstream.runtime.scripts.check import check_script
+
+        assert spark is not None, "a script is run, and asks Spark for what it reads"
+        return check_script(spark, folder / SCRIPT)
+    return check(load_text(SPEC, (folder / SPEC).read_text(encoding="utf-8"), folder, {}), spark)
+
+
+def write(block: Block, folder: Path) -> None:
+    """Put a block and its files into a folder, without their comments."""
+    for name, text in {**block.files, block.file: block.spec}.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_COMMENT.sub("", text), encoding="utf-8")
+
+
+def compare(block: Block, checked: Checked, *, planned: bool) -> None:
+    """The findings are those that the comments say; without plans, codes that need one are not looked at."""
+    left_out = set() if planned else of_plans()
+    got = [mark for mark in _found(checked) if mark[3] not in left_out]
+    wanted = [mark for mark in block.wanted if mark[3] not in left_out]
+    shown = render(checked.findings, checked.texts)
+
+    assert got == wanted, f"\n{shown}"
+    if block.snapshot is None or len(wanted) < len(block.wanted):
+        return
+    if os.environ.get("UPDATE_SNAPSHOTS") and shown != block.snapshot:
+        page = block.page.read_text(encoding="utf-8")
+        word = "yaml" if block.file == SPEC else "python"
+        before = f"```{word}\n{block.spec}```\n\n```snapshot\n"
+        page = page.replace(f"{before}{block.snapshot}```", f"{before}{shown}```")
+        block.page.write_text(page, encoding="utf-8")
+        return
+    assert shown == block.snapshot
+
+
+def of_plans() -> set[str]:
+    """The codes that are found only with a session."""
+    return {code for code, rule in rules().items() if rule.judge} | {code for code in CODES if code > "MS1"}
+
+
+def refused(checked: Checked) -> bool:
+    """Did Spark itself refuse?"""
+    return any(found.severity is Severity.ERROR for found in checked.verdict)
+
+
+def _found(checked: Checked) -> list[Mark]:
+    return sorted(
+        (
+            found.span.file if found.span else SPEC,
+            found.span.line if found.span else 0,
+            found.severity.value,
+            found.code,
+        )
+        for found in checked.findings
+    )
+
+
+def _marks(file: str, text: str) -> Iterator[Mark]:
+    for number, line in enumerate(text.splitlines(), 1):
+        for comment in _COMMENT.finditer(line):
+            for code in _CODE.findall(comment["codes"]):
+                yield file, number, comment["severity"], code

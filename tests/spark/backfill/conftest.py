@@ -1,0 +1,103 @@
+"""A shop whose stream has run over some days, and backfills over it in the session of the tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.backfill.wish import Wish, moment
+from millstream.backfill.work import backfill
+from millstream.pipeline.load import load_text
+from millstream.runtime.verdict import examine
+from spark.runtime.conftest import Project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.backfill.report import Outcome, Report
+    from millstream.pipeline.load import Loaded
+
+SPEC = """
+name: shop
+defaults: {checkpoints: checkpoints}
+sources:
+  orders:
+    json: in
+    schema: {id: string, amount: int, at: timestamp}
+    watermark: {event_time: at, delay_threshold: 10 minutes}
+    on_malformed: drop
+views:
+  sums: |
+    SELECT window.start AS since, count(*) AS n, sum(amount) AS amount
+    FROM orders GROUP BY window(at, '10 minutes')
+queries:
+  sums: {output_mode: update, to: {delta: {path: sums, merge_on: [since]}}}
+  closed: {from: sums, to: {delta: closed}}
+  copy: {from: orders, to: [{delta: copy}, {parquet: files}]}
+"""
+
+
+class Shop(Project):
+    """A project whose pipeline comes from a text, with its plans."""
+
+    spec = SPEC
+
+    def loaded(self) -> Loaded:
+        """The spec, read."""
+        loaded = load_text("pipeline.yml", self.spec, self.folder, {})
+        assert loaded.pipeline is not None, loaded.findings
+        return loaded
+
+    def stream(self, *queries: str) -> None:
+        """Run the stream until it is caught up."""
+        from millstream.runtime.run import RunOptions
+
+        pipeline = self.loaded().pipeline
+        assert pipeline is not None
+        assert self.run(pipeline, RunOptions(select=queries, until_caught_up=True))
+
+    def backfill(
+        self, *queries: str, start: str | None = None, end: str | None = None, **given: Any
+    ) -> Report:
+        """A backfill of these queries."""
+        loaded = self.loaded()
+        pipeline = loaded.pipeline
+        assert pipeline is not None
+        wish = Wish(start and moment(start), end and moment(end), **given)
+        planned = examine(self.spark, loaded).queries
+        return backfill(self.spark, pipeline, planned, queries or list(pipeline.queries), wish, print)
+
+    def compare(self, query: str, **given: Any) -> Outcome:
+        """The first sink of a query, compared."""
+        return self.backfill(query, compare=True, **given).outcomes[0]
+
+    def sql(self, text: str) -> None:
+        """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
+        names = {name: f"delta.`{self.folder / name}`" for name in ("sums", "closed", "copy")}
+        self.spark.sql(text.format(**names))
+
+
+def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
+    """One order on the first of January."""
+    return {"id": id, "amount": amount, "at": f"2026-01-01T{at}Z"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
+    """Five orders; the last one closes every window before 12:30."""
+    made = Shop(tmp_path, spark)
+    made.put(order("a", "12:01:00", 3), order("b", "12:02:00", 4))
+    made.put(order("c", "12:14:00", 5), order("d", "12:21:00", 6))
+    made.put(order("e", "13:00:00", 7))
+    yield made
+    for stream in spark.streams.active:
+        stream.stop()
+
+
+def figures(found: Outcome) -> tuple[int, int, int]:
+    """Missing, surplus, different."""
+    return found.missing, found.surplus, found.different

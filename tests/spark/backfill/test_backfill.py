@@ -1,0 +1,270 @@
+"""What a backfill writes, once, beside a query that may be running."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.backfill.targets import Target
+from millstream.backfill.writing import putting
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
+from millstream.runtime.events import Events
+from millstream.runtime.run import RunOptions, run
+from millstream.spec.mode import OutputMode
+from spark.backfill.conftest import SPEC, figures, order
+
+if TYPE_CHECKING:
+    from millstream.backfill.report import Report
+    from millstream.runtime.supervisor import Supervisor
+    from spark.backfill.conftest import Shop
+
+
+def done(report: Report) -> tuple[int, int, int]:
+    """Rows added, changed and deleted in the first sink."""
+    one = report.outcomes[0]
+    return one.added, one.changed, one.deleted
+
+
+def sums(shop: Shop, name: str = "sums") -> list[tuple[Any, ...]]:
+    return [(since.strftime("%H:%M"), n, amount) for since, n, amount in shop.rows(name)]
+
+
+ALL = [("12:00", 2, 7), ("12:10", 1, 5), ("12:20", 1, 6)]
+
+
+def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(shop: Shop) -> None:
+    shop.stream("sums")
+    shop.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
+    shop.sql("UPDATE {sums} SET amount = 0 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
+
+    report = shop.backfill("sums", start="2026-01-01", end="2026-01-01 12:30")
+
+    assert (done(report), sums(shop)[:3]) == ((1, 1, 0), ALL)
+
+
+def test_a_table_that_is_only_added_to_gets_what_is_missing(shop: Shop) -> None:
+    shop.stream("copy")
+    shop.sql("DELETE FROM {copy} WHERE id IN ('a', 'b')")
+
+    report = shop.backfill("copy", sink="delta")
+
+    assert (done(report), [row[0] for row in shop.rows("copy")]) == ((2, 0, 0), ["a", "b", "c", "d", "e"])
+
+
+def test_equal_rows_come_back_as_often_as_they_are_missing(shop: Shop) -> None:
+    shop.put(order("a", "12:01:00", 3), order("a", "12:01:00", 3))
+    shop.stream("copy")
+    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+
+    shop.backfill("copy", sink="delta")
+
+    assert [row[0] for row in shop.rows("copy")].count("a") == 3
+
+
+def test_files_get_what_is_missing(shop: Shop) -> None:
+    shop.stream("copy")
+    next(file for file in sorted((shop.folder / "files").glob("part-*"))).unlink()
+
+    report = shop.backfill("copy", sink="parquet")
+
+    assert report.outcomes[0].added > 0
+    assert [row[0] for row in shop.rows("files", "parquet")] == ["a", "b", "c", "d", "e"]
+
+
+def test_the_same_backfill_again_changes_nothing(shop: Shop) -> None:
+    shop.stream("copy")
+    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+    shop.backfill("copy", sink="delta")
+    versions = len(list((shop.folder / "copy" / "_delta_log").glob("*.json")))
+
+    report = shop.backfill("copy", sink="delta")
+
+    assert done(report) == (0, 0, 0)
+    assert len(list((shop.folder / "copy" / "_delta_log").glob("*.json"))) == versions
+
+
+def test_a_row_that_is_lost_a_second_time_comes_back_a_second_time(shop: Shop) -> None:
+    shop.stream("copy")
+    for _ in range(2):
+        shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+        shop.backfill("copy", sink="delta")
+
+    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e"]
+
+
+def test_surplus_rows_stay_unless_the_range_is_replaced(shop: Shop) -> None:
+    shop.stream("sums")
+    shop.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
+    range_ = {"start": "2026-01-01", "end": "2026-01-01 12:30"}
+
+    kept = shop.backfill("sums", **range_)
+    assert (done(kept), sums(shop)[0]) == ((0, 0, 0), ("09:00", 1, 1))
+
+    report = shop.backfill("sums", replace=True, **range_)
+
+    assert (done(report), sums(shop)[:3]) == ((0, 0, 1), ALL)
+    # What lies outside of the range is not touched.
+    assert sums(shop)[3] == ("13:00", 1, 7)
+
+
+def test_rows_without_a_key_are_replaced_in_one_commit(shop: Shop) -> None:
+    shop.stream("copy")
+    shop.sql("UPDATE {copy} SET amount = 0 WHERE id = 'b'")
+
+    report = shop.backfill(
+        "copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10", replace=True
+    )
+
+    assert done(report) == (1, 0, 1)
+    assert [(row[0], row[1]) for row in shop.rows("copy")] == [
+        ("a", 3),
+        ("b", 4),
+        ("c", 5),
+        ("d", 6),
+        ("e", 7),
+    ]
+
+
+def test_replace_needs_a_range(shop: Shop) -> None:
+    with pytest.raises(WrongUse, match="--replace needs a range"):
+        shop.backfill("copy", sink="delta", replace=True)
+
+
+def test_files_are_never_taken_away(shop: Shop) -> None:
+    with pytest.raises(WrongUse, match="cannot take rows away"):
+        shop.backfill("copy", sink="parquet", start="2026-01-01", replace=True)
+
+
+def test_a_side_table_gets_the_whole_answer_and_the_own_one_nothing(shop: Shop) -> None:
+    report = shop.backfill("sums", into="side")
+
+    assert done(report) == (4, 0, 0)
+    assert sums(shop, "side")[:3] == ALL
+    assert not (shop.folder / "sums").exists()
+    assert done(shop.backfill("sums", into="side")) == (0, 0, 0)
+
+
+def test_a_dry_run_tells_what_would_be_written_and_writes_nothing(shop: Shop) -> None:
+    report = shop.backfill("sums", dry=True)
+
+    assert (done(report), report.read) == ((4, 0, 0), {"sums": {"orders": 5}})
+    assert not (shop.folder / "sums").exists()
+
+
+def test_windows_that_the_query_still_updates_are_left_to_it(shop: Shop) -> None:
+    shop.stream("sums")
+    shop.sql("UPDATE {sums} SET amount = 0")
+
+    shop.backfill("sums")
+
+    assert sums(shop) == [*ALL, ("13:00", 1, 0)]
+
+
+def test_a_range_that_the_query_has_yet_to_write_is_refused(shop: Shop) -> None:
+    shop.stream("sums")
+
+    with pytest.raises(WrongUse, match="has yet to write the rows of this range itself"):
+        shop.backfill("sums", start="2026-01-01 13:00")
+
+
+def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None:
+    shop.spec = SPEC.replace("output_mode: update, to: {delta: {path: sums, merge_on: [since]}}",
+                             "output_mode: complete, to: {delta: {path: sums}}")  # fmt: skip
+
+    with pytest.raises(WrongUse, match="is replaced whole by each batch"):
+        shop.backfill("sums")
+
+
+def test_no_lock_is_taken_and_no_checkpoint_written(shop: Shop) -> None:
+    shop.stream("copy")
+    folder = shop.folder / "checkpoints" / "copy"
+    before = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
+
+    with CheckpointLock(folder, "shop.copy"):
+        held = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
+        shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+        shop.backfill("copy", sink="delta")
+        assert sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*")) == held
+
+    assert len(before) <= len(held)
+
+
+def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> None:
+    shop.stream("copy")
+
+    with (
+        CheckpointLock(shop.folder / "checkpoints" / "copy", "shop.copy"),
+        pytest.raises(CannotGoOn, match=r"is held by 'shop\.copy'"),
+    ):
+        shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
+
+
+def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(shop: Shop) -> None:
+    shop.stream("copy")
+    (shop.folder / "checkpoints" / "copy" / "commits" / "0").unlink()
+
+    with pytest.raises(CannotGoOn, match="has begun a batch and not committed it"):
+        shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
+
+
+def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
+    loaded = shop.loaded().pipeline
+    assert loaded is not None
+    target = Target("copy", "delta:copy", loaded.queries["copy"].to[0].sink, OutputMode.APPEND, side=False)
+    rows = shop.spark.sql("SELECT 'a' AS id, 1 AS amount, TIMESTAMP '2026-01-01 12:00:00Z' AS at")
+
+    first = putting(shop.spark, loaded, target, rows.schema, None)
+    second = putting(shop.spark, loaded, target, rows.schema, None)
+    first(rows)
+    with pytest.raises(MillstreamError, match="another backfill of query 'copy' has written"):
+        second(rows)
+
+    assert len(shop.rows("copy")) == 1
+
+
+def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(shop: Shop) -> None:
+    shop.stream("copy", "sums")
+    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+    shop.put(order("f", "13:05:00", 1))
+    shop.backfill("copy", "sums", sink="delta")
+
+    shop.stream("copy", "sums")
+
+    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
+    assert figures(shop.compare("sums")) == (0, 0, 0)
+
+
+def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
+    shop.stream("copy")
+    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+    pipeline = shop.loaded().pipeline
+    assert pipeline is not None
+    watching: queue.Queue[Supervisor] = queue.Queue()
+    events = Events()
+    options = RunOptions(select=("copy",))
+    running = threading.Thread(
+        target=run, args=(shop.spark, pipeline, options, events, {}), kwargs={"on_supervisor": watching.put}
+    )
+    running.start()
+    supervisor = watching.get(timeout=60)
+
+    for number in range(3):
+        shop.put(order(f"x{number}", f"13:0{number}:00"))
+        shop.backfill("copy", sink="delta")
+    supervisor.end()
+    running.join(60)
+    events.close()
+    shop.stream("copy")
+
+    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "x0", "x1", "x2"]
+
+
+def test_a_source_that_keeps_nothing_is_refused(shop: Shop) -> None:
+    shop.spec = "name: shop\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {delta: ticks}}}\n"
+
+    with pytest.raises(WrongUse, match="keeps nothing that could be read again"):
+        shop.backfill()

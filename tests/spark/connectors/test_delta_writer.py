@@ -1,0 +1,130 @@
+"""The Delta writer: rows removed by key, and other writers at the same table."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.connectors.delta.sink import DeltaSink
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.connectors.remembered import Note
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import NotReady, Unfit
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def opened(spark: SparkSession, sink: DeltaSink, frame: DataFrame, query_id: str = "one") -> DeltaWriter:
+    writer = DeltaWriter(sink, SinkIdentity("shop", "orders", query_id, "delta:o", OutputMode.UPDATE))
+    writer.open(spark, frame.schema)
+    return writer
+
+
+def changes(spark: SparkSession, rows: str) -> DataFrame:
+    return spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, text, op)")
+
+
+def texts(spark: SparkSession, sink: DeltaSink) -> dict[int, str]:
+    rows = spark.read.format("delta").load(str(sink.path)).collect()
+    assert len({row.id for row in rows}) == len(rows)
+    return {row.id: row.text for row in rows}
+
+
+def removing(tmp_path: Path, **more: object) -> DeltaSink:
+    settings = {"path": str(tmp_path / "t"), "merge_on": ["id"], "delete_when": "op = 'D'", **more}
+    return DeltaSink.model_validate(settings)
+
+
+FIRST = "(0, 'a', 'I'), (1, 'b', 'I'), (2, 'c', NULL), (3, 'never there', 'D')"
+SECOND = "(0, 'gone', 'D'), (1, 'changed', 'U'), (9, 'never there', 'D'), (5, 'added', NULL)"
+
+
+def test_a_row_marked_as_deleted_removes_the_row_of_its_key(spark: SparkSession, tmp_path: Path) -> None:
+    sink, first = removing(tmp_path), changes(spark, FIRST)
+    writer = opened(spark, sink, first)
+    writer.write(first, 0)
+    assert texts(spark, sink) == {0: "a", 1: "b", 2: "c"}
+
+    writer.write(changes(spark, SECOND), 1)
+
+    assert texts(spark, sink) == {1: "changed", 2: "c", 5: "added"}
+
+
+def test_a_replayed_deletion_does_not_remove_what_came_later(spark: SparkSession, tmp_path: Path) -> None:
+    sink, first = removing(tmp_path), changes(spark, FIRST)
+    writer = opened(spark, sink, first)
+    writer.write(first, 0)
+    writer.write(changes(spark, SECOND), 1)
+    writer.write(changes(spark, "(0, 'back', 'I')"), 2)
+
+    again = opened(spark, sink, first)
+    again._last = None  # as a driver that looked before the others wrote
+    again.write(changes(spark, SECOND), 1)
+
+    assert texts(spark, sink)[0] == "back"
+
+
+def test_a_deletion_and_a_column_that_is_added(spark: SparkSession, tmp_path: Path) -> None:
+    sink, first = removing(tmp_path, merge_schema=True), changes(spark, FIRST)
+    opened(spark, sink, first).write(first, 0)
+    wider = changes(spark, SECOND).selectExpr("*", "1 AS more")
+
+    opened(spark, sink, wider).write(wider, 1)
+
+    assert texts(spark, sink) == {1: "changed", 2: "c", 5: "added"}
+    assert spark.read.format("delta").load(str(sink.path)).columns == ["id", "text", "op", "more"]
+
+
+def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    first = changes(spark, FIRST)
+
+    with pytest.raises(NotReady, match=r"delete_when of .* is no condition"):
+        opened(spark, removing(tmp_path, delete_when="kind = 'D'"), first)
+
+
+def test_two_queries_that_merge_into_one_table_at_once_lose_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = DeltaSink(path=str(tmp_path / "t"), merge_on=("id",))
+    first = spark.range(0, 20).selectExpr("id", "'start' AS text")
+    opened(spark, sink, first, "zero").write(first, 0)
+    ready = threading.Barrier(2)
+
+    def merge(query: str, start: int) -> None:
+        own = spark.newSession()
+        rows = own.range(start, start + 20).selectExpr("id", f"'{query}' AS text")
+        writer = opened(own, sink, rows, query)
+        ready.wait(60)
+        for batch_id in range(2):
+            writer.write(rows, batch_id)
+
+    with ThreadPoolExecutor() as pool:
+        for one in [pool.submit(merge, "one", 0), pool.submit(merge, "two", 10)]:
+            one.result(100)
+
+    found = texts(spark, sink)
+    assert set(found) == set(range(30))
+    assert {found[number] for number in range(10)} == {"one"}
+    assert {found[number] for number in range(20, 30)} == {"two"}
+
+
+def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink, rows = DeltaSink.model_validate({"path": str(tmp_path / "t")}), spark.range(3)
+    opened(spark, sink, rows).write(rows, 0)
+    mine, copy = opened(spark, sink, rows), opened(spark, sink, rows)
+    mine.note, copy.note = (lambda _, end=end: Note((f'{{"end": {end}}}',), end) for end in (1, 2))  # type: ignore[misc]
+    mine.write(rows, 1)
+
+    with pytest.raises(Unfit, match="holds a batch 1 of query 'orders' with other records"):
+        copy.write(spark.range(3, 6), 1)
+
+    assert spark.read.format("delta").load(str(sink.path)).count() == 6

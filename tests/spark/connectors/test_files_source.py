@@ -1,0 +1,124 @@
+"""The sources of files: rows, malformed rows, and where each stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checkpoint import filelog
+from millstream.connectors.files.source import CORRUPT, CsvSource, JsonSource, ParquetSource, TextSource
+from millstream.connectors.source import OffsetRange
+from millstream.diagnostics.failure import NotReady
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.files.reading import FilesSource
+
+SCHEMA = "id INT, name STRING"
+GOOD_AND_BAD = {
+    "json": '{"id": 1, "name": "ann"}\n{"id": "x", "name": "bob"}\n{torn\n',
+    "csv": "1,ann\nx,bob\n3\n",
+}
+
+
+def source(form: str, folder: Path) -> FilesSource:
+    folder.mkdir(exist_ok=True)
+    (folder / f"one.{form}").write_text(GOOD_AND_BAD[form])
+    return {"json": JsonSource, "csv": CsvSource}[form](path=str(folder))
+
+
+def streamed(frame: DataFrame, checkpoint: Path) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    query = (
+        frame.writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch(lambda batch, _: rows.extend(tuple(row) for row in batch.collect()))
+        .start()
+    )
+    query.awaitTermination()
+    return rows
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_malformed_row_keeps_its_text_and_its_file(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    rows = source(form, tmp_path / "in").read(spark, static=True, schema=SCHEMA).collect()
+
+    assert [row[CORRUPT] for row in rows] == [None, *GOOD_AND_BAD[form].splitlines()[1:]]
+    assert all(row._file.endswith(f"one.{form}") for row in rows)
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_row_is_malformed_whatever_columns_a_query_reads(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    frame = source(form, tmp_path / "in").read(spark, static=True, schema=SCHEMA)
+
+    assert frame.where(f"{CORRUPT} IS NULL").selectExpr("count(*)").first()[0] == 1
+    assert frame.where(f"{CORRUPT} IS NOT NULL").select("name").count() == 2
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_stream_tells_malformed_rows_too(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path, form: str
+) -> None:
+    frame = source(form, tmp_path / "in").read(spark, static=False, schema=SCHEMA)
+
+    rows = streamed(frame.selectExpr(f"{CORRUPT} IS NULL"), checkpoint)
+
+    assert sorted(rows) == [(False,), (False,), (True,)]
+
+
+def test_a_table_without_a_schema_has_what_its_files_say(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(3).write.parquet(str(tmp_path / "in"))
+
+    frame = ParquetSource(path=str(tmp_path / "in")).read(spark, static=True, schema=None)
+
+    assert (frame.columns, frame.count()) == (["id"], 3)
+
+
+def test_a_stream_takes_so_many_files_a_batch(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(name)
+    given = TextSource(path=str(tmp_path), max_files_per_trigger=1, path_glob_filter="*.txt")
+
+    batches: list[int] = []
+    query = (
+        given.read(spark, static=False, schema=None)
+        .writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", str(checkpoint))
+        .foreachBatch(lambda batch, _: batches.append(batch.count()))
+        .start()
+    )
+    query.awaitTermination()
+
+    assert batches == [1, 1, 1]
+
+
+def test_each_batch_can_be_read_again_by_the_checkpoints_own_list_of_files(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    folder = tmp_path / "two words"
+    days = spark.range(4).selectExpr("id", "concat('12:0', id % 2) AS day").repartition(1)
+    days.write.partitionBy("day").parquet(str(folder))
+    given = ParquetSource(path=str(folder), max_files_per_trigger=1)
+    schema = "id BIGINT, day STRING"
+    seen = streamed(given.read(spark, static=False, schema=schema), checkpoint)
+
+    again = []
+    for batch in range(2):
+        read = filelog.files(checkpoint / "sources/0", batch - 1, batch)
+        frame = given.read_range(spark, OffsetRange(None, "", read), schema)
+        assert frame is not None
+        again += [tuple(row) for row in frame.collect()]
+
+    assert again == seen
+    assert sorted(again) == [(0, "12:00"), (1, "12:01"), (2, "12:00"), (3, "12:01")]
+
+
+def test_a_stream_of_a_folder_that_does_not_exist_yet_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match="does not exist yet"):
+        JsonSource(path=str(tmp_path / "none")).read(spark, static=False, schema=SCHEMA)

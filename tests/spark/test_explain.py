@@ -1,0 +1,112 @@
+"""Queries explained from Spark's own plan, and the guarantees that follow from it.
+
+`UPDATE_SNAPSHOTS=1 pytest tests/spark/test_explain.py` rewrites the texts in `explained/`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.cli.project import open_project
+from millstream.cli.story import lines, story
+from millstream.pipeline.load import load_text
+from millstream.runtime.checking import check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.analysis.guarantee import Promise
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
+
+SPEC = """name: shop
+sources:
+  orders:
+    kafka: {bootstrap_servers: "localhost:1", subscribe: orders}
+    watermark: {event_time: ts, delay_threshold: 10 minutes}
+    schema: {id: string, amount: double, ts: timestamp}
+views:
+"""
+
+
+@pytest.mark.parametrize(
+    ("example", "query"), [("ecommerce", "funnel"), ("ecommerce", "purchases"), ("starter", "averages")]
+)
+def test_an_example_is_explained(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, example: str, query: str
+) -> None:
+    monkeypatch.chdir(EXAMPLES / example)
+    loaded = open_project(None, (), None)
+    plan = next(one for one in check(loaded, spark).queries if one.name == query)
+
+    told = "\n".join(lines(story(loaded, query, plan))) + "\n"
+
+    file = HERE / "explained" / f"{example}_{query}.txt"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        file.write_text(told, encoding="utf-8")
+    assert told.splitlines() == file.read_text(encoding="utf-8").splitlines()
+
+
+def promised(spark: SparkSession, folder: Path, view: str, to: str) -> Promise:
+    """The first promise of a query over that view."""
+    text = f"{SPEC}  q: {view}\nqueries:\n  q: {{output_mode: update, to: [{to}]}}\n"
+    loaded = load_text("pipeline.yml", text, folder, {})
+    assert loaded.pipeline is not None, loaded.findings
+    from_plan = check(loaded, spark).queries
+    assert from_plan
+    return story(loaded, "q", from_plan[0]).promises[0]
+
+
+DELTA = "{delta: {path: lake/q, merge_on: [id]}}"
+
+
+def test_a_choice_of_rows_by_chance_below_an_aggregation_makes_an_atomic_sink_at_least_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    told = promised(
+        spark, tmp_path, "SELECT id, count(*) AS n FROM orders WHERE rand() < 0.5 GROUP BY id", DELTA
+    )
+
+    assert told.guarantee == "at-least-once"
+    assert told.weakest
+    assert told.weakest.text.startswith("rand() (pipeline.yml:8) gives another value")
+
+
+def test_a_name_drawn_by_chance_leaves_an_atomic_sink_exactly_once_and_not_reproducible(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    told = promised(spark, tmp_path, "SELECT id, uuid() AS made FROM orders", DELTA)
+
+    assert told.guarantee == "exactly-once"
+    assert told.weakest
+    assert told.weakest.text.endswith("'made' is what its first attempt gave")
+
+
+def test_the_time_of_the_batch_weakens_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    told = promised(spark, tmp_path, "SELECT id, current_timestamp() AS at FROM orders", DELTA)
+
+    assert (told.guarantee, told.weakest) == ("exactly-once", None)
+
+
+def test_a_function_of_the_users_is_trusted_and_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_scores.py").write_text(
+        "from pyspark.sql.functions import udf\n\n"
+        "score = udf(lambda a: a * 2, 'double')\n\n\n"
+        "def q(orders):\n"
+        "    return orders.withColumn('score', score('amount'))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    told = promised(spark, tmp_path, "{python: 'own_scores:q'}", DELTA)
+
+    assert told.guarantee == "exactly-once"
+    assert [one.text for one in told.conditions] == [
+        "<lambda>() is trusted to give the same for the same rows"
+    ]

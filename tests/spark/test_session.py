@@ -1,0 +1,174 @@
+"""A session as `open_session` starts it: what it can do, where it listens, what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.functions import udf
+
+from millstream.runtime import launch, session
+from millstream.runtime.ivy import pyspark_folder
+from millstream.runtime.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+RUN = """
+import sys, pathlib
+from millstream.runtime.session import open_session
+spark = open_session("alone", {"spark.driver.memory": "512m"}, pathlib.Path(sys.argv[1]))
+spark.sparkContext.setLogLevel("INFO")
+print(spark.range(3).count(), flush=True)
+jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+print(jvm, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_delta_table_can_be_written_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(10).write.format("delta").save(str(tmp_path / "table"))
+
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 10
+
+
+def test_the_kafka_source_loads_without_a_broker(spark: SparkSession) -> None:
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1")
+
+    assert "offset" in reader.option("subscribe", "none").load().columns
+
+
+def test_the_postgres_driver_is_there(spark: SparkSession) -> None:
+    assert spark._jvm.java.lang.Class.forName("org.postgresql.Driver") is not None
+
+
+def test_a_python_function_runs_on_this_interpreter(spark: SparkSession) -> None:
+    # PySpark's own choice is the first python3 on the PATH, which may lack what the function imports.
+    interpreter = udf(lambda _: sys.executable, "string")
+
+    found = spark.range(1).select(interpreter("id")).collect()
+
+    assert found[0][0] == sys.executable
+
+
+def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
+    assert session.open_session("again", {"spark.sql.shuffle.partitions": 2}) is spark
+
+
+def test_the_applied_settings_can_be_read(spark: SparkSession) -> None:
+    # What stands in brackets is told like a setting and is none.
+    told = [setting for setting in session.applied() if not setting.key.startswith("(")]
+    differing = {setting.key for setting in told if spark.conf.get(setting.key) != setting.value}
+
+    assert differing <= {"spark.sql.warehouse.dir"}, "Spark gives that path back as a URI"
+
+
+def test_every_listener_of_this_process_and_its_jvm_is_on_loopback(spark: SparkSession) -> None:
+    spark.range(1).foreach(lambda _: None)  # Python workers listen too
+
+    addresses = listening({os.getpid(), *children(os.getpid())})
+
+    assert addresses
+    assert addresses <= LOOPBACK
+
+
+def test_the_jvms_options_are_those_of_sparks_own_launcher() -> None:
+    command = [find_java().binary, "-cp", f"{pyspark_folder()}/jars/*", "org.apache.spark.launcher.Main"]
+    said = subprocess.run(
+        [*command, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"SPARK_HOME": str(pyspark_folder()), "SPARK_SCALA_VERSION": "2.13"},
+    )
+
+    words = said.stdout.split("\0")
+    options = [word for word in words if word.startswith(("-XX:", "--", "-D"))]
+    assert [word for word in options if word != "--add-modules=jdk.incubator.vector"] == list(launch.OPTIONS)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> subprocess.Popen[str]:
+    """A Python of its own with a session, which ends when it reads a line."""
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(tmp_path / "spark.log")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+
+
+def test_sparks_log_is_in_its_file_and_not_on_the_terminal(
+    alone: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    out, err = alone.communicate("\n", timeout=60)
+
+    assert (out.splitlines()[0], err) == ("3", "")
+    assert "SparkContext" in (tmp_path / "spark.log").read_text()
+    assert (tmp_path / "spark.log").stat().st_mode & 0o077 == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["spark.log"]
+
+
+def test_an_interrupt_of_the_group_leaves_the_jvm_to_python_and_a_kill_ends_both(
+    alone: subprocess.Popen[str],
+) -> None:
+    assert alone.stdout
+    alone.stdout.readline()
+    jvm = int(alone.stdout.readline())
+    for gentle in (signal.SIGINT, signal.SIGTERM):
+        os.kill(jvm, gentle)
+    ended = os.pidfd_open(jvm)
+    assert not gone(ended, within=0.5)
+
+    alone.kill()
+    alone.communicate()
+
+    assert gone(ended, within=20)
+    os.close(ended)
+
+
+def gone(process: int, within: float) -> bool:
+    """Does the process behind the descriptor end within so many seconds?"""
+    import select
+
+    return bool(select.select([process], [], [], within)[0])
+
+
+def children(process: int) -> set[int]:
+    """All processes below one."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{process}/task").iterdir():
+        # A thread may end between being listed and being looked at.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in map(int, (task / "children").read_text().split()):
+                found |= {child, *children(child)}
+    return found
+
+
+def listening(processes: set[int]) -> set[str]:
+    """The addresses, in the kernel's hexadecimal, on which the processes accept connections."""
+    sockets = set()
+    for process in processes:
+        for descriptor in Path(f"/proc/{process}/fd").iterdir():
+            try:
+                sockets.add(str(descriptor.readlink()))
+            except FileNotFoundError:
+                continue
+    addresses = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                addresses.add(fields[1].partition(":")[0])
+    return addresses

@@ -1,0 +1,153 @@
+"""Cases of the examples go red when what they guard is taken away: a watermark, a key, a writer's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.connectors.files.writer import FilesWriter
+from millstream.connectors.sink import Written
+from millstream.testing.load import load_text
+from millstream.testing.play import play
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.testing.case import Outcome
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+NO_WATERMARK = {"watermark": None, "drop_duplicates_within_watermark": []}
+FUNNEL = "ecommerce/tests/funnel.yml"
+PURCHASES = "ecommerce/tests/purchases.yml"
+AVERAGES = "starter/tests/averages.yml"
+
+
+def without(*sources: str) -> dict[str, Any]:
+    """Settings that take the watermarks of these sources away, and what leans on them."""
+    return {f"sources.{name}.{key}": value for name in sources for key, value in NO_WATERMARK.items()}
+
+
+def played(spark: SparkSession, file: str, name: str, tmp_path: Path, **laid: Any) -> Outcome:
+    """One case of an example, with values laid over its pipeline; `name` is the beginning of its sentence."""
+    path = EXAMPLES / file
+    told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    said = next(text for text in told["tests"] if text.startswith(name))
+    told["tests"] = {said: {**told["tests"][said], "set": laid}} if laid else {said: told["tests"][said]}
+    suite = load_text(str(path), yaml.safe_dump(told, sort_keys=False), path, lambda _: {})
+    assert [found.message for found in suite.findings] == []
+    return play(spark, suite.cases[-1], tmp_path)
+
+
+def differs(outcome: Outcome) -> set[str]:
+    """What was not as expected in the step that failed."""
+    assert outcome.fault is None
+    assert outcome.played[-1].error is None
+    return {one.what for one in outcome.played[-1].differences}
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "laid"),
+    [
+        pytest.param(
+            FUNNEL,
+            "a click that is late by more than five minutes",
+            without("clicks", "cart_events", "purchases"),
+            id="a late click, without a watermark",
+        ),
+        pytest.param(
+            PURCHASES,
+            "a purchase that is late by less than five minutes is kept, a later one dropped",
+            without("purchases"),
+            id="a late purchase, without a watermark",
+        ),
+        pytest.param(
+            AVERAGES,
+            "a reading whose window has ended is dropped",
+            {"sources.ticks.watermark": None},
+            id="a late reading, without a watermark",
+        ),
+        pytest.param(
+            FUNNEL,
+            "a click that is late by less than five minutes counts",
+            {"sources.clicks.watermark.delay_threshold": "1 minute"}
+            | {"sources.cart_events.watermark.delay_threshold": "1 minute"}
+            | {"sources.purchases.watermark.delay_threshold": "1 minute"},
+            id="a click in time, with a shorter delay",
+        ),
+        pytest.param(
+            AVERAGES,
+            "a late reading counts while its window is open",
+            {"sources.ticks.watermark.delay_threshold": "1 second"},
+            id="a reading in time, with a shorter delay",
+        ),
+        pytest.param(
+            FUNNEL,
+            "a click that is delivered twice counts once",
+            {"sources.clicks.drop_duplicates_within_watermark": []},
+            id="a repeated click, without a key",
+        ),
+        pytest.param(
+            FUNNEL,
+            "a click that is delivered twice counts once",
+            {"sources.clicks.drop_duplicates_within_watermark": ["user_id"]},
+            id="a repeated click, with another key",
+        ),
+        pytest.param(
+            PURCHASES,
+            "a purchase that is delivered twice is kept once",
+            {"sources.purchases.drop_duplicates_within_watermark": []},
+            id="a repeated purchase, without a key",
+        ),
+    ],
+)
+def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
+    spark: SparkSession, tmp_path: Path, file: str, name: str, laid: dict[str, Any]
+) -> None:
+    assert differs(played(spark, file, name, tmp_path, **laid))
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        pytest.param(FUNNEL, "the table has each window once", id="the funnel's table"),
+        pytest.param(AVERAGES, "the table has each window once", id="the table of averages"),
+        pytest.param(PURCHASES, "the files have each purchase once", id="the files of purchases"),
+    ],
+)
+def test_a_case_with_a_crash_goes_red_with_a_writer_that_forgets_what_it_has_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str
+) -> None:
+    def add(self: Any, frame: DataFrame, batch_id: int) -> Written:  # noqa: ARG001 - what is forgotten
+        sink = getattr(self, "sink", None) or self._sink
+        frame.write.format(sink.kind).mode("append").save(str(sink.path))
+        return Written()
+
+    for writer in (DeltaWriter, FilesWriter):
+        monkeypatch.setattr(writer, "holds", lambda self, batch_id: False)  # noqa: ARG005 - Spark's batch
+        monkeypatch.setattr(writer, "write", add)
+
+    assert differs(played(spark, file, name, tmp_path))
+
+
+def test_a_case_goes_red_with_a_rate_that_is_zero_where_there_is_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    zero = (
+        "SELECT window_start, click_count, purchase_count, coalesce(conversion_rate, 0D) AS conversion_rate "
+        "FROM funnel"
+    )
+
+    outcome = played(
+        spark,
+        FUNNEL,
+        "a window without clicks has no conversion rate",
+        tmp_path,
+        **{"views.zero": zero, "queries.funnel.from": "zero"},
+    )
+
+    assert differs(outcome)

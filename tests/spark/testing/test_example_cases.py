@@ -1,0 +1,78 @@
+"""The test files of the examples: they pass, and each example's say what becomes of the rows that hurt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.testing.case import Crash
+from millstream.testing.load import load
+from millstream.testing.play import play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.testing.case import Case
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yml"))
+SUITES = {
+    name: [load(file, lambda _: {}) for file in sorted((EXAMPLES / name / "tests").glob("*.yml"))]
+    for name in NAMES
+}
+CASES = [
+    pytest.param(case, id=f"{name}: {case.name}")
+    for name, suites in SUITES.items()
+    for suite in suites
+    for case in suite.cases
+]
+
+
+def cases(example: str) -> list[Case]:
+    """All cases of an example."""
+    return [case for suite in SUITES[example] for case in suite.cases]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_of_an_example_passes(spark: SparkSession, case: Case, tmp_path: Path) -> None:
+    outcome = play(spark, case, tmp_path)
+
+    assert outcome.fault is None
+    assert [one.differences for one in outcome.played] == [()] * len(case.steps)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wrong_with_the_test_files_of_an_example(name: str) -> None:
+    assert [found.message for suite in SUITES[name] for found in suite.findings] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_what_becomes_of_a_late_row(name: str) -> None:
+    dropped = {step.expected.dropped for case in cases(name) for step in case.steps}
+
+    assert 1 in dropped
+    assert 0 in dropped
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_what_a_crash_behind_its_real_sinks_leaves(name: str) -> None:
+    points = {
+        action.at
+        for case in cases(name)
+        if case.real
+        for step in case.steps
+        for action in step.actions
+        if isinstance(action, Crash)
+    }
+
+    assert "after_sink" in points
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_that_reads_messages_says_what_becomes_of_a_broken_one(name: str) -> None:
+    reads = any(source.source.payload for case in cases(name) for source in case.pipeline.sources.values())
+    aside = [step.expected.letters for case in cases(name) for step in case.steps if step.expected.letters]
+
+    assert bool(aside) is reads

@@ -1,0 +1,228 @@
+"""What a case may say, played on Spark: time, sources, views, clocks, dead letters, errors."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.testing.load import load_text
+from millstream.testing.play import play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.testing.case import Outcome
+
+SPEC = """
+pipeline:
+  name: shop
+  sources:
+    clicks:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: clicks}
+      schema: {id: string, user: string, at: timestamp, n: int}
+      keep: [offset, timestamp, headers]
+      watermark: {event_time: at, delay_threshold: 5 minutes}
+      on_malformed: dead_letter
+    buys:
+      json: buys
+      schema: {id: string, bought: timestamp, price: "decimal(9,2)"}
+      watermark: {event_time: bought, delay_threshold: 10 minutes}
+    users: {parquet: users, static: true, schema: {user: string, name: string}}
+    away: {parquet: nowhere, static: true}
+  views:
+    counts: |
+      SELECT window.start AS begin, count(*) AS many FROM clicks GROUP BY window(at, '10 minutes')
+    named: SELECT c.id, u.name FROM clicks c LEFT JOIN users u ON c.user = u.user
+    loud: SELECT id, upper(name) AS name FROM named
+    sold: SELECT c.id, b.price FROM clicks c JOIN buys b ON c.id = b.id
+    totals: SELECT user, sum(n) AS total FROM clicks GROUP BY user
+    stamped: SELECT id, current_timestamp() AS read, offset, timestamp, headers FROM clicks
+    halves: SELECT id, 10 / n AS half FROM clicks
+    idle: {python: "transforms:idle"}
+    lost: SELECT * FROM away
+  queries:
+    counts: {output_mode: update, to: {memory: counts}}
+    loud: {to: {memory: loud}}
+    sold: {to: {memory: sold}}
+    totals: {output_mode: complete, to: {memory: totals}}
+    stamped: {to: {memory: stamped}}
+    halves: {to: {memory: halves}}
+    idle: {output_mode: update, to: {memory: idle}}
+tests:
+"""
+
+TRANSFORMS = """
+import pandas as pd
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+
+def watch(key, rows, state):
+    if state.hasTimedOut:
+        state.remove()
+        yield pd.DataFrame({"user": [key[0]], "what": ["idle"]})
+        return
+    state.update((1,))
+    state.setTimeoutDuration(60_000)
+    yield pd.DataFrame({"user": [key[0]], "what": ["seen"]})
+
+
+def idle(clicks):
+    return clicks.groupBy("user").applyInPandasWithState(
+        watch, "user STRING, what STRING", "n INT", "update", GroupStateTimeout.ProcessingTimeTimeout
+    )
+"""
+
+
+def played(spark: SparkSession, folder: Path, case: str) -> Outcome:
+    """The outcome of one case, given as the YAML below its name."""
+    (folder / "transforms.py").write_text(TRANSFORMS)
+    text = SPEC + "  one:\n" + indent(dedent(case), "    ")
+    suite = load_text("case.yml", text, folder / "case.yml", lambda _: {})
+    assert [found.message for found in suite.findings] == []
+    (one,) = suite.cases
+    return play(spark, one, folder / "stage")
+
+
+CASES = {
+    "a late row is dropped, and one within the delay is not": """
+        query: counts
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:01:00"}]}
+            expect: [{begin: "2026-01-01 12:00:00", many: 1}]
+            expect_watermark: "2026-01-01 11:56:00"
+            expect_state: 1
+          - feed: {clicks: [{id: b, at: "2026-01-01 12:14:00"}]}
+            expect: [{begin: "2026-01-01 12:10:00", many: 1}]
+            expect_state: 2
+          - feed: {clicks: [{id: c, at: "2026-01-01 12:09:30"}, {id: d, at: "2026-01-01 12:30:00"}]}
+            expect: [{begin: "2026-01-01 12:00:00", many: 2}, {begin: "2026-01-01 12:30:00", many: 1}]
+            expect_state: {stateStoreSave: 1}
+          - feed: {clicks: [{id: e, at: "2026-01-01 12:09:30"}]}
+            expect: []
+            expect_dropped: 1
+    """,
+    "two sources are read by one batch": """
+        query: sold
+        steps:
+          - feed:
+              clicks: [{id: a, at: "2026-01-01 12:00:00"}]
+              buys: [{id: a, bought: "2026-01-01 12:01:00", price: 1.50}, {id: b, bought: "2026-01-01 12:01:00"}]
+            expect: [{id: a, price: 1.5}]
+          - feed: {clicks: [{id: b, at: "2026-01-01 12:00:00"}]}
+            expect: [{id: b, price: null}]
+    """,
+    "static rows are joined, and the views between are seen": """
+        query: loud
+        static: {users: [{user: u1, name: ann}]}
+        steps:
+          - feed:
+              clicks: [{id: a, user: u1, at: "2026-01-01 12:00:00"}, {id: b, user: u2, at: "2026-01-01 12:00:00"}]
+            expect:
+              "": [{id: a, name: ANN}, {id: b, name: null}]
+              loud: [{name: ANN}, {name: null}]
+              named: [{id: a, name: ann}, {id: b, name: null}]
+              clicks: [{id: a, user: u1}, {id: b, user: u2}]
+              memory: [{id: a}, {id: b}]
+          - feed: {clicks: [{id: c, user: u1, at: "2026-01-01 12:00:00"}]}
+            expect: {named: [{id: c, name: ann}], clicks: [{id: c}]}
+    """,
+    "complete mode tells all rows each time": """
+        query: totals
+        steps:
+          - feed: {clicks: [{user: u1, n: 1, at: "2026-01-01 12:00:00"}]}
+            expect: [{user: u1, total: 1}]
+          - feed: {clicks: [{user: u2, n: 2, at: "2026-01-01 12:00:00"}]}
+            expect: [{user: u1, total: 1}, {user: u2, total: 2}]
+    """,
+    "the clock stands where the case says, and goes on when it says": """
+        query: stamped
+        now: "2026-03-01 08:00:00"
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect: [{id: a, read: "2026-03-01 08:00:00", offset: 0, timestamp: "2026-03-01 08:00:00"}]
+          - feed: {clicks: [{id: b, at: "2026-01-01 12:00:00", timestamp: "2026-01-01 11:00:00", headers: {h: x}}]}
+            expect: [{id: b, read: "2026-03-01 08:00:00", offset: 1, timestamp: "2026-01-01 11:00:00"}]
+          - advance: 90 minutes
+            feed: {clicks: [{id: c, at: "2026-01-01 12:00:00"}]}
+            expect: [{id: c, read: "2026-03-01 09:30:00"}]
+          - restart
+          - feed: {clicks: [{id: d, at: "2026-01-01 12:00:00"}]}
+            expect: [{id: d, read: "2026-03-01 09:30:00", offset: 3}]
+    """,
+    "a time-out by the clock comes when the clock goes on": """
+        query: idle
+        steps:
+          - feed: {clicks: [{user: u1, at: "2026-01-01 12:00:00"}]}
+            expect: [{user: u1, what: seen}]
+          - advance: 59 seconds
+            expect: []
+          - advance: 2 seconds
+            expect: [{user: u1, what: idle}]
+    """,
+    "malformed records are dead letters with their place": """
+        query: counts
+        steps:
+          - feed:
+              clicks:
+                - {id: a, at: "2026-01-01 12:01:00"}
+                - record: {value: "{broken", key: k, partition: 1, offset: 7}
+                - record: {value_base64: "/w=="}
+                - record: {value: '{"id": "b", "at": "2026-01-01 12:02:00"}', topic: clicks}
+            expect: [{begin: "2026-01-01 12:00:00", many: 2}]
+            expect_dead_letters:
+              - {source: clicks, reason: "not JSON", value: "{broken", topic: clicks, partition: 1, offset: 7}
+              - {source: clicks, reason: "not UTF-8", offset: 1}
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:01:00"}]}
+            expect_dead_letters: 0
+          - feed: {clicks: [{id: a}]}
+            crash: after_sink
+            expect: []
+            expect_dead_letters: [{reason: "at is missing"}]
+    """,
+    "what ends the query is expected, and the batch comes again": """
+        query: halves
+        steps:
+          - feed: {clicks: [{id: a, n: 0, at: "2026-01-01 12:00:00"}]}
+            expect_error: "DIVIDE_BY_ZERO"
+          - restart_with: {views.halves: "SELECT id, try_divide(10, n) AS half FROM clicks"}
+            expect: [{id: a, half: null}]
+    """,
+    "what Spark refuses of a later version is expected": """
+        query: counts
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:01:00"}]}
+          - restart_with: {views.counts: "SELECT user, count(*) AS many, max(n) AS top FROM clicks GROUP BY user"}
+            feed: {clicks: [{id: a, at: "2026-01-01 12:01:00"}]}
+            expect_error: "STATE_STORE"
+    """,
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_case_is_played_as_it_says(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    outcome = played(spark, tmp_path, case)
+
+    assert outcome.fault is None
+    assert [one.differences for one in outcome.played] == [()] * len(outcome.case.steps)
+
+
+def test_playing_ends_at_the_first_difference(spark: SparkSession, tmp_path: Path) -> None:
+    step = '- feed: {clicks: [{user: u1, n: 1, at: "2026-01-01 12:00:00"}]}'
+
+    outcome = played(spark, tmp_path, f"query: totals\nsteps:\n  {step}\n    expect: []\n  {step}\n")
+
+    (one,) = outcome.played
+    assert one.differences[0].what == "rows of query 'totals'"
+
+
+def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    case = 'query: loud\nsteps: [{feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}}]'
+
+    outcome = played(spark, tmp_path, case)
+
+    assert not outcome.passed
+    assert "users" in (outcome.played[0].error or "")

@@ -1,0 +1,99 @@
+"""The fixture for tests in Python, and what pytest shows of a test file that fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from millstream.testing.handle import QueryUnderTest
+
+SPEC = """\
+name: shop
+params: {least: 0}
+sources:
+  clicks:
+    kafka: {bootstrap_servers: h, subscribe: clicks}
+    schema: {id: string, at: timestamp, n: int}
+    watermark: {event_time: at, delay_threshold: 5 minutes}
+    on_malformed: dead_letter
+  names:
+    parquet: names
+    schema: {id: string, name: string}
+    static: true
+views:
+  big: SELECT * FROM clicks WHERE n >= :least
+  counts: |
+    SELECT window.start AS since, count(*) AS n FROM big JOIN names USING (id) GROUP BY window(at, '10 minutes')
+queries:
+  counts: {output_mode: update, to: [{delta: {path: lake/counts, merge_on: [since]}}]}
+"""
+NOON = "2026-01-01 12:00:00"
+
+
+@pytest.fixture
+def counts(millstream_query: Callable[..., QueryUnderTest], tmp_path: Path, spark: Any) -> QueryUnderTest:  # noqa: ARG001 - the suite's own session
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    return millstream_query(
+        tmp_path / "pipeline.yml",
+        params={"least": 1},
+        static={"names": [{"id": "a", "name": "A"}]},
+        watch=["big"],
+    )
+
+
+def test_a_query_is_played_a_batch_at_a_time(counts: QueryUnderTest) -> None:
+    counts.feed(clicks=[{"id": "a", "at": "2026-01-01 12:01:00", "n": 1}, {"id": "a", "at": NOON, "n": 0}])
+    counts.expect([{"since": NOON, "n": 1}], big=[{"n": 1}], watermark="2026-01-01 11:56:00")
+
+    # The newest batch is the one without data that followed the moved watermark.
+    counts.crash("after_sink")
+    counts.expect([])
+
+    counts.restart()
+    counts.feed(clicks=[{"id": "a", "at": "2026-01-01 12:31:00", "n": 2}])
+    counts.expect([{"since": "2026-01-01 12:30:00"}], dropped=0)
+
+    counts.feed({"clicks": [{"record": {"value": "{broken"}}, {"id": "a", "at": NOON, "n": 1}]})
+    counts.expect([], dropped=1, dead_letters=[{"source": "clicks", "value": "{broken"}])
+
+
+def test_what_differs_is_told_as_for_a_test_file(counts: QueryUnderTest) -> None:
+    counts.feed(clicks=[{"id": "a", "at": NOON, "n": 1}])
+
+    with pytest.raises(AssertionError) as failed:
+        counts.expect([{"since": NOON, "n": 2}])
+
+    assert "=>      1  0" in str(failed.value)
+    assert "2026-01-01 12:00:00  *2   2026-01-01 12:00:00  *1" in str(failed.value)
+
+
+def test_what_came_can_be_taken_as_it_is(counts: QueryUnderTest) -> None:
+    counts.feed(clicks=[{"id": "a", "at": NOON, "n": 1}])
+
+    came = counts.take()
+
+    assert [row["n"] for row in came.rows[""]] == [1]
+
+
+def test_a_test_file_that_fails_shows_its_report(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "ticks.yml").write_text(
+        "pipeline: {name: a, sources: {ticks: {rate: {}}}, queries: {ticks: {to: {console: {}}}}}\n"
+        "tests:\n"
+        "  it passes: {steps: [{feed: {ticks: [{value: 1}]}, expect: [{value: 1}]}]}\n"
+        "  it fails: {steps: [{feed: {ticks: [{value: 1}]}, expect: [{value: 2}]}]}\n"
+    )
+
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "1 failed, 1 passed" in done.stdout
+    assert "*2       *1" in done.stdout
+    assert "Traceback" not in done.stdout

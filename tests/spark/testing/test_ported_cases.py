@@ -1,0 +1,46 @@
+"""The cases in `tests/spark/cases`, which hold what Spark's own suites say of its engine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.testing.load import load
+from millstream.testing.play import play
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.testing.case import Case
+
+FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.yml"))
+SUITES = {file: load(file, lambda _: {}) for file in FILES}
+CASES = [
+    pytest.param(case, id=f"{file.stem}: {case.name}")
+    for file, suite in SUITES.items()
+    for case in suite.cases
+]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_nothing_is_wrong_with_a_file_of_cases(file: Path) -> None:
+    assert [found.message for found in SUITES[file].findings] == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_each_case_names_the_test_it_stands_for(file: Path) -> None:
+    lines = file.read_text(encoding="utf-8").partition("\ntests:\n")[2].splitlines()
+    above = [before for before, line in zip(["", *lines], lines, strict=False) if re.match(r"  [^ #]", line)]
+    assert above
+    assert all(line.startswith("  # ") for line in above)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_spark_gives_what_its_own_suites_say(spark: SparkSession, case: Case, tmp_path: Path) -> None:
+    outcome = play(spark, case, tmp_path)
+
+    assert outcome.fault is None
+    assert [one.differences for one in outcome.played] == [()] * len(case.steps)

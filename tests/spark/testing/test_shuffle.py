@@ -1,0 +1,98 @@
+"""Pipelines that are right in any split, and pipelines that are wrong on purpose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.testing.baseline import Baseline
+from millstream.testing.load import load
+from millstream.testing.play import play
+from millstream.testing.session import case_folder
+from millstream.testing.shuffle import Shuffled, shuffle
+from millstream.testing.splits import items
+from millstream.testing.telling import lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.testing.case import Case, Outcome
+
+SPEC = """
+name: shop
+sources:
+  clicks:
+    json: clicks
+    schema: {id: string, user: string, at: timestamp, n: int}
+    watermark: {event_time: at, delay_threshold: 5 minutes}
+views:
+  counts: |
+    SELECT window.start AS begin, user, count(*) AS many, sum(n) AS total
+    FROM clicks GROUP BY window(at, '10 minutes'), user
+  dice: SELECT *, rand() AS luck FROM clicks
+queries:
+  counts: {output_mode: update, to: {memory: counts}}
+  all_counts: {from: counts, output_mode: complete, to: {memory: all_counts}}
+  dice: {to: {memory: dice}}
+"""
+CLICKS = [
+    ("a", "ann", 1),
+    ("b", "bob", 2),
+    ("c", "ann", 4),
+    ("b", "bob", 7),
+    ("d", "ann", 31),
+    ("e", "bob", 12),
+]
+
+
+def clicked(rows: list[tuple[str, str, int]]) -> list[dict[str, Any]]:
+    return [
+        {"id": one, "user": user, "at": f"2026-01-01 12:{minute:02}:00", "n": minute}
+        for one, user, minute in rows
+    ]
+
+
+def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
+    import json
+
+    (folder / "pipeline.yml").write_text(SPEC)
+    file = folder / "test.yml"
+    file.write_text(json.dumps({"tests": {"one": {"query": query, "steps": [{"feed": feed}]}}}))
+    suite = load(file, lambda _: {})
+    assert suite.cases, suite.findings
+    return suite.cases[0]
+
+
+def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
+    def played(given: Case) -> Outcome:
+        with case_folder() as folder:
+            return play(spark, given, folder)
+
+    found = shuffle(Baseline(spark, one, items(one)), played, many, seed=1)
+    told = "\n".join(lines(found, items(one), {}))
+    assert found.fault is None, found.fault
+    print(one.query, round(found.seconds, 1), told)  # noqa: T201 - pytest shows it where a test fails
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("query", ["counts", "all_counts"])
+def test_a_right_pipeline_ends_with_the_batch_answer_in_any_split(
+    spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 8)
+
+    assert found.wrong is None
+    assert found.splits == 8
+
+
+@pytest.mark.timeout(600)
+def test_a_wrong_pipeline_is_caught_and_shrunk_to_two_batches(spark: SparkSession, tmp_path: Path) -> None:
+    found = shuffled(spark, case(tmp_path, "dice", {"clicks": clicked(CLICKS)}), 50)
+
+    assert found.wrong is not None
+    assert len(found.wrong.tried.split) == 2
+    assert not any(part.restart or part.crash for part in found.wrong.tried.split)

@@ -1,0 +1,115 @@
+"""Plans made by hand, for rules that read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.analysis.dataflow import (
+    Aggregate,
+    Column,
+    Deduplicate,
+    Expression,
+    Operator,
+    PlannedQuery,
+    Read,
+    Stability,
+    Volatile,
+    Watermark,
+)
+from millstream.diagnostics.finding import Span
+from millstream.spec.mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Plans:
+    """Operators over one stream `orders` with the columns id, ts and at."""
+
+    delay = timedelta(minutes=10)
+    here = Span("job.py", 3, 1, 3, 9)
+
+    def column(self, name: str, kind: str = "string", **more: Any) -> Column:
+        """A column of the stream."""
+        return Column(name, kind, origins=frozenset({("orders", name)}), copied=True, **more)
+
+    def stream(self, *columns: Column) -> Read:
+        """The stream."""
+        given = columns or (self.column("id"), self.column("ts", "timestamp"), self.column("at", "timestamp"))
+        return Read(0, "StreamingRelation", "orders", columns=given, streaming=True, source="orders")
+
+    def marked(self, below: Operator, time: str = "ts") -> Watermark:
+        """A watermark, which takes the place of any other."""
+        columns = tuple(replace(one, delay=self.delay if one.name == time else None) for one in below.columns)
+        return Watermark(
+            0,
+            "EventTimeWatermark",
+            "",
+            (below,),
+            columns,
+            streaming=True,
+            span=self.here,
+            event_time=time,
+            delay=self.delay,
+        )
+
+    def project(self, below: Operator, *made: tuple[Column, Expression]) -> Operator:
+        """What is made, and nothing else."""
+        columns = tuple(column for column, _ in made)
+        return Operator(0, "Project", "", (below,), columns, tuple(one for _, one in made), streaming=True)
+
+    def leaf(self, column: Column) -> Expression:
+        """A column that is read."""
+        return Expression("column", column.name, column.type, column=column)
+
+    def call(self, function: str, *inputs: Expression, kind: str = "", **more: Any) -> Expression:
+        """A function of other expressions."""
+        text = f"{function}({', '.join(one.text for one in inputs)})"
+        return Expression(function, text, kind, inputs, **more)
+
+    def grouped(self, below: Operator, *keys: Column) -> Aggregate:
+        """GROUP BY, with a count."""
+        timed = next((key for key in keys if key.delay is not None), None)
+        columns = (*keys, Column("n", "bigint"))
+        return Aggregate(
+            0,
+            "Aggregate",
+            "",
+            (below,),
+            columns,
+            streaming=True,
+            keys=keys,
+            event_time_key=timed,
+            span=self.here,
+        )
+
+    def once(self, below: Operator, *keys: Column, within: bool = False) -> Deduplicate:
+        """`dropDuplicates`."""
+        return Deduplicate(
+            0, "Deduplicate", "", (below,), below.columns, streaming=True, keys=keys, within_watermark=within
+        )
+
+    def query(
+        self,
+        root: Operator,
+        mode: OutputMode = OutputMode.UPDATE,
+        trigger: Trigger | None = None,
+        spark: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> PlannedQuery:
+        """A query of a script."""
+        return PlannedQuery("q", root, mode, trigger or Trigger(), span=self.here, spark=spark or {}, **more)
+
+    def drawn(self, function: str, stability: Stability = Stability.UNSTABLE) -> Volatile:
+        """Something that is not stable."""
+        return Volatile(function, f"{function}()", stability, self.here)
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()

@@ -1,0 +1,56 @@
+"""Plans built by hand, for tests of what is said and judged of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from millstream.analysis.dataflow import (
+    Aggregate,
+    Column,
+    Expression,
+    Growth,
+    Operator,
+    PlannedQuery,
+    Read,
+    TimeWindow,
+    Watermark,
+    WindowKind,
+)
+from millstream.spec.mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+MINUTE = timedelta(minutes=1)
+TS, ID = Column("ts", "timestamp", delay=5 * MINUTE), Column("id", "string")
+SPAN = Column("window", "struct<start:timestamp,end:timestamp>", delay=5 * MINUTE)
+COUNT = Expression("count", "count(1)")
+TUMBLING = TimeWindow(WindowKind.TUMBLING, "ts", 10 * MINUTE, 10 * MINUTE)
+
+
+def read(name: str = "orders", *, streaming: bool = True) -> Read:
+    """A source with `id` and a `ts` that has no watermark."""
+    columns = (ID, Column("ts", "timestamp"))
+    return Read(9, "StreamingRelation", "", columns=columns, streaming=streaming, source=name, format="kafka")
+
+
+def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> Watermark:
+    """A source whose `ts` has a watermark."""
+    columns = (ID, Column("ts", "timestamp", delay=delay))
+    below = (read(name),)
+    return Watermark(
+        8, "EventTimeWatermark", "", below, columns, streaming=True, event_time="ts", delay=delay
+    )
+
+
+def windowed(window: TimeWindow = TUMBLING, below: Operator | None = None, **more: Any) -> Aggregate:
+    """A count by a window over `ts`."""
+    given: dict[str, Any] = {"keys": (SPAN,), "functions": (COUNT,), "event_time_key": SPAN} | more
+    return Aggregate(
+        3, "Aggregate", "", (below or marked(),), (SPAN,), streaming=True, growth=Growth.WATERMARK,
+        leaves="a window leaves when the watermark passes its end", window=window, **given,
+    )  # fmt: skip
+
+
+def planned(root: Operator, mode: str = "append", trigger: str = "default", **more: Any) -> PlannedQuery:
+    """A query of that plan."""
+    return PlannedQuery("q", root, OutputMode(mode), Trigger.model_validate(trigger), **more)

@@ -1,0 +1,240 @@
+"""What rules about sinks say of plans built by hand: the cases that their pages do not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.analysis.dataflow import (
+    Aggregate,
+    BatchCode,
+    BatchWrite,
+    Column,
+    Expression,
+    Operator,
+    PlannedQuery,
+    PlannedSink,
+    Read,
+    Stability,
+    TimeWindow,
+    Volatile,
+    WindowKind,
+)
+from millstream.analysis.facts import Facts
+from millstream.analysis.lineage import made_of
+from millstream.analysis.rules import (
+    ms304_weaker_guarantee,
+    ms307_same_column,
+    ms309_repeated_key,
+    ms313_sink_order,
+    ms341_repeated_rows,
+    ms344_batch_in_driver,
+    ms601_growing_result,
+    ms602_shuffle_partitions,
+)
+from millstream.diagnostics.finding import Span
+from millstream.pipeline.load import load_text
+from millstream.spec.mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from millstream.diagnostics.finding import Finding
+
+SPEC = """name: shop
+sources:
+  orders:
+    kafka: {bootstrap_servers: "localhost:9092", subscribe: orders}
+    schema: {id: string, user: string, ts: timestamp}
+queries:
+  orders:
+    output_mode: MODE
+    to:
+SINKS
+"""
+ID, USER = Column("id", "string"), Column("user", "string")
+TS = Column("ts", "timestamp", delay=timedelta(minutes=5))
+WINDOW = Column("window", "struct<start:timestamp,end:timestamp>")
+HERE = Span.point("job.py", 7)
+
+
+def facts(*sinks: str, mode: str = "append") -> Facts:
+    lines = "\n".join(f"      - {sink}" for sink in sinks)
+    text = SPEC.replace("SINKS", lines).replace("MODE", mode)
+    loaded = load_text("pipeline.yml", text, Path("nowhere"), {})
+    assert loaded.pipeline is not None, loaded.findings
+    return Facts(loaded.pipeline, loaded.places)
+
+
+def column(of: Column) -> Expression:
+    return Expression("column", of.name, of.type, column=of)
+
+
+def orders(*columns: Column, **more: Any) -> Read:
+    return Read(2, "StreamingRelation", "", columns=columns, streaming=True, source="orders", **more)
+
+
+def query(root: Operator, mode: str = "append", **more: Any) -> PlannedQuery:
+    return PlannedQuery("orders", root, OutputMode(mode), Trigger(), **more)
+
+
+def counted(*keys: Column, window: TimeWindow | None = None) -> Aggregate:
+    """A count by these keys, each given as it is."""
+    n = Expression("alias", "count(1) AS n", "bigint", (count := Expression("count", "count(1)"),))
+    grouped = tuple(column(key) for key in keys)
+    return Aggregate(
+        1, "Aggregate", "", (orders(*keys),), (*keys, Column("n", "bigint")), (*grouped, *grouped, n),
+        streaming=True, keys=keys, functions=(count,), window=window,
+    )  # fmt: skip
+
+
+def merged(*key: str) -> dict[str, Any]:
+    return {"sinks": (PlannedSink("delta t", "delta", key=key),)}
+
+
+def codes(found: Any) -> list[str]:
+    some: list[Finding] = list(found)
+    return [f"{one.severity} {one.code}" for one in some]
+
+
+DELTA = "delta: {path: t, merge_on: [user]}"
+
+
+def test_a_demand_that_only_the_plan_breaks_is_told_with_the_plan() -> None:
+    given = facts("{delta: t, guarantee: exactly-once}")
+    drawn = Volatile("rand", "rand()", Stability.UNSTABLE, HERE)
+    key = replace(USER, volatile=(drawn,))
+    planned = query(counted(key), sinks=(PlannedSink("delta t", "delta"),))
+
+    assert codes(ms304_weaker_guarantee.check(given)) == []
+    assert codes(ms304_weaker_guarantee.judge(planned, given)) == ["error MS304"]
+
+
+def test_a_demand_that_sources_and_sinks_break_is_told_once() -> None:
+    given = facts("{console: {}, guarantee: exactly-once}")
+    planned = query(orders(ID), sinks=(PlannedSink("console", "console"),))
+
+    assert codes(ms304_weaker_guarantee.check(given)) == ["error MS304"]
+    assert codes(ms304_weaker_guarantee.judge(planned, given)) == []
+
+
+POSTGRES = "postgres: {url: 'postgresql://h/d', table: t, columns: [id]}"
+
+
+@pytest.mark.parametrize(
+    ("sink", "found"), [("delta: t", ["error MS307"]), ("console: {}", []), (POSTGRES, [])]
+)
+def test_two_columns_of_one_name_matter_where_they_are_kept(sink: str, found: list[str]) -> None:
+    planned = query(orders(ID, USER, Column("User", "string")))
+
+    assert codes(ms307_same_column.judge(planned, facts(sink))) == found
+
+
+def test_a_window_outside_of_the_key_is_an_error() -> None:
+    planned = query(counted(WINDOW, USER), "update", **merged("user"))
+
+    assert codes(ms309_repeated_key.judge(planned, facts(DELTA))) == ["error MS309"]
+
+
+def test_a_time_as_it_came_may_go_with_the_key() -> None:
+    planned = query(counted(TS, ID), "update", **merged("id"))
+
+    assert codes(ms309_repeated_key.judge(planned, facts(DELTA))) == []
+
+
+def test_what_stands_above_an_unknown_operator_is_not_judged() -> None:
+    below = counted(WINDOW, USER)
+    planned = query(Operator(0, "Mystery", "", (below,), below.columns), "update", **merged("user"))
+
+    assert codes(ms309_repeated_key.judge(planned, facts(DELTA))) == []
+
+
+def test_a_column_is_followed_through_names_and_expressions() -> None:
+    below = counted(WINDOW, USER)
+    upper = Expression(
+        "alias", "upper(user) AS who", inputs=(Expression("upper", "", inputs=(column(USER),)),)
+    )
+    top = Operator(0, "Project", "", (below,), (Column("who", "string"),), (upper,))
+
+    assert made_of(top, 0, below) == frozenset({1})
+
+
+KAFKA = "kafka: {bootstrap_servers: 'h:1', topic: t}"
+
+
+def test_the_order_of_sinks_is_put_right_by_a_safe_edit() -> None:
+    (found,) = ms313_sink_order.check(facts(KAFKA, "delta: t"))
+
+    assert found.edit is not None
+    assert found.edit.safe
+    assert found.edit.insert == ("      - delta: t", f"      - {KAFKA}")
+
+
+@pytest.mark.parametrize("sinks", [("delta: t", KAFKA), ("console: {}", "delta: t"), (KAFKA,)])
+def test_a_sink_that_repeats_rows_may_stand_last_or_alone(sinks: tuple[str, ...]) -> None:
+    assert codes(ms313_sink_order.check(facts(*sinks))) == []
+
+
+@pytest.mark.parametrize(
+    ("used", "form", "found"),
+    [(False, "jdbc", ["warning MS341"]), (True, "jdbc", []), (False, "console", [])],
+)
+def test_an_append_without_the_number_is_told(used: bool, form: str, found: list[str]) -> None:
+    code = BatchCode("each", uses_batch_id=used, writes=(BatchWrite(form, adds=True, span=HERE),))
+    planned = query(orders(ID), sinks=(PlannedSink("foreachBatch", "foreachBatch", function=code),))
+
+    assert codes(ms341_repeated_rows.judge(planned, None)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ({"format": "kafka"}, ["warning MS344"]),
+        ({"format": "kafka", "options": {"maxOffsetsPerTrigger": "10"}}, []),
+        ({"format": "rate"}, []),
+        ({"format": "somebodys"}, []),
+    ],
+)
+def test_a_batch_is_too_large_for_the_driver_where_no_source_bounds_it(
+    source: dict[str, Any], found: list[str]
+) -> None:
+    code = BatchCode("each", collected=(HERE,))
+    planned = query(orders(ID, **source), sinks=(PlannedSink("foreachBatch", "foreachBatch", function=code),))
+
+    assert codes(ms344_batch_in_driver.judge(planned, None)) == found
+
+
+def window(**length: int) -> TimeWindow:
+    return TimeWindow(WindowKind.TUMBLING, "ts", timedelta(**length), timedelta(**length))
+
+
+@pytest.mark.parametrize(
+    ("root", "found"),
+    [
+        (counted(WINDOW, window=window(minutes=5)), ["warning MS601"]),
+        (counted(WINDOW, USER, window=window(days=1)), ["warning MS601"]),
+        (counted(WINDOW, window=window(days=1)), []),
+        (counted(USER), []),
+    ],
+)
+def test_a_complete_result_grows_by_its_windows(root: Aggregate, found: list[str]) -> None:
+    assert codes(ms601_growing_result.judge(query(root, "complete"), None)) == found
+
+
+@pytest.mark.parametrize(
+    ("conf", "found"),
+    [
+        ({"spark.master": "local[2]"}, ["warning MS602"]),
+        ({"spark.master": "local[*]"}, []),
+        ({"spark.master": "yarn"}, []),
+        ({}, []),
+        ({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "8"}, []),
+    ],
+)
+def test_a_script_on_one_machine_has_the_partitions_of_a_cluster_unless_it_says(
+    conf: dict[str, str], found: list[str]
+) -> None:
+    assert codes(ms602_shuffle_partitions.judge(query(counted(USER), spark=conf), None)) == found

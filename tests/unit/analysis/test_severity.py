@@ -1,0 +1,74 @@
+"""What a spec may say of the severity of a rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millstream.diagnostics.finding import Finding, Severity
+from millstream.pipeline.load import load_text
+from millstream.runtime.checking import check
+
+SPEC = """name: shop
+rules: {RULES}
+sources:
+  orders:
+    kafka: {bootstrap_servers: "localhost:9092", subscribe: orders}
+    schema: {user: string, amount: double, ts: timestamp}
+  idle: {rate: {rows_per_second: 1}}
+views:
+  per_user: SELECT window(ts, '1 minute') AS m, count(*) AS n FROM orders GROUP BY 1
+queries:
+  per_user: {output_mode: update, to: {console: {}}}
+"""
+
+
+def found(rules: str, spec: str = SPEC) -> list[Finding]:
+    return check(load_text("pipeline.yml", spec.replace("{RULES}", rules), Path("nowhere"), {})).findings
+
+
+def told(rules: str) -> list[tuple[str, str]]:
+    return [(one.code, one.severity.value) for one in found(rules)]
+
+
+@pytest.mark.parametrize("severity", ["info", "warning", "error"])
+def test_a_finding_is_as_grave_as_the_spec_says(severity: str) -> None:
+    assert told(f"{{MS106: {severity}}}") == [("MS106", severity), ("MS201", "error")]
+
+
+def test_what_is_ignored_is_not_told() -> None:
+    assert told("{MS106: ignore, MS201: ignore}") == []
+
+
+def test_a_code_that_no_rule_has_is_a_finding_with_the_nearest_code() -> None:
+    (one, *_) = found("{MS10: ignore}")
+
+    assert (one.code, one.severity) == ("MS016", Severity.ERROR)
+    assert one.fix.startswith("write MS")
+
+
+@pytest.mark.parametrize("code", ["MS103", "MS104", "MS105", "MS102", "MS107"])
+def test_what_spark_refuses_or_may_not_run_stays_an_error(code: str) -> None:
+    assert ("MS017", "error") in told(f"{{{code}: warning}}")
+
+
+def test_saying_that_an_error_is_one_is_no_mistake() -> None:
+    assert told("{MS103: error, MS106: ignore, MS201: ignore}") == []
+
+
+def test_an_unreadable_query_is_an_error_whatever_the_spec_says() -> None:
+    spec = SPEC.replace(
+        "SELECT window(ts, '1 minute') AS m, count(*) AS n FROM orders GROUP BY 1", "SELECT ("
+    )
+
+    errors = {one.code for one in found("{MS103: ignore}", spec) if one.severity is Severity.ERROR}
+
+    assert errors == {"MS103", "MS017"}
+
+
+def test_a_severity_that_is_none_is_a_wrong_value() -> None:
+    (one,) = found("{MS106: loud}")
+
+    assert one.code == "MS003"
+    assert "ignore" in f"{one.message}{one.fix}"

@@ -1,0 +1,355 @@
+"""Rules about event time and state, where a script is judged or a plan has what no page shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.analysis.check import rules
+from millstream.analysis.dataflow import (
+    Column,
+    Expression,
+    Growth,
+    Join,
+    Operator,
+    PlannedSink,
+    Stability,
+    TimeBound,
+    TimeWindow,
+    WindowKind,
+)
+from millstream.diagnostics.finding import Severity
+from millstream.spec.mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from conftest import Plans
+    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.diagnostics.finding import Finding
+
+APPEND, UPDATE, COMPLETE = OutputMode.APPEND, OutputMode.UPDATE, OutputMode.COMPLETE
+
+
+def found(code: str, query: PlannedQuery) -> list[Finding]:
+    judge = rules()[code].judge
+    assert judge is not None
+    return list(judge(query, None))
+
+
+def test_a_script_that_groups_by_time_without_a_watermark_is_told(plans: Plans) -> None:
+    below = plans.stream()
+
+    (told,) = found("MS201", plans.query(plans.grouped(below, below.columns[1])))
+
+    assert told.message == "query 'q' aggregates source 'orders', which has no watermark"
+    assert told.span == plans.here
+
+
+@pytest.mark.parametrize(("mode", "count"), [(APPEND, 1), (UPDATE, 0), (COMPLETE, 0)])
+def test_a_total_without_a_watermark_is_refused_in_append_mode_only(
+    plans: Plans, mode: OutputMode, count: int
+) -> None:
+    below = plans.stream()
+
+    assert len(found("MS201", plans.query(plans.grouped(below, below.columns[0]), mode))) == count
+
+
+def test_a_total_is_told_with_and_without_a_watermark(plans: Plans) -> None:
+    bare, marked = plans.stream(), plans.marked(plans.stream())
+
+    whys = [
+        found("MS202", plans.query(plans.grouped(below, below.columns[0])))[0].why for below in (bare, marked)
+    ]
+
+    assert whys[0] != whys[1]
+
+
+def test_a_lost_watermark_is_not_told_as_a_total_too(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    hour = replace(below.columns[1], name="hour", delay=None, copied=False)
+    query = plans.query(plans.grouped(plans.project(below, (hour, plans.leaf(hour))), hour))
+
+    assert [len(found(code, query)) for code in ("MS202", "MS203")] == [0, 1]
+
+
+def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    day = replace(below.columns[1], name="day", type="date", delay=None, copied=False)
+    root = plans.grouped(plans.project(below, (day, plans.leaf(day))), day)
+
+    told = [found("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
+
+    assert told == [Severity.WARNING, Severity.ERROR]
+
+
+def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    upper = plans.marked(plans.grouped(below, below.columns[1]))
+
+    whys = [found("MS204", plans.query(upper, mode))[0].why for mode in (APPEND, UPDATE)]
+
+    assert "none ever comes out" in whys[0]
+    assert "fails at the first batch" in whys[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "told"),
+    [
+        ("ts_ms", "cast", True),
+        ("createdMs", "cast", True),
+        ("at_millis", "timestamp_seconds", True),
+        ("at_us", "timestamp_millis", True),
+        ("at_seconds", "timestamp_millis", True),
+        ("at_seconds", "cast", False),
+        ("ts_ms", "millis_to_timestamp", False),
+        ("ts", "cast", False),
+        ("items", "cast", False),
+        ("status", "cast", False),
+    ],
+)
+def test_a_number_is_read_in_the_unit_of_its_name(plans: Plans, name: str, function: str, told: bool) -> None:
+    number = plans.column(name, "bigint")
+    made = plans.call(function, plans.leaf(number), kind="timestamp")
+    time = Column("ts", "timestamp", origins=number.origins)
+    marked = plans.marked(plans.project(plans.stream(number), (time, made)))
+
+    assert bool(found("MS205", plans.query(marked))) is told
+
+
+def test_the_clock_under_a_watermark_is_told_and_a_bound_by_it_is_not(plans: Plans) -> None:
+    clock = Column("ts", "timestamp", volatile=(plans.drawn("current_timestamp", Stability.BATCH),))
+    bounded = replace(clock, origins=frozenset({("orders", "ts")}))
+
+    told = [
+        len(found("MS206", plans.query(plans.marked(plans.stream(column))))) for column in (clock, bounded)
+    ]
+
+    assert told == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "trigger", "count"),
+    [
+        (APPEND, "available_now", 1),
+        (UPDATE, "available_now", 0),
+        (APPEND, "1 second", 0),
+        (APPEND, "once", 1),
+    ],
+)
+def test_a_run_that_ends_keeps_its_last_windows(
+    plans: Plans, mode: OutputMode, trigger: str, count: int
+) -> None:
+    below = plans.marked(plans.stream())
+    query = plans.query(plans.grouped(below, below.columns[1]), mode, Trigger.model_validate(trigger))
+
+    assert len(found("MS207", query)) == count
+
+
+def test_empty_batches_are_missed_where_a_watermark_clears_state(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    spark = {"spark.sql.streaming.noDataMicroBatches.enabled": "FALSE"}
+    cleared = replace(plans.grouped(below, below.columns[1]), growth=Growth.WATERMARK)
+
+    told = [len(found("MS208", plans.query(root, spark=spark))) for root in (cleared, below)]
+
+    assert told == [1, 0]
+
+
+def joined(plans: Plans, *, marks: tuple[bool, bool], **more: Any) -> PlannedQuery:
+    left, right = (plans.marked(plans.stream()) if mark else plans.stream() for mark in marks)
+    columns = (*left.columns, *right.columns)
+    return plans.query(Join(0, "Join", "", (left, right), columns, streaming=True, **more), APPEND)
+
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("earliest", "latest", "side"),
+    [(timedelta(), None, "the left"), (None, HOUR, "the right"), (None, None, "both")],
+)
+def test_a_join_with_an_open_bound_names_the_side_that_stays(
+    plans: Plans, earliest: timedelta | None, latest: timedelta | None, side: str
+) -> None:
+    bound = TimeBound("l.ts >= r.ts", "ts", "ts", earliest, latest)
+
+    (told,) = found("MS209", joined(plans, marks=(True, True), growth=Growth.ROWS, bound=bound))
+
+    assert f"every row of {side} for ever" in told.message
+
+
+def test_a_join_with_one_watermark_keeps_both_sides_whatever_its_bound(plans: Plans) -> None:
+    bound = TimeBound("l.ts BETWEEN r.ts AND r.ts + 1 hour", "ts", "ts", timedelta(), HOUR)
+
+    (told,) = found("MS209", joined(plans, marks=(True, False), growth=Growth.ROWS, bound=bound))
+
+    assert "every row of both for ever" in told.message
+    assert told.why.startswith("source 'orders' has no watermark")
+
+
+def test_a_join_on_event_time_is_bounded_by_its_key(plans: Plans) -> None:
+    time = plans.marked(plans.stream()).columns[1]
+
+    assert found("MS209", joined(plans, marks=(True, False), keys=((time, time),))) == []
+
+
+def test_the_fastest_watermark_is_told_of_several(plans: Plans) -> None:
+    query = joined(plans, marks=(True, True))
+    fast = replace(query, spark={"spark.sql.streaming.multipleWatermarkPolicy": "max"})
+
+    assert [len(found("MS210", one)) for one in (query, fast)] == [0, 1]
+
+
+def test_repetitions_by_id_are_remembered_for_ever_under_a_watermark(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    key, time, _ = below.columns
+
+    told = [
+        len(found("MS211", plans.query(root, APPEND)))
+        for root in (
+            plans.once(below, key),
+            plans.once(below, key, time),
+            plans.once(below, key, within=True),
+        )
+    ]
+
+    assert told == [1, 0, 0]
+
+
+def test_a_message_s_own_time_among_the_keys_is_told_in_a_script(plans: Plans) -> None:
+    names = ("value", "partition", "offset")
+    beside = [plans.column(name) for name in names]
+    stamped = plans.column("timestamp", "timestamp")
+    plain = plans.stream(stamped)
+    message = plans.stream(*beside, stamped)
+
+    told = [len(found("MS212", plans.query(plans.once(one, stamped), APPEND))) for one in (plain, message)]
+
+    assert told == [0, 1]
+
+
+def daily(plans: Plans, length: timedelta, zone: str | None) -> PlannedQuery:
+    below = plans.marked(plans.stream())
+    window = TimeWindow(WindowKind.TUMBLING, "ts", length, length)
+    spark = {} if zone is None else {"spark.sql.session.timeZone": zone}
+    return plans.query(replace(plans.grouped(below, below.columns[1]), window=window), spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("days", "zone", "count"),
+    [
+        (1, "Europe/Berlin", 1),
+        (7, "Asia/Tokyo", 1),
+        (1, "UTC", 0),
+        (1, "Etc/UTC", 0),
+        (1, None, 0),
+        (0.5, "Asia/Tokyo", 0),
+    ],
+)
+def test_windows_of_days_are_cut_at_midnight_utc(
+    plans: Plans, days: float, zone: str | None, count: int
+) -> None:
+    assert len(found("MS213", daily(plans, timedelta(days=days), zone))) == count
+
+
+def test_a_script_without_a_zone_that_groups_by_day_is_told(plans: Plans) -> None:
+    below = plans.stream()
+    day = replace(below.columns[1], name="day", type="date", copied=False)
+    cast = Expression("cast", "cast(ts as date)", "date", (plans.leaf(below.columns[1]),))
+    cut = plans.project(below, (day, Expression("alias", "cast(ts as date) AS day", "date", (cast,))))
+    query = plans.query(plans.grouped(cut, day))
+    chosen = replace(query, spark={"spark.sql.session.timeZone": "UTC"})
+
+    assert [len(found("MS213", one)) for one in (query, chosen)] == [1, 0]
+
+
+def two_times(plans: Plans) -> Operator:
+    below = plans.marked(plans.stream())
+    raw = replace(below.columns[1], name="raw")
+    made = [(one, plans.leaf(one)) for one in below.columns[:2]]
+    return plans.project(below, *made, (raw, plans.leaf(below.columns[1])))
+
+
+def test_two_event_times_of_rows_to_deduplicate_are_told(plans: Plans) -> None:
+    below = two_times(plans)
+
+    (told,) = found("MS215", plans.query(plans.once(below, below.columns[0]), APPEND))
+
+    assert "'ts' and 'raw'" in told.message
+
+
+def test_an_event_time_that_nothing_uses_is_left_out_by_spark(plans: Plans) -> None:
+    below = two_times(plans)
+    once = plans.once(below, below.columns[0])
+    root = plans.project(once, *((one, plans.leaf(one)) for one in below.columns[:2]))
+
+    assert found("MS215", plans.query(root, APPEND)) == []
+
+
+def test_within_the_watermark_spark_leaves_no_event_time_out(plans: Plans) -> None:
+    below = two_times(plans)
+    once = plans.once(below, below.columns[0], within=True)
+    root = plans.project(once, *((one, plans.leaf(one)) for one in below.columns[:2]))
+
+    assert len(found("MS215", plans.query(root, APPEND))) == 1
+
+
+def test_an_unstable_key_of_a_script_is_a_warning(plans: Plans) -> None:
+    made = Column("key", "string", volatile=(plans.drawn("uuid"),))
+    root = plans.project(plans.stream(), (made, plans.call("uuid")))
+    sinks = (PlannedSink("delta rows", "delta", key=("key",)),)
+
+    (told,) = found("MS320", plans.query(root, APPEND, sinks=sinks))
+
+    assert told.severity is Severity.WARNING
+
+
+def test_rows_that_come_out_of_a_join_may_be_given_a_watermark(plans: Plans) -> None:
+    below = joined(plans, marks=(True, True)).root
+
+    assert found("MS204", plans.query(plans.marked(below), APPEND)) == []
+
+
+def test_rows_that_were_deduplicated_within_a_watermark_have_it_still(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    both = [plans.once(below, below.columns[0], within=within) for within in (True, False)]
+
+    assert [len(found("MS204", plans.query(plans.marked(one), APPEND))) for one in both] == [1, 0]
+
+
+def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans) -> None:
+    query = joined(plans, marks=(True, True), growth=Growth.ROWS)
+    times = [plans.leaf(side.columns[1]) for side in query.root.inputs]
+    compared = plans.call("less_than", *times)
+    above = Operator(0, "Filter", "", (query.root,), query.root.columns, (compared,), streaming=True)
+
+    told = [len(found("MS209", one)) for one in (query, replace(query, root=above))]
+
+    assert told == [1, 0]
+
+
+def test_a_join_without_an_equal_key_is_told(plans: Plans) -> None:
+    key = plans.column("id")
+    queries = [joined(plans, marks=(True, True), keys=keys) for keys in ((), ((key, key),))]
+
+    assert [len(found("MS216", query)) for query in queries] == [1, 0]
+
+
+def test_a_session_of_nothing_is_told(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    key, time, _ = below.columns
+    session = TimeWindow(WindowKind.SESSION, "ts", timedelta(minutes=5))
+    grouped = [replace(plans.grouped(below, *keys), window=session) for keys in ((time,), (time, key))]
+
+    assert [len(found("MS216", plans.query(one, APPEND))) for one in grouped] == [1, 0]
+
+
+def test_a_total_of_a_day_is_a_total(plans: Plans) -> None:
+    below = plans.stream()
+    day = replace(below.columns[1], name="day", type="date", copied=False)
+    query = plans.query(plans.grouped(plans.project(below, (day, plans.leaf(day))), day))
+
+    assert [len(found(code, query)) for code in ("MS201", "MS202")] == [0, 1]

@@ -1,0 +1,72 @@
+"""One run per checkpoint."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from millstream.checkpoint.lock import CheckpointLock, taken_over
+from millstream.diagnostics.failure import CannotGoOn
+
+HOLD = """
+import sys
+from pathlib import Path
+from millstream.checkpoint.lock import CheckpointLock
+lock = CheckpointLock(Path(sys.argv[1]), "shop.funnel")
+lock.take()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def holder(folder: Path) -> subprocess.Popen[str]:
+    """Another process that holds the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+    with holder(tmp_path) as first:
+        with pytest.raises(CannotGoOn) as refused:
+            CheckpointLock(tmp_path, "shop.funnel").take()
+        first.kill()
+
+    assert "'shop.funnel'" in refused.value.what
+    assert f"process {first.pid} on {os.uname().nodename}" in refused.value.what
+
+
+def test_a_killed_owner_holds_nothing(tmp_path: Path) -> None:
+    with holder(tmp_path) as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+
+        with CheckpointLock(tmp_path, "shop.funnel"):
+            pass
+
+
+def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
+    with CheckpointLock(tmp_path, "one"):
+        pass
+
+    with CheckpointLock(tmp_path, "two"), pytest.raises(CannotGoOn, match="'two'"):
+        CheckpointLock(tmp_path, "three").take()
+
+
+def test_an_owner_whose_lock_file_was_removed_learns_who_took_its_place(tmp_path: Path) -> None:
+    with CheckpointLock(tmp_path, "shop.funnel") as mine:
+        assert taken_over(tmp_path) is None
+        mine.file.unlink()
+        assert taken_over(tmp_path) is None
+        with holder(tmp_path) as other:
+            said = taken_over(tmp_path)
+            other.kill()
+
+    assert said is not None
+    assert f"process {other.pid}" in said

@@ -1,0 +1,47 @@
+"""A project of one's own, from the starter or an example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.cli.init import copy_example, example_names
+from millstream.cli.main import status
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_starter_and_the_shop_can_be_copied() -> None:
+    assert {"starter", "ecommerce"} <= set(example_names())
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_a_copied_example_is_right_as_it_is(name: str, tmp_path: Path) -> None:
+    assert status(["init", str(tmp_path / "mine"), "--from", name]) == 0
+
+    assert status(["check", "--fast", "-f", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "mine" / ".millstream" / "schema.json").is_file()
+
+
+def test_a_folder_with_a_pipeline_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.yml").write_text("name: mine\n")
+
+    with pytest.raises(WrongUse, match="has a pipeline"):
+        copy_example("starter", tmp_path)
+    assert (tmp_path / "pipeline.yml").read_text() == "name: mine\n"
+
+
+def test_an_unknown_example_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse) as refused:
+        copy_example("nothing", tmp_path)
+
+    assert "ecommerce" in refused.value.fix
+
+
+def test_what_a_run_left_behind_is_not_copied(tmp_path: Path) -> None:
+    copy_example("ecommerce", tmp_path)
+
+    assert not {"lake", ".millstream", "__pycache__"} & {path.name for path in tmp_path.iterdir()}

@@ -1,0 +1,52 @@
+"""What the command line makes of an error: exit codes, and whose fault it says it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.cli.main import DEFECT, status
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = "name: shop\nsources:\n  ticks: {rate: 1}\nqueries:\n  ticks: {to: {console: {}}}\n"
+
+
+def test_a_fault_of_ours_says_so_and_is_told_from_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+
+    def broken(*_: object) -> None:
+        raise KeyError("what nobody foresaw")
+
+    monkeypatch.setattr("millstream.runtime.checking.of_spec", broken)
+
+    code = status(["check", "--fast", "-f", str(tmp_path / "pipeline.yml")])
+
+    said = capsys.readouterr()
+    assert code == DEFECT == 70
+    assert "defect of millstream, not of your pipeline" in said.err
+    assert "what nobody foresaw" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(MillstreamError, 1), (WrongUse, 2), (CannotGoOn, 3), (NotReady, 4)]
+)
+def test_what_was_foreseen_is_one_sentence_and_a_cure(
+    error: type[MillstreamError],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise error("the broker is away", "start it")
+
+    monkeypatch.setattr("millstream.cli.main.cli.main", refused)
+
+    assert status(["run"]) == code
+    assert capsys.readouterr().err == "millstream: the broker is away\n  fix: start it\n"

@@ -1,0 +1,160 @@
+"""Settings of the sources and sinks of files, and the folder a batch is published in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors.files import manifest, publish
+from millstream.connectors.files.place import Found, LocalPlace, writable
+from millstream.connectors.files.sink import CsvSink, ParquetSink
+from millstream.connectors.files.source import CsvSource, JsonSource, ParquetSource
+from millstream.connectors.remembered import UNTOLD
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.spec.guarantee import Guarantee
+from millstream.spec.location import Location
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OWNER = SinkIdentity("shop", "orders", "3f0c", "parquet:orders", OutputMode.APPEND)
+
+
+def messages(**settings: Any) -> list[str]:
+    return [problem.message for problem in JsonSource.model_validate({"path": "data", **settings}).problems()]
+
+
+def test_settings_have_sparks_names() -> None:
+    source = JsonSource.model_validate(
+        {
+            "path": "data",
+            "max_files_per_trigger": 2,
+            "max_file_age": "1 day",
+            "latest_first": True,
+            "recursive_file_lookup": True,
+            "path_glob_filter": "*.json",
+            "clean_source": "archive",
+            "archive_to": "done",
+            "options": {"multiLine": True},
+        }
+    )
+
+    assert source._options(static=False) == {
+        "multiLine": "true",
+        "recursiveFileLookup": "true",
+        "pathGlobFilter": "*.json",
+        "maxFilesPerTrigger": "2",
+        "maxFileAge": "86400000ms",
+        "latestFirst": "true",
+        "cleanSource": "archive",
+        "sourceArchiveDir": "done",
+    }
+
+
+def test_a_table_has_no_options_of_a_stream() -> None:
+    source = CsvSource.model_validate({"path": "data", "max_files_per_trigger": 2, "header": True})
+
+    assert source._options(static=True) == {"header": "true", "sep": ","}
+
+
+def test_an_option_with_a_field_of_its_own_is_a_problem() -> None:
+    assert messages(options={"maxFilesPerTrigger": 1}) == [
+        "option 'maxFilesPerTrigger' has a field of its own"
+    ]
+
+
+def test_an_archive_needs_a_place() -> None:
+    assert messages(clean_source="archive") == ["clean_source: archive needs a place"]
+    assert messages(archive_to="done") == ["nothing is moved to archive_to"]
+
+
+def test_an_age_that_spark_ignores_is_a_problem() -> None:
+    assert messages(latest_first=True, max_file_age="1 day", max_files_per_trigger=1) == [
+        "Spark ignores max_file_age when latest_first and max_files_per_trigger are set"
+    ]
+
+
+def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match="that parquet reads does not exist"):
+        ParquetSource(path=str(tmp_path / "none")).probe()
+
+
+def test_a_pattern_of_folders_is_left_to_spark(tmp_path: Path) -> None:
+    assert ParquetSource(path=str(tmp_path / "2026-*")).probe() == {}
+
+
+def test_files_sinks_are_exactly_once() -> None:
+    assert ParquetSink(path="lake").guarantee(OutputMode.APPEND)[0] is Guarantee.EXACTLY_ONCE
+
+
+def test_a_compression_that_the_format_lacks_is_a_problem() -> None:
+    problems = CsvSink(path="lake", compression="brotli").problems(OutputMode.APPEND)
+
+    assert [problem.message for problem in problems] == ["csv has no compression 'brotli'"]
+
+
+def test_a_partition_column_named_twice_is_a_problem() -> None:
+    problems = ParquetSink(path="lake", partition_by=("day", "day")).problems(OutputMode.APPEND)
+
+    assert [problem.field for problem in problems] == ["partition_by"]
+
+
+def test_a_file_where_a_folder_is_to_be_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("")
+
+    with pytest.raises(NotReady, match="is a file, and a folder is to be there"):
+        writable(Location(str(tmp_path / "lake")))
+
+
+def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("")
+
+    with pytest.raises(NotReady, match="cannot be written"):
+        writable(Location(str(tmp_path / "lake/orders")))
+
+
+def test_final_names_tell_query_and_batch_and_keep_their_endings() -> None:
+    made = manifest.plan(
+        OWNER,
+        12,
+        "staging/x",
+        [Found("day=a.b/part-00000-u-c000.snappy.parquet", 3), Found("part-1.csv.gz", 4)],
+        UNTOLD,
+    )
+
+    own = manifest.tag(OWNER)
+    assert [move.name for move in made.files] == [
+        f"day=a.b/part-{own}-000012-0000.snappy.parquet",
+        f"part-{own}-000012-0001.csv.gz",
+    ]
+
+
+def test_a_manifest_is_created_once(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    first = publish.commit(place, OWNER, 3, "staging/one", [], UNTOLD)
+
+    second = publish.commit(place, OWNER, 3, "staging/two", [], UNTOLD)
+
+    assert second == first
+    assert second.staging == "staging/one"
+
+
+def test_creating_a_file_leaves_no_draft(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    place.create("a.json", "1")
+
+    assert not place.create("a.json", "2")
+    assert place.names("") == ["a.json"]
+    assert place.text("a.json") == "1"
+
+
+def test_anothers_manifest_is_refused(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    other = manifest.Manifest("other/parquet:x", 3, "staging/one", ())
+    place.create(f"{manifest.folder(OWNER)}/3.json", other.text())
+
+    with pytest.raises(CannotGoOn, match="belongs to other/parquet:x"):
+        manifest.read(place, OWNER, 3)

@@ -1,0 +1,79 @@
+"""What becomes of Spark's types in a column of Postgres; each row was tried with COPY on PostgreSQL 18."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.connectors.postgres.types import misfit
+
+FITS = [
+    ("int", "bigint"),
+    ("int", "real"),
+    ("bigint", "numeric"),
+    ("smallint", "numeric(6,1)"),
+    ("decimal(9,0)", "integer"),
+    ("decimal(10,2)", "numeric(12,2)"),
+    ("double", "numeric"),
+    ("float", "double precision"),
+    ("date", "timestamp with time zone"),
+    ("timestamp", "timestamp(3) with time zone"),
+    ("timestamp", "timestamp without time zone"),
+    ("boolean", "boolean"),
+    ("string", "character varying(3)"),
+    ("string", "uuid"),
+    ("struct<a:int>", "jsonb"),
+    ("array<int>", "text"),
+    ("binary", "bytea"),
+    ("string", "mood"),
+]
+SOME = [
+    ("bigint", "integer"),
+    ("decimal(10,0)", "integer"),
+    ("int", "numeric(6,2)"),
+    ("double", "real"),
+    ("double", "numeric(6,2)"),
+    ("decimal(10,4)", "numeric(12,2)"),
+    ("timestamp", "date"),
+    ("timestamp_ntz", "timestamp with time zone"),
+    ("string", "integer"),
+]
+NONE = [
+    ("double", "integer"),
+    ("decimal(10,2)", "bigint"),
+    ("int", "boolean"),
+    ("bigint", "date"),
+    ("boolean", "integer"),
+    ("date", "integer"),
+    ("timestamp", "jsonb"),
+    ("int", "uuid"),
+    ("struct<a:int>", "integer"),
+    ("binary", "boolean"),
+]
+
+
+@pytest.mark.parametrize(("given", "held"), FITS)
+def test_a_type_whose_values_all_fit_is_let_through(given: str, held: str) -> None:
+    assert misfit(given, held) is None
+
+
+@pytest.mark.parametrize(("given", "held"), SOME)
+def test_a_type_of_which_some_values_do_not_fit_is_told(given: str, held: str) -> None:
+    found = misfit(given, held)
+
+    assert found is not None
+    assert not found.always
+
+
+@pytest.mark.parametrize(("given", "held"), NONE)
+def test_a_type_of_which_no_value_fits_is_told_as_such(given: str, held: str) -> None:
+    found = misfit(given, held)
+
+    assert found is not None
+    assert found.always
+
+
+def test_the_type_that_would_do_is_named() -> None:
+    found = misfit("bigint", "integer")
+
+    assert found is not None
+    assert found.wanted == "bigint"

@@ -1,0 +1,76 @@
+"""A report says of each sink whether its promise was kept, and does not call proven what was not compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.proof.report import Report
+from millstream.proof.scene import Tally
+from millstream.runtime.batch.judge import Verdict
+
+
+def report(*verdicts: Verdict) -> Report:
+    return Report(
+        "shop", 7, Tally(), list(verdicts), notes=("orders: console keeps no rows and is left out",)
+    )
+
+
+def verdict(**given: Any) -> Verdict:
+    return Verdict("orders", "delta:orders", "append", "exactly-once", **given)
+
+
+def told(found: Report) -> list[object]:
+    """The last column of the table of sinks."""
+    return [row[-1] for row in found.sinks()[1]]
+
+
+def test_a_sink_that_holds_what_it_must_is_as_promised() -> None:
+    found = report(verdict(rows=5))
+
+    assert (told(found), found.fine) == (["as promised"], True)
+
+
+def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> None:
+    broken = verdict(note="of the versions of a row the last one is compared")
+    broken.tell("missing", ("a", None))
+
+    found = report(broken, verdict())
+
+    assert (told(found), found.fine) == (["BROKEN", "as promised"], False)
+    assert found.remarks() == [
+        "orders delta:orders: missing: a, NULL",
+        "orders delta:orders: of the versions of a row the last one is compared",
+        "orders: console keeps no rows and is left out",
+    ]
+
+
+def test_a_sink_that_cannot_be_compared_beside_one_that_can_leaves_the_proof_fine() -> None:
+    found = report(verdict(compared=False), verdict())
+
+    assert (told(found), found.fine) == (["not compared", "as promised"], True)
+
+
+def test_nothing_is_proven_where_no_sink_can_be_compared() -> None:
+    assert not report(verdict(compared=False)).fine
+
+
+def test_nothing_is_proven_by_a_sink_that_must_hold_nothing() -> None:
+    found = report(verdict(unproven=True), verdict())
+
+    assert (told(found), found.fine) == (["NOTHING PROVEN", "as promised"], False)
+
+
+def test_a_program_finds_each_sink_with_its_figures_and_keys() -> None:
+    broken = verdict(rows=3)
+    broken.tell("doubled", ("a",), 2)
+
+    plain = report(broken).to_json()
+
+    assert plain["fine"] is False
+    assert {name: plain["sinks"][0][name] for name in ("rows", "doubled", "keys", "fine", "compared")} == {
+        "rows": 3,
+        "doubled": 2,
+        "keys": {"doubled": ["a"]},
+        "fine": False,
+        "compared": True,
+    }

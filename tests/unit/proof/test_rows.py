@@ -1,0 +1,80 @@
+"""Rows that are drawn for a proof."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from millstream.pipeline.model import SourceEntry
+from millstream.proof.rows import FAR, Maker, unique_columns
+
+SCHEMA = {"id": "bigint", "user_id": "string", "amount": "double", "at": "timestamp"}
+
+
+def entry(**settings: Any) -> SourceEntry:
+    given = {"json": {"path": "in"}, "schema": SCHEMA, **settings}
+    return SourceEntry.model_validate(given)
+
+
+def maker(seed: int = 1, **settings: Any) -> Maker:
+    watermark = {"event_time": "at", "delay_threshold": "4 minutes"}
+    return Maker("orders", entry(watermark=watermark, **settings), frozenset({"id"}), seed)
+
+
+def test_the_same_seed_draws_the_same_rows() -> None:
+    assert maker(7).portion(50, 0, 60) == maker(7).portion(50, 0, 60)
+
+
+def test_another_seed_draws_other_rows() -> None:
+    assert maker(7).portion(50, 0, 60) != maker(8).portion(50, 0, 60)
+
+
+def test_no_row_is_later_than_the_watermark_allows() -> None:
+    made = maker()
+
+    told = [json.loads(fed.value)["at"] for number in range(20) for fed in made.portion(50, number * 60, 60)]
+
+    newest = ""
+    for at in told:
+        newest = max(newest, at)
+        assert _minutes(newest) - _minutes(at) < 4
+
+
+def test_rows_come_twice_only_where_the_source_drops_duplicates() -> None:
+    once = [json.loads(fed.value)["id"] for fed in maker().portion(200, 0, 60)]
+    twice = [
+        json.loads(fed.value)["id"]
+        for fed in maker(drop_duplicates_within_watermark=["id"]).portion(200, 0, 60)
+    ]
+
+    assert (len(once) == len(set(once)), len(twice) > len(set(twice))) == (True, True)
+
+
+def test_records_that_cannot_be_read_come_only_where_the_source_says_what_becomes_of_them() -> None:
+    strict, lenient = (
+        [fed for fed in maker(**settings).portion(500, 0, 60) if not fed.value.endswith(b"}")]
+        for settings in ({}, {"on_malformed": "drop"})
+    )
+
+    assert (len(strict), bool(lenient)) == (0, True)
+
+
+def test_the_last_row_is_far_in_the_future() -> None:
+    (fed,) = maker().last(1)
+
+    assert json.loads(fed.value)["at"].startswith(FAR)
+
+
+def test_a_key_of_duplicates_tells_rows_apart() -> None:
+    declared = entry(
+        drop_duplicates_within_watermark=["user_id"],
+        watermark={"event_time": "at", "delay_threshold": "1 minute"},
+    )
+
+    assert unique_columns(declared, frozenset()) == {"user_id", "id"}
+
+
+def _minutes(at: str) -> float:
+    """Minutes of the day; a portion or two stay inside one."""
+    hours, minutes, seconds = at[11:-1].split(":")
+    return int(hours) * 60 + int(minutes) + float(seconds) / 60
