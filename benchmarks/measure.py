@@ -1,0 +1,81 @@
+"""Run a command and tell what it cost: seconds on the clock, and CPU seconds of it and all its descendants.
+
+Descendants that outlive their parent (Spark's JVM does) are adopted and waited for, so that the kernel's own
+account of them is complete: `python measure.py OUT.json COMMAND…`
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`wall`, `user` and `system` in seconds; `memory` the largest resident size of one process, in MiB."""
+
+    wall: float
+    user: float
+    system: float
+    memory: float
+    code: int
+
+    @property
+    def cpu(self) -> float:
+        """User and system seconds."""
+        return self.user + self.system
+
+
+def measure(
+    command: Sequence[str], log: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Cost:
+    """Run a command in a process that adopts its orphans; its output goes to `log`."""
+    with TemporaryDirectory() as folder, log.open("ab") as out:
+        told = Path(folder) / "cost.json"
+        subprocess.run(
+            [sys.executable, __file__, str(told), *command],
+            cwd=cwd,
+            env=env,
+            stdout=out,
+            stderr=out,
+            check=True,
+        )
+        return Cost(**json.loads(told.read_text()))
+
+
+def main() -> None:
+    """Run what the arguments say and write the cost as JSON."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    began = time.monotonic()
+    started = subprocess.Popen(sys.argv[2:])
+    code, wall = None, 0.0
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            break
+        if pid == started.pid:
+            code, wall = os.waitstatus_to_exitcode(status), time.monotonic() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cost = Cost(
+        round(wall, 3), used.ru_utime, used.ru_stime, used.ru_maxrss / 1024, code if code is not None else -1
+    )
+    Path(sys.argv[1]).write_text(json.dumps(asdict(cost)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""What a guarantee costs: each writer beside the plain way to the same place, interleaved in one run.
+
+    python benchmarks/sinks.py --rows 500000 --rounds 5 [--only kafka]
+
+Kafka: the transactional writer beside Spark's own sink. Postgres: append beside `psql \\copy` of the same lines
+from a file and Spark's JDBC sink, upsert beside `executemany`. The rows are cached in Spark before anything is
+measured. CPU is user and system time of this process, the JVM and its workers; servers are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from millstream.connectors.kafka.sink import KafkaSink
+from millstream.connectors.postgres.sink import PostgresSink
+from millstream.connectors.sink import Sink, SinkIdentity
+from millstream.devstack import postgres as server
+from millstream.devstack import stack
+from millstream.runtime.session import open_session
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+TICK = os.sysconf("SC_CLK_TCK")
+COLUMNS = (
+    "event_id text, user_id text, product_id text, amount double precision, n bigint, event_time timestamptz"
+)
+ROW = (
+    "concat('event-', id) AS event_id",
+    "concat('user-', id % 10000) AS user_id",
+    "concat('product-', id % 500) AS product_id",
+    "CAST(id AS DOUBLE) / 7 AS amount",
+    "id AS n",
+    "timestamp_seconds(1767225600 + id) AS event_time",
+)
+
+
+@dataclass
+class Case:
+    """One way to write; `once` writes the rows and gives nothing."""
+
+    name: str
+    against: str
+    once: Callable[[], None]
+    seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+
+def cpu_seconds() -> float:
+    """User and system seconds of this process and all that descend from it, the ended ones too."""
+    parents: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            used[int(entry.name)] = sum(int(ticks) for ticks in fields[11:15])
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used[pid] for pid in ours) / TICK
+
+
+def writer(sink: Sink, mode: str = "append", frame: DataFrame | None = None) -> Callable[[], None]:
+    """Writes the frame by one of our writers, as batch after batch of one query."""
+    made = sink.writer(SinkIdentity("bench", "rows", uuid.uuid4().hex, f"{sink.kind}:rows", OutputMode(mode)))
+    assert frame is not None
+    made.open(frame.sparkSession, frame.schema)
+    batches = iter(range(10_000))
+
+    def once() -> None:
+        made.write(frame, next(batches))
+
+    return once
+
+
+def kafka(frame: DataFrame, address: str) -> list[Case]:
+    """Spark's own producer, and ours with transactions."""
+    names = [f"bench-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    admin = AdminClient({"bootstrap.servers": address})
+    for made in admin.create_topics([NewTopic(name, 4, 1) for name in names]).values():
+        made.result(10)
+    plain, sure = (
+        KafkaSink.model_validate(
+            {"bootstrap_servers": address, "topic": name, "key": "user_id", "transactional": sure}
+        )
+        for name, sure in zip(names, (False, True), strict=True)
+    )
+    return [
+        Case("kafka, Spark's own producer", "", writer(plain, frame=frame)),
+        Case("kafka, transactional", "kafka, Spark's own producer", writer(sure, frame=frame)),
+    ]
+
+
+def postgres(frame: DataFrame, url: str, folder: Path) -> list[Case]:
+    """Append and upsert, each beside what a person would write by hand."""
+    file = folder / "rows.csv"
+    (frame.coalesce(1).write.mode("overwrite").option("header", "false").csv(str(folder / "csv")))
+    next((folder / "csv").glob("part-*.csv")).rename(file)
+    with psycopg.connect(url, autocommit=True) as made:
+        for name in ("copied", "jdbc", "appended"):
+            made.execute(f"CREATE TABLE {name} ({COLUMNS})")
+        for name in ("upserted", "one_by_one"):
+            made.execute(f"CREATE TABLE {name} ({COLUMNS}, PRIMARY KEY (event_id))")
+    psql = str(server.find_binaries() / "psql")
+
+    def copy() -> None:
+        command = f"\\copy copied FROM '{file}' WITH (FORMAT csv)"
+        subprocess.run([psql, url, "-qc", command], check=True)
+
+    def by_hand() -> None:
+        names = frame.columns
+        places = ", ".join(["%s"] * len(names))
+        sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
+        with psycopg.connect(url) as connection, connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO one_by_one VALUES ({places}) ON CONFLICT (event_id) DO UPDATE SET {sets}",
+                [tuple(row) for row in frame.collect()],
+            )
+
+    append = PostgresSink.model_validate({"url": url, "table": "appended"})
+    upsert = PostgresSink.model_validate({"url": url, "table": "upserted", "merge_on": ["event_id"]})
+    return [
+        Case("postgres, psql \\copy", "", copy),
+        Case("postgres, append", "postgres, psql \\copy", writer(append, frame=frame)),
+        Case("postgres, executemany upsert", "", by_hand),
+        Case("postgres, upsert", "postgres, executemany upsert", writer(upsert, "update", frame)),
+    ]
+
+
+def measure(case: Case) -> None:
+    """One write of all rows."""
+    cpu, began = cpu_seconds(), time.monotonic()
+    case.once()
+    case.seconds.append(time.monotonic() - began)
+    case.cpu.append(cpu_seconds() - cpu)
+
+
+def tell(cases: list[Case], rows: int) -> None:
+    """The table: medians, and each round's ratio to the way it stands beside."""
+    by_name = {case.name: case for case in cases}
+    print(f"{'':32} {'rows/s':>10} {'CPU s':>7}  {'times as fast as':32} least .. most")
+    for case in cases:
+        line = f"{case.name:32} {rows / statistics.median(case.seconds):10,.0f} {statistics.median(case.cpu):7.2f}"
+        if case.against:
+            other = by_name[case.against].seconds
+            ratios = sorted(them / us for us, them in zip(case.seconds, other, strict=True))
+            line += (
+                f"  {case.against:32} {statistics.median(ratios):.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})"
+            )
+        print(line)
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=("kafka", "postgres"))
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        there = stack.up(folder, attached=True)
+        try:
+            spark = open_session("bench", {"spark.master": "local[2]"}, folder / "spark.log")
+            frame = spark.range(0, chosen.rows, numPartitions=2).selectExpr(*ROW).persist()
+            frame.count()
+            cases = []
+            if chosen.only != "postgres":
+                cases += kafka(frame, there.kafka)
+            if chosen.only != "kafka":
+                cases += postgres(frame, there.postgres, folder)
+            for number in range(chosen.rounds + 1):
+                for case in cases:
+                    measure(case)
+                if not number:
+                    # The first round warms the JVM and makes the tables.
+                    for case in cases:
+                        case.seconds.clear()
+                        case.cpu.clear()
+                print(f"round {number} of {chosen.rounds}", file=sys.stderr)
+            tell(cases, chosen.rows)
+            spark.stop()
+        finally:
+            stack.down(folder)
+
+
+if __name__ == "__main__":
+    main()

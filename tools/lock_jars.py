@@ -1,0 +1,97 @@
+"""Write src/millstream/runtime/jars.lock again: fetch each jar once and note its size and sha256.
+
+Run it after changing a version below. The list of the broker is what Maven gives for
+`org.apache.kafka:kafka_2.13` at run time (`mvn dependency:list -DincludeScope=runtime`), with a
+logger added; nothing here resolves dependencies, so that what is fetched is what was read and locked.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from millstream.runtime import ivy
+from millstream.runtime.jars import LOCK, digest
+
+DELTA = "4.4.0"
+SPARK = "4.2.0"
+BROKER = "4.1.1"
+JACKSON = "2.19.0"
+LOG4J = "2.24.3"
+
+GROUPS = {
+    "spark": [
+        *(f"io.delta:delta-kernel-{part}:{DELTA}" for part in ("api", "defaults", "unitycatalog")),
+        f"io.delta:delta-spark_4.2_2.13:{DELTA}",
+        f"io.delta:delta-storage:{DELTA}",
+        "org.apache.commons:commons-pool2:2.13.1",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
+        # Maven Central has no later one; it reads and writes beside Spark 4.2.
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.postgresql:postgresql:42.7.14",
+    ],
+    "broker": [
+        *(
+            f"org.apache.kafka:{part}:{BROKER}"
+            for part in (
+                "kafka-clients", "kafka-coordinator-common", "kafka-group-coordinator",
+                "kafka-group-coordinator-api", "kafka-metadata", "kafka-raft", "kafka-server",
+                "kafka-server-common", "kafka-share-coordinator", "kafka-storage", "kafka-storage-api",
+                "kafka-tools-api", "kafka-transaction-coordinator", "kafka_2.13",
+            )
+        ),
+        f"com.fasterxml.jackson.core:jackson-annotations:{JACKSON}",
+        f"com.fasterxml.jackson.core:jackson-core:{JACKSON}",
+        f"com.fasterxml.jackson.core:jackson-databind:{JACKSON}",
+        f"com.fasterxml.jackson.dataformat:jackson-dataformat-csv:{JACKSON}",
+        f"com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:{JACKSON}",
+        f"com.fasterxml.jackson.datatype:jackson-datatype-jdk8:{JACKSON}",
+        *(f"org.apache.logging.log4j:log4j-{part}:{LOG4J}" for part in ("api", "core", "slf4j-impl")),
+        "com.dynatrace.hash4j:hash4j:0.22.0",
+        "com.github.ben-manes.caffeine:caffeine:3.2.0",
+        "com.github.luben:zstd-jni:1.5.6-10",
+        "com.google.re2j:re2j:1.8",
+        "com.typesafe.scala-logging:scala-logging_2.13:3.9.5",
+        "com.yammer.metrics:metrics-core:2.2.0",
+        "commons-beanutils:commons-beanutils:1.9.4",
+        "commons-collections:commons-collections:3.2.2",
+        "commons-digester:commons-digester:2.1",
+        "commons-logging:commons-logging:1.3.2",
+        "commons-validator:commons-validator:1.9.0",
+        "net.sf.jopt-simple:jopt-simple:5.0.4",
+        "net.sourceforge.argparse4j:argparse4j:0.7.0",
+        "org.bitbucket.b_c:jose4j:0.9.6",
+        "org.hdrhistogram:HdrHistogram:2.2.2",
+        "org.jspecify:jspecify:1.0.0",
+        "org.lz4:lz4-java:1.8.0",
+        "org.pcollections:pcollections:4.0.2",
+        "org.scala-lang:scala-library:2.13.16",
+        "org.scala-lang:scala-reflect:2.13.16",
+        "org.slf4j:slf4j-api:1.7.36",
+        "org.xerial.snappy:snappy-java:1.1.10.7",
+        "org.yaml:snakeyaml:2.4",
+    ],
+}  # fmt: skip
+
+HEAD = """\
+# Written by tools/lock_jars.py; change versions there. Coordinates, then size in bytes and sha256.
+"""
+
+
+def lock() -> str:
+    """The lock's text, from jars fetched at this moment."""
+    parts = [HEAD]
+    for group, coordinates in GROUPS.items():
+        wanted = sorted(coordinates)
+        with tempfile.TemporaryDirectory() as folder, ivy.fetched(wanted, Path(folder), 0, print) as jars:
+            parts.append(f"\n[{group}]\n")
+            for at in wanted:
+                _, name, version = at.split(":")
+                jar = jars / f"{name}-{version}.jar"
+                parts.append(f'"{at}" = {{ size = {jar.stat().st_size}, sha256 = "{digest(jar)}" }}\n')
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    LOCK.write_text(lock())
