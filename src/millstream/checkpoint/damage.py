@@ -49,7 +49,7 @@ def damage(folder: Path) -> list[Damage]:
     if not folder.is_dir():
         return []
     logs = _Logs.of(folder)
-    found = [*_metadata(logs), *_commits(logs), *_offsets(logs), *_record(folder)]
+    found = [*_metadata(logs), *_commits(logs), *_offsets(logs), *_unplanned_state(logs), *_record(folder)]
     if not found and logs.planned:
         planned = Checkpoint(folder).offsets(logs.planned[-1])
         assert planned is not None, "its file was read a moment ago"
@@ -176,6 +176,20 @@ def _offsets(logs: _Logs) -> Iterator[Damage]:
             f"batch {newest} begins where that one ended, and Spark does not start without it",
             COPY,
         )
+
+
+def _unplanned_state(logs: _Logs) -> Iterator[Damage]:
+    """State of a batch whose offsets are gone, where no batch was ever committed."""
+    state = logs.folder / "state"
+    if logs.planned or logs.committed or not state.is_dir() or not any(state.iterdir()):
+        return
+    yield Damage(
+        f"{state} holds state, and no batch was planned",
+        state,
+        "a first batch wrote it and never ended, and Spark does not start beside it; batch 0 is planned again",
+        "set the folder aside",
+        aside=(state,),
+    )
 
 
 def _record(folder: Path) -> Iterator[Damage]:

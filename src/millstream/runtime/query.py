@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint import record as records
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.leftovers import sweep
 from millstream.checkpoint.lock import taken_over
 from millstream.connectors.remembered import nothing
 from millstream.diagnostics.failure import CannotGoOn
@@ -154,6 +155,7 @@ class RunningQuery:
         writer = writer.option("checkpointLocation", str(checkpoint.folder))
         if options := self.trigger.options():
             writer = writer.trigger(**options)
+        sweep(checkpoint.folder)
         return writer.start()
 
     def _folder(self) -> Path:

@@ -50,6 +50,37 @@ def test_a_sound_checkpoint_of_spark_is_found_sound(project: Project, folder: Pa
     assert folder.is_dir()
 
 
+def test_a_kill_while_the_first_offsets_are_written_does_not_keep_the_query_from_starting(
+    project: Project,
+) -> None:
+    project.put(A)
+    offsets = project.folder / ".millstream" / "checkpoints" / "sums" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.6f1c9a60-7f0e-4d8e-9a53-0a3f9a1b2c3d.tmp").write_text("v1\n")
+
+    assert run(project)
+
+    assert (offsets / "0").exists()
+
+
+def test_torn_first_offsets_are_mended_with_the_state_that_they_led_to(project: Project) -> None:
+    project.put(A)
+    run(project)
+    rows = project.rows("sums")
+    # The power went after the state was written and before the sink's commit.
+    shutil.rmtree(project.folder / "sums")
+    folder = project.folder / ".millstream" / "checkpoints" / "sums"
+    for log in ("offsets", "commits"):
+        for file in (folder / log).iterdir():
+            file.unlink()
+    (folder / "offsets" / "0").write_text("")
+
+    sound(project.pipeline(), ["sums"], mend=True)
+
+    assert run(project)
+    assert project.rows("sums") == rows
+
+
 def test_an_empty_commit_ends_spark_and_mended_it_changes_no_sink(project: Project, folder: Path) -> None:
     before = project.rows("sums")
     empty(folder, "commits")

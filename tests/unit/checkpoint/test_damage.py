@@ -181,6 +181,19 @@ def test_a_checkpoint_that_is_not_there_is_sound(tmp_path: Path) -> None:
     assert damage(tmp_path / "none") == []
 
 
+def test_state_of_a_first_batch_whose_offsets_are_gone_is_set_aside_whole(tmp_path: Path) -> None:
+    put(tmp_path / "metadata", json.dumps({"id": ID}))
+    put(tmp_path / "offsets" / "0", "")
+    put(tmp_path / "state" / "0" / "0" / "1.delta", "bytes")
+
+    for _ in range(2):
+        repair(tmp_path, damage(tmp_path)[0])
+
+    assert damage(tmp_path) == []
+    aside = sorted(one.name for one in (tmp_path / "_millstream" / "aside").iterdir())
+    assert aside == ["offsets.0.1", "state.1"]
+
+
 def test_a_torn_file_is_set_aside_with_the_sum_beside_it_gone(folder: Path) -> None:
     put(folder / "commits" / "2", "")
     put(folder / "commits" / ".2.crc", "crc")
