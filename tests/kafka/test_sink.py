@@ -68,6 +68,23 @@ def test_a_record_says_which_batch_it_is_of(spark: SparkSession, broker: Broker)
     assert "user" not in json.loads(row.value)
 
 
+def test_a_proof_reads_columns_back_from_the_headers_they_went_into(
+    spark: SparkSession, broker: Broker
+) -> None:
+    topic = broker.topic()
+    sink = KafkaSink.model_validate(
+        {"bootstrap_servers": broker.address, "topic": topic, "headers": {"it's \\": "user"}}
+    )
+    writer = sink.writer(OWNER)
+    writer.open(spark, orders(spark).schema)
+    writer.write(orders(spark), 0)
+
+    whole = sink.whole(spark, orders(spark).schema, OutputMode.APPEND)
+
+    assert whole is not None
+    assert sorted(map(tuple, whole.collect())) == [(1, "ann", None), (2, "bo'b \"é", 2.5)]
+
+
 def test_a_key_of_several_columns_is_an_object(spark: SparkSession, broker: Broker) -> None:
     topic = broker.topic()
 

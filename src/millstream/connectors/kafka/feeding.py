@@ -56,7 +56,10 @@ def committed(sink: KafkaSink, spark: SparkSession, schema: StructType, mode: Ou
         # A key always goes to the same partition, where offsets are its order.
         records.createOrReplaceTempView("_millstream_records")
         records = spark.sql("SELECT max_by(it, offset) AS it FROM _millstream_records GROUP BY key")
-    apart = {column: header for header, column in sink.headers.items()}
+    # In a literal of Spark's a backslash and a quote are written with a backslash before them.
+    apart = {
+        column: header.replace("\\", "\\\\").replace("'", "\\'") for header, column in sink.headers.items()
+    }
     body = [field for field in schema.fields if field.name not in apart]
     ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in body)
     named = records.selectExpr(
