@@ -30,8 +30,8 @@ sources:
 # One source into every kind of sink.
 EVERY_SINK = Path(__file__).parent / "every_sink"
 
-# The next driver gets ready while one is killed; two hundred kills are a matter for the night.
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "6"))
+# The next driver gets ready while one is killed; two hundred kills take an hour.
+KILLS = int(os.environ.get("MILLSTREAM_KILLS", "20"))
 
 # A writer that tells the table nothing of its batches, and asks it for none.
 FORGETFUL = """
