@@ -10,6 +10,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 import yaml
+from pydantic import TypeAdapter
 
 from millstream.analysis.pages import page, says
 from millstream.analysis.pages import pages as code_pages
@@ -28,6 +30,8 @@ from millstream.connectors import registry
 from millstream.connectors.letters import Box
 from millstream.connectors.sink import Sink
 from millstream.connectors.source import Source
+from millstream.dashboard.names import BUCKETS, METRICS
+from millstream.dashboard.shapes import Document
 from millstream.diagnostics.catalogue import CODES
 from millstream.pipeline import model
 from millstream.pipeline.describe import fields, flatten
@@ -82,6 +86,8 @@ def pages() -> dict[Path, str]:
     made[OUT / "cli.md"] = cli_page()
     made[OUT / "rules.md"] = rules_page()
     made[OUT / "tests.md"] = tests_page()
+    made[OUT / "metrics.md"] = metrics_page()
+    made[OUT / "page-api.schema.json"] = state_schema()
     return made
 
 
@@ -243,6 +249,32 @@ def rules_page() -> str:
     ]
     head = ["| code | name | severity | what it says | Spark itself |", "| --- | --- | --- | --- | --- |"]
     return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
+
+
+def metrics_page() -> str:
+    """Every metric of a run."""
+    intro = """\
+        `/metrics` of the [live page](../how-to/live-page.md) gives these in Prometheus' text format. Times are
+        seconds since 1970, durations seconds, sizes bytes. Counters begin at 0 with each run. A sample that is not
+        known is absent.
+        [How to watch a run](../how-to/monitor.md) has a dashboard and alert rules made of them."""
+    rows = [
+        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {escaped(one.what)} |"
+        for one in METRICS
+    ]
+    head = ["| metric | kind | labels | what it is |", "| --- | --- | --- | --- |"]
+    bounds = ", ".join(f"{bound:g}" for bound in BUCKETS)
+    end = f"Buckets of histograms end at {bounds} seconds and at infinity."
+    return joined(["# Metrics", MADE, textwrap.dedent(intro), "\n".join([*head, *rows]), end])
+
+
+def state_schema() -> str:
+    """The JSON schema of `/api/state`."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(Document).json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def severity(code: str) -> str:

@@ -57,6 +57,7 @@ def drive(folder: Path, project: Project) -> int:
     # Here and not above: `prove` itself starts no query.
     from millstream.cli.run import start
     from millstream.connectors.failpoints import VARIABLE
+    from millstream.dashboard.live import Wish
     from millstream.proof.driver import Order
     from millstream.runtime.run import RunOptions
 
@@ -70,7 +71,8 @@ def drive(folder: Path, project: Project) -> int:
         return 0
     os.environ[VARIABLE] = order.failpoints
     threading.Thread(target=_arm, daemon=True).start()
-    return start(loaded, RunOptions(until_caught_up=order.to_the_end), as_json=True, known=checked)
+    options = RunOptions(until_caught_up=order.to_the_end)
+    return start(loaded, options, as_json=True, known=checked, wish=Wish(served=False))
 
 
 def _arm() -> None:

@@ -13,9 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from millstream.cli.display import sentence
+from millstream.cli.display import served
 from millstream.diagnostics.promised import table as promises
 from millstream.runtime.progress import lag_seconds
+from millstream.runtime.sentences import sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +93,11 @@ class LiveTable:
         """A word on what is being done, below the table."""
         with self._lock:
             self._said.append(text)
+
+    def page(self, address: str | None, refused: str) -> None:
+        """Where the live page is, or why there is none: above the table, where it stays."""
+        if text := served(address, refused):
+            self._live.console.print(Text(text))
 
     def show(self, event: Event) -> None:
         """Take in one event."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from millstream.dashboard.live import Wish
     from millstream.diagnostics.finding import Finding
     from millstream.pipeline.load import Loaded
     from millstream.runtime.checking import Checked
@@ -35,7 +36,24 @@ if TYPE_CHECKING:
 @click.option("--adopt", is_flag=True, help="Take over what sinks hold of other checkpoints, then run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each event.")
 @click.option("-v", "--verbose", is_flag=True, help="Say which settings were chosen, and why.")
-@click.option("--no-page", is_flag=True, hidden=True, help="No page is served.")
+@click.option("--no-page", is_flag=True, help="Serve no live page.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Serve the live page here; 0 is any free port. [default: 4711, or the next that is free]",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    help="Serve it at this address; from elsewhere a token is needed. [default: 127.0.0.1]",
+)
+@click.option(
+    "--history",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    help="List past runs, or serve the page over one of them.",
+)
 def command(
     file: Path | None,
     overrides: Sequence[str],
@@ -50,7 +68,10 @@ def command(
     adopt: bool,
     as_json: bool,
     verbose: bool,
-    no_page: bool,  # noqa: ARG001 - accepted, so that scripts need not change when there is a page
+    no_page: bool,
+    port: int | None,
+    host: str | None,
+    history: str | None,
 ) -> int:
     """Check the pipeline, then run its queries in one Spark session.
 
@@ -58,11 +79,18 @@ def command(
     when a checkpoint cannot go on.
     The first Ctrl-C or SIGTERM lets the batches in progress finish; the second ends at once.
     """
+    from millstream.dashboard.live import Wish
+    from millstream.dashboard.page import LOCAL
     from millstream.runtime.run import RunOptions
 
+    wish = Wish(host or LOCAL, port, served=not no_page)
     loaded = open_project(file, overrides, env_file)
+    if history is not None:
+        from millstream.cli.history import command as past
+
+        return past(loaded, history, wish, as_json=as_json)
     options = RunOptions(select, exclude, until_caught_up, _seconds(length), repair, accept_gap, adopt)
-    return start(loaded, options, as_json=as_json, verbose=verbose)
+    return start(loaded, options, as_json=as_json, verbose=verbose, wish=wish)
 
 
 def start(
@@ -72,14 +100,17 @@ def start(
     as_json: bool = False,
     verbose: bool = False,
     known: Checked | None = None,
+    wish: Wish | None = None,
     afterwards: Callable[[], RunOptions | None] = lambda: None,
 ) -> int:
     """Run a loaded pipeline with the display that fits: JSON lines, the live table, or plain lines.
 
     `afterwards` is called when the run has ended well and nobody asked it to; it may give what to run next in
-    the same session. `known` is what a check with the session of this process has found already. Gives the exit code.
+    the same session. `known` is what a check with the session of this process has found already. `wish` says where
+    the live page is served, the usual place unless given. Gives the exit code.
     """
     from millstream.cli.project import refuse
+    from millstream.dashboard.live import LivePage, Wish
     from millstream.runtime.checking import check
     from millstream.runtime.events import Events
     from millstream.runtime.gaps import accept
@@ -97,8 +128,11 @@ def start(
     events = Events()
     with ExitStack() as held, _Ending() as ending:
         display = held.enter_context(_display(pipeline, queries, log, as_json=as_json))
+        page = held.enter_context(LivePage(pipeline, queries, wish or Wish()))
+        events.listen(page.feed.take)
         events.listen(display.show)
         held.callback(events.close)
+        display.page(page.address, page.refused)
         display.say("asking the sources and sinks")
         probed = probe(pipeline, queries)
         lock(pipeline, queries, held)
@@ -112,6 +146,7 @@ def start(
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
         checked = known or check(loaded, spark)
         refuse(_untold(checked, loaded), checked.texts)
+        page.checked(checked)
         kept = [promise.plain() for promise in checked.promises if promise.query in queries]
         events.tell("run_started", pipeline=pipeline.name, queries=queries, log=str(log), guarantees=kept)
         following: RunOptions | None = options

@@ -12,6 +12,7 @@ from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -31,6 +32,18 @@ class Need:
     what: str
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recent:
+    """A message as it came: where it stands, when, its bytes; None for null."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
 
 
 @dataclass(frozen=True)
@@ -172,6 +185,10 @@ class Source(Spec):
         The source itself where a kind cannot tell which are the newest.
         """
         return self
+
+    def recent(self, limit: int) -> list[Recent] | None:
+        """Its last records as they came, the newest first; None where a kind has no messages. Connects."""
+        return None
 
     def oldest(self) -> Source:
         """The same source, read once from the oldest it has, wherever a stream begins."""

@@ -29,13 +29,14 @@ def place(found: Finding) -> str:
 def as_json(findings: Sequence[Finding], guarantees: Sequence[Mapping[str, Any]]) -> str:
     """`{"findings": […], "guarantees": […]}`. Keys are only ever added to its objects."""
     whole = {
-        "findings": [_plain(found) for found in findings],
+        "findings": [plain(found) for found in findings],
         "guarantees": [{**one, "reasons": list(one["reasons"])} for one in guarantees],
     }
     return json.dumps(whole, indent=2, default=str) + "\n"
 
 
-def _plain(found: Finding) -> dict[str, Any]:
+def plain(found: Finding) -> dict[str, Any]:
+    """A finding as the JSON of `check` has it."""
     span, edit = found.span, found.edit
     return {
         "code": found.code,

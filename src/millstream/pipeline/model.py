@@ -7,19 +7,21 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SerializeAsAny, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
 
 from millstream.connectors import registry
 from millstream.connectors.letters import Box
 from millstream.connectors.sink import Sink
 from millstream.connectors.source import Source
 from millstream.pipeline.kinds import KindEntry
+from millstream.spec.alert import condition
 from millstream.spec.backoff import Backoff
 from millstream.spec.base import Spec
 from millstream.spec.expectation import Expectation, Otherwise
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
 from millstream.spec.mode import OutputMode
+from millstream.spec.secret import SecretUrl
 from millstream.spec.severity import RuleSeverity
 from millstream.spec.trigger import Trigger
 from millstream.spec.watermark import Watermark
@@ -27,6 +29,18 @@ from millstream.spec.watermark import Watermark
 # Spark takes source and view names as SQL identifiers; a query's name is also a folder and a metric's label.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 QueryName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+
+
+def _alert(text: str) -> str:
+    """An alert's text with single spaces. Raises ValueError for one that says no condition."""
+    return condition(text).text
+
+
+AlertText = Annotated[
+    str,
+    AfterValidator(_alert),
+    Field(examples=["watermark_lag > 15 minutes", "lag growing for 5 minutes", "no progress for 3 triggers"]),
+]
 
 
 class OnMalformed(StrEnum):
@@ -230,6 +244,10 @@ class Pipeline(Spec):
     """Named steps between sources and queries."""
     queries: dict[QueryName, Query]
     """What is written where, by name."""
+    alerts: tuple[AlertText, ...] = ()
+    """What is not to happen in a run, shown on the live page and told to `alerts_to`."""
+    alerts_to: SecretUrl | None = None
+    """An address over HTTP that gets a JSON object when an alert begins to fire, and when it is over."""
     dead_letters: LettersEntry | None = None
     """Where records set aside are kept; the Delta table `<checkpoints>/_dead_letters` unless given."""
     folder: Path = Field(default=Path(), exclude=True)

@@ -26,6 +26,9 @@ OTHER_ROWS = (
     "other calls; it cannot see into Python functions, sums of floating-point numbers, first() and last()"
 )
 
+# Why a record was set aside, in the words of the page and of a metric's label.
+MALFORMED, BROKEN = "malformed", "expectation"
+
 
 @dataclass
 class Delivery:
@@ -147,5 +150,15 @@ class Delivery:
         reach("letters.kept")
         counts = {name: one.malformed + one.broken for name, one in found.items()}
         self.events.tell(
-            "dead_letter", self.query, batch=batch_id, sources=counts, records=sum(counts.values())
+            "dead_letter",
+            self.query,
+            batch=batch_id,
+            sources=counts,
+            records=sum(counts.values()),
+            reasons=[
+                {"source": name, "reason": reason, "records": records}
+                for name, one in found.items()
+                for reason, records in ((MALFORMED, one.malformed), (BROKEN, one.broken))
+                if records
+            ],
         )

@@ -29,9 +29,12 @@ class Listener(StreamingQueryListener):
 
     def __init__(self, events: Events) -> None:
         self._events = events
+        self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing: the supervisor tells of starts."""
+        """Nothing to tell, the supervisor does; but an idle query is known by its run alone."""
+        if event.name:
+            self._names[str(event.runId)] = event.name
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch was committed."""
@@ -40,10 +43,13 @@ class Listener(StreamingQueryListener):
             self._events.tell("batch_committed", report["name"], **figures(report))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing: an idle query has no figures."""
+        """Nothing came for ten seconds: an idle query has no figures, and is alive."""
+        if name := self._names.get(str(event.runId)):
+            self._events.tell("idle", name)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Nothing: the supervisor tells of ends, with their reason."""
+        """Nothing to tell: the supervisor does, with the reason."""
+        self._names.pop(str(event.runId), None)
 
 
 def figures(report: dict[str, Any]) -> dict[str, Any]:

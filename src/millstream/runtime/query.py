@@ -122,6 +122,7 @@ class RunningQuery:
             run_id=self.handle.runId,
             batch=committed,
             trigger=str(self.trigger),
+            sources=names,
         )
 
     def _surveyed(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], Notes]:

@@ -135,8 +135,14 @@ class SiftingWriter(Writer):
             frame.unpersist()
         reach("rows.kept")
         if self._events is not None:
+            reasons = [{"source": self._source, "reason": "refused", "records": rows}]
             self._events.tell(
-                "dead_letter", self.identity.query, batch=batch_id, sources={self._source: rows}, records=rows
+                "dead_letter",
+                self.identity.query,
+                batch=batch_id,
+                sources={self._source: rows},
+                records=rows,
+                reasons=reasons,
             )
 
 

@@ -9,9 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from millstream.connectors.kafka import admin
+from millstream.connectors.kafka.halving import bounds
 from millstream.connectors.kafka.security import Security
 from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.source import KafkaSource, bounds
+from millstream.connectors.kafka.source import KafkaSource
 from millstream.connectors.source import Need, OffsetRange
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.mode import OutputMode

@@ -10,6 +10,8 @@ from millstream.connectors.source import OffsetRange
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Kafka's own number for "the oldest record there is" in offsets given to Spark.
+_OLDEST = -2
 _Part = tuple[str, str, int, int]
 """A topic, a partition, its first offset and the one after its last."""
 
@@ -67,3 +69,15 @@ def _range(parts: list[_Part]) -> OffsetRange:
         start.setdefault(topic, {})[part] = first
         end.setdefault(topic, {})[part] = last
     return OffsetRange(json.dumps(start), json.dumps(end))
+
+
+def bounds(offsets: OffsetRange) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """Start and end of one batch for the same partitions, as a static read of Spark asks for them."""
+    end: dict[str, dict[str, int]] = json.loads(offsets.end)
+    # Spark writes the offsets before a query's first batch as null.
+    known: dict[str, dict[str, int]] = json.loads(offsets.start or "null") or {}
+    start = {
+        topic: {part: known.get(topic, {}).get(part, _OLDEST) for part in parts}
+        for topic, parts in end.items()
+    }
+    return start, end

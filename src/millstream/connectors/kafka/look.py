@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from millstream.connectors.kafka.admin import PATIENCE, SILENT, look
+from millstream.connectors.source import Recent
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -38,6 +40,36 @@ def latest(sink: KafkaSink, limit: int) -> tuple[list[str], list[list[object]]]:
     finally:
         consumer.close()
     return _table(sink, messages)
+
+
+def recent(broker: Broker, topics: Sequence[str], limit: int) -> list[Recent]:
+    """The last records of topics by their timestamps, newest first, at most `limit` of all.
+
+    Raises `NotReady` when the broker does not answer or a topic is missing.
+    """
+    look(broker, topics)
+    settings = {**broker.native(), "group.id": "millstream-page", "enable.auto.commit": False}
+    settings |= {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    consumer = Consumer(settings, logger=SILENT)
+    try:
+        found = [message for topic in topics for message in _tail(consumer, topic, limit)]
+    except KafkaException as cause:
+        said = cause.args[0].str()
+        raise NotReady(f"{', '.join(topics)} cannot be read: {said}", "see the broker's log") from cause
+    finally:
+        consumer.close()
+    found.sort(key=lambda message: (message.timestamp()[1], message.offset()), reverse=True)
+    return [
+        Recent(
+            message.topic(),
+            message.partition(),
+            message.offset(),
+            datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
+            message.key(),
+            message.value(),
+        )
+        for message in found[:limit]
+    ]
 
 
 def tails(broker: Broker, topics: Sequence[str], records: int) -> dict[str, dict[int, int]]:

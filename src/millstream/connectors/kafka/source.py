@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from millstream.connectors.kafka import halving
 from millstream.connectors.kafka.broker import Broker, CommaNames
 from millstream.connectors.kafka.options import problems as option_problems
-from millstream.connectors.source import Gap, Need, OffsetRange, Problem, Replay, Replays, Source
+from millstream.connectors.source import Gap, Need, OffsetRange, Problem, Recent, Replay, Replays, Source
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _COLUMNS = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
     "timestamp TIMESTAMP, timestampType INT"
 )
-# Kafka's own number for "the oldest record there is" in offsets given to Spark.
-_OLDEST = -2
 # Spark's options that may stand beside those of the client.
 _BESIDE = (
     "fetchOffset.numRetries",
@@ -115,7 +113,7 @@ class KafkaSource(Broker, Source):
 
     def read_range(self, spark: SparkSession, offsets: OffsetRange, schema: str | None) -> DataFrame | None:  # noqa: ARG002
         """Exactly the records of one batch; a partition that `start` does not name, from its oldest."""
-        start, end = bounds(offsets)
+        start, end = halving.bounds(offsets)
         chosen = {
             "assign": json.dumps({topic: sorted(map(int, parts)) for topic, parts in end.items()}),
             "startingOffsets": json.dumps(start),
@@ -126,11 +124,11 @@ class KafkaSource(Broker, Source):
 
     def pieces(self, offsets: OffsetRange) -> list[str]:
         """`partition 0 of topic 'clicks', offsets 100 to 199` for each partition with records."""
-        return halving.pieces(*bounds(offsets))
+        return halving.pieces(*halving.bounds(offsets))
 
     def halves(self, offsets: OffsetRange) -> tuple[OffsetRange, OffsetRange] | None:
         """Half of the partitions, or half of the offsets of the one that is left."""
-        return halving.halves(*bounds(offsets))
+        return halving.halves(*halving.bounds(offsets))
 
     def resend(self, topic: str, letters: Sequence[Letter]) -> bool:
         """Send them to a topic of the same broker, each with its key and headers."""
@@ -151,6 +149,12 @@ class KafkaSource(Broker, Source):
         start = tails(self, self.topics, records)
         return self.model_copy(update={"starting_offsets": start, "starting_timestamp": None, "assign": None,
                                        "subscribe": self.topics})  # fmt: skip
+
+    def recent(self, limit: int) -> list[Recent] | None:
+        """The last records of its topics; None where they are given by a pattern."""
+        from millstream.connectors.kafka.look import recent  # noqa: PLC0415 - loads the client
+
+        return recent(self, self.topics, limit) if self.topics else None
 
     def oldest(self) -> KafkaSource:
         """From the oldest records that the broker has."""
@@ -384,15 +388,3 @@ class KafkaSource(Broker, Source):
             for topic in self.starting_offsets
             if topic not in self.topics
         ]
-
-
-def bounds(offsets: OffsetRange) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """Start and end of one batch for the same partitions, as a static read of Spark asks for them."""
-    end: dict[str, dict[str, int]] = json.loads(offsets.end)
-    # Spark writes the offsets before a query's first batch as null.
-    known: dict[str, dict[str, int]] = json.loads(offsets.start or "null") or {}
-    start = {
-        topic: {part: known.get(topic, {}).get(part, _OLDEST) for part in parts}
-        for topic, parts in end.items()
-    }
-    return start, end

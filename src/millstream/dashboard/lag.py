@@ -1,0 +1,94 @@
+"""How far each query is behind each partition of the topics it reads."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from millstream.dashboard import moments, shapes
+
+# Values behind a sparkline; at a batch every five seconds, some three minutes.
+KEPT = 40
+# So many rises in a row are a trend; one or two are what every topic does.
+RISES = 3
+
+
+@dataclass
+class Partition:
+    """One partition as a query reads it: the offsets of its last batch, and how far it was behind."""
+
+    offset: int = 0
+    latest: int = 0
+    history: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    @property
+    def behind(self) -> int:
+        """Records that are in the topic and were not read."""
+        return max(0, self.latest - self.offset)
+
+    def growing_since(self) -> float | None:
+        """Since when it has not fallen and has risen at least three times; None where it does not grow."""
+        since, rises = None, 0
+        for (_, after), (at, before) in pairwise(reversed(self.history)):
+            if before > after:
+                break
+            rises += before < after
+            since = at
+        return since if rises >= RISES else None
+
+
+Key = tuple[str, str, str]
+"""Source, topic, partition."""
+
+
+def take(known: dict[Key, Partition], at: float, sources: list[dict[str, Any]], names: list[str]) -> None:
+    """Take in the offsets of one batch. `names` are the spec's names of the sources, in the same order."""
+    for index, source in enumerate(sources):
+        name = names[index] if len(names) == len(sources) else str(source.get("description", ""))
+        ends, newest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        for (topic, partition), offset in ends.items():
+            one = known.setdefault((name, topic, partition), Partition())
+            one.offset = offset
+            one.latest = max(newest.get((topic, partition), offset), offset)
+            one.history.append((at, one.behind))
+
+
+def told(query: str, known: dict[Key, Partition]) -> list[shapes.Lag]:
+    """The partitions of a query as the page reads them."""
+    found: list[shapes.Lag] = []
+    for (source, topic, partition), one in sorted(known.items(), key=lambda item: _order(item[0])):
+        since = one.growing_since()
+        found.append(
+            {
+                "query": query,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "offset": one.offset,
+                "latest": one.latest,
+                "behind": one.behind,
+                "growing_since": None if since is None else moments.text(since),
+                "history": [behind for _, behind in one.history],
+            }
+        )
+    return found
+
+
+def _order(key: Key) -> tuple[str, str, int]:
+    source, topic, partition = key
+    return source, topic, int(partition) if partition.isdigit() else 0
+
+
+def _offsets(told: Any) -> dict[tuple[str, str], int]:
+    """Offsets by topic and partition; nothing for a source that counts otherwise (files, rate)."""
+    if not isinstance(told, dict):
+        return {}
+    return {
+        (str(topic), str(partition)): offset
+        for topic, partitions in told.items()
+        if isinstance(partitions, dict)
+        for partition, offset in partitions.items()
+        if isinstance(offset, int)
+    }

@@ -1,0 +1,141 @@
+"""The page of a run that goes on: opened before Spark starts, fed by the run's events, closed with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from millstream.analysis.telling import steps
+from millstream.dashboard import moments
+from millstream.dashboard.described import described
+from millstream.dashboard.feed import Feed
+from millstream.dashboard.fold import begun
+from millstream.dashboard.hiding import Hiding
+from millstream.dashboard.looking import Looking
+from millstream.dashboard.metrics import Counts
+from millstream.dashboard.page import LOCAL, serve
+from millstream.dashboard.runlog import RunLog, forget, past, tail
+from millstream.dashboard.webhook import Webhook
+from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.machine import plain
+from millstream.runtime.events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from millstream.dashboard.fold import Folded
+    from millstream.pipeline.model import Pipeline
+    from millstream.runtime.checking import Checked
+
+# A run shows what happened before it, when that was not long ago: so many seconds, so many runs.
+RECENT = 3600.0
+BEFORE = 5
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Where the page is wanted: `port` is None for the usual one or the next that is free."""
+
+    host: str = LOCAL
+    port: int | None = None
+    served: bool = True
+
+    @property
+    def asked(self) -> bool:
+        """Was an address or a port named?"""
+        return self.port is not None or self.host != LOCAL
+
+
+@dataclass
+class LivePage:
+    """The feed of a run and, if it is wanted, its server. Closed at the end of the run."""
+
+    pipeline: Pipeline
+    queries: Sequence[str]
+    wish: Wish
+    address: str | None = None
+    """Where the page is; None where it is not served."""
+    refused: str = ""
+    """Why it is not, where nobody asked for an address of his own: the run goes on without it."""
+    _held: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> LivePage:
+        started = time.time()
+        run = f"{datetime.fromtimestamp(started, UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        runs = runs_of(self.pipeline)
+        forget(runs)
+        hiding = Hiding.of(self.pipeline)
+        first = Event("described", data=described(self.pipeline, self.queries, run), at=moments.text(started))
+        folded = begun(run, first.at, live=True)
+        self.feed = Feed(folded, counts=Counts(), log=RunLog(runs / run), hiding=hiding)
+        self.feed.fold(first)
+        self.feed.remember(reversed(list(earlier(runs, self.pipeline.name, started, run))))
+        self.feed.start()
+        with self._held as held:
+            held.callback(self.feed.close)
+            if self.pipeline.alerts_to is not None:
+                webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
+                held.callback(webhook.close)
+                self.feed.on_alerts = webhook.take
+            if self.wish.served:
+                self._serve(held, hiding)
+            self._held = held.pop_all()
+        return self
+
+    def _serve(self, held: ExitStack, hiding: Hiding) -> None:
+        looking = Looking(self.pipeline, hiding)
+        held.callback(looking.close)
+        try:
+            page = serve(self.feed, looking, host=self.wish.host, port=self.wish.port)
+        except NotReady as why:
+            if self.wish.asked:
+                raise
+            self.refused = why.what
+            return
+        held.callback(page.close)
+        # The last said first: readers hear of the end before nobody answers any more.
+        held.callback(self.feed.close)
+        self.address = page.address
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def checked(self, checked: Checked) -> None:
+        """Show what a check has found and what the queries do."""
+        found: dict[str, Any] = {
+            "findings": [plain(one) for one in checked.findings],
+            "plans": [
+                {"query": query.name, "steps": [step.text for step in steps(query)]}
+                for query in checked.queries
+            ],
+        }
+        self.feed.take(Event("checked", data=found))
+
+
+def runs_of(pipeline: Pipeline) -> Path:
+    """The folder that holds a folder for each run of a project."""
+    return pipeline.folder / ".millstream" / "runs"
+
+
+def earlier(
+    runs: Path, pipeline: str, now: float, this: str
+) -> Iterator[tuple[Folded, list[dict[str, Any]]]]:
+    """Recent runs of the same pipeline with the entries of their streams, the latest first."""
+    found = [run for run in past(runs) if run.id != this and run.pipeline == pipeline]
+    for run in found[:BEFORE]:
+        folded, entries = begun(run.id, run.started, live=False), []
+        try:
+            for number, event in tail(run.folder):
+                entry, dot = folded.take(event, number)
+                entries.append({**entry, "point": dot})
+        except (OSError, ValueError, KeyError, EOFError):
+            # A log that a crash has torn, or of another version: what comes before it is of no use either.
+            return
+        if not entries or now - moments.seconds(str(entries[-1]["at"])) > RECENT:
+            return
+        yield folded, entries
