@@ -24,6 +24,8 @@ PORT = 4711
 # So many ports behind it are tried when it is taken: by other runs.
 NEXT = 20
 LOCAL = "127.0.0.1"
+# How often the server looks whether it is to end, and whose request is overdue, in seconds.
+LOOK = 0.1
 
 
 @dataclass
@@ -52,7 +54,7 @@ def serve(
     token = None if is_local(host) else secrets.token_urlsafe(24)
     server.guard = Guard(taken, token)
     threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.5}, name="millstream-http", daemon=True
+        target=server.serve_forever, kwargs={"poll_interval": LOOK}, name="millstream-http", daemon=True
     ).start()
     shown = f"[{host}]" if ":" in host else host
     return Page(server, f"http://{shown}:{taken}/" + (f"?token={token}" if token else ""))

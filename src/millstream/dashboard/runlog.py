@@ -75,16 +75,23 @@ class RunLog:
         path = self.folder / f"{self._number:06}.jsonl"
         _pack(path, path.read_text(encoding="utf-8"))
         path.unlink()
+        self._bound()
+
+    def _bound(self) -> None:
+        """Thin the older half of the segments, the oldest first; when all of it is thin, the oldest goes."""
         packed = sorted(self.folder.glob("*.jsonl.gz"))
-        # The first segment has what the run is.
-        for old in packed[1:] if sum(one.stat().st_size for one in packed) > self.most else []:
-            if old.name not in self._thinned:
-                self._thinned.add(old.name)
-                _pack(old.with_suffix(""), "".join(f"{line}\n" for line in _thin(old)))
-                break
-        else:
-            if len(packed) > 2 and sum(one.stat().st_size for one in packed) > self.most:
-                packed[1].unlink()
+        size = {one: one.stat().st_size for one in packed}
+        while sum(size.values()) > self.most and len(packed) > 2:
+            # The first segment has what the run is.
+            thick = [one for one in packed[1 : 1 + len(packed) // 2] if one.name not in self._thinned]
+            if thick:
+                self._thinned.add(thick[0].name)
+                _pack(thick[0].with_suffix(""), "".join(f"{line}\n" for line in _thin(thick[0])))
+                size[thick[0]] = thick[0].stat().st_size
+            else:
+                old = packed.pop(1)
+                old.unlink()
+                del size[old]
 
 
 def _pack(path: Path, text: str) -> None:

@@ -1,0 +1,39 @@
+"""An alert is read from its words, and refused with what may stand there."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.spec.alert import Watch, condition
+
+
+@pytest.mark.parametrize(
+    ("text", "watch", "limit"),
+    [
+        ("watermark_lag > 15 minutes", Watch.WATERMARK_LAG, 900),
+        ("watermark_lag>90s", Watch.WATERMARK_LAG, 90),
+        ("lag   growing for 5 minutes", Watch.LAG_GROWING, 300),
+        ("no progress for 3 triggers", Watch.SILENCE, 3),
+        ("no progress for 1 trigger", Watch.SILENCE, 1),
+        ("lag > 10,000", Watch.LAG, 10_000),
+    ],
+)
+def test_an_alert_is_a_figure_and_its_limit(text: str, watch: Watch, limit: float) -> None:
+    found = condition(text)
+
+    assert (found.watch, found.limit) == (watch, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("watermark_lag > 15 minuts", "'15 minuts' is not a length of time"),
+        ("watermark > 1 minute", "'watermark' cannot be compared"),
+        ("lag > many", "'many' in alert 'lag > many' is not a number"),
+        ("tell me", "'tell me' is not an alert; write"),
+        ("no progress > 3", "'no progress > 3' is not an alert"),
+    ],
+)
+def test_another_text_is_refused_with_what_it_may_be(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        condition(text)
