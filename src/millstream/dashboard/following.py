@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # A query is stalled after three triggers in silence, and never sooner than after so many seconds: a batch of a few
 # seconds is nothing, and Spark tells of an idle query every ten.
 PATIENCE = 30.0
+# The first batch compiles its code, and reads what a topic has had for days.
+FIRST = 120.0
 TRIGGERS = 3
 # As connectors name a record of a topic.
 _RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
@@ -30,12 +32,12 @@ class Followed:
     name: str
     trigger: str = ""
     interval: float | None = None
-    sources: list[str] = field(default_factory=list)
+    sources: list[str | None] = field(default_factory=list)
     state: State = "starting"
     since: float = 0.0
     why: str = ""
     heard: float = 0.0
-    """When it last gave a sign of life: a start, a batch, a word that it is idle."""
+    """When it last gave a sign of life: a start, a batch, a part of one that a sink took, a word that it is idle."""
     figures: dict[str, Any] = field(default_factory=dict)
     batch_at: float | None = None
     newest: float | None = None
@@ -46,7 +48,7 @@ class Followed:
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=lag.KEPT))
     partitions: dict[lag.Key, lag.Partition] = field(default_factory=dict)
     behind: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=4000))
-    source_rates: dict[str, float] = field(default_factory=dict)
+    source_rates: dict[str | None, float] = field(default_factory=dict)
     series: Series = field(default_factory=Series)
     failure: shapes.Failure | None = None
 
@@ -69,6 +71,8 @@ class Followed:
                 self.become("starting", at)
             case "batch_committed":
                 self._batch(data, at)
+            case "batch_written":
+                self.heard = at
             case "idle":
                 self.heard = at
                 self.rates.append(0.0)
@@ -134,7 +138,8 @@ class Followed:
     def judged(self, now: float) -> tuple[State, float, str]:
         """State, since when, and why, at a time: silence turns a query that runs into one that is stalled."""
         if self.state in ("starting", "running", "idle", "slow") and self.starts:
-            patience = max(PATIENCE, TRIGGERS * (self.interval or self.seconds() or 1.0))
+            least = FIRST if self.state == "starting" else PATIENCE
+            patience = max(least, TRIGGERS * (self.interval or self.seconds() or 1.0))
             if self.silence(now) > patience:
                 return "stalled", self.heard, f"no batch was committed for {self.silence(now):.0f} s"
         return self.state, self.since, self.why

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.dashboard import moments, shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Values behind a sparkline; at a batch every five seconds, some three minutes.
 KEPT = 40
@@ -43,10 +46,13 @@ Key = tuple[str, str, str]
 """Source, topic, partition."""
 
 
-def take(known: dict[Key, Partition], at: float, sources: list[dict[str, Any]], names: list[str]) -> None:
+def take(
+    known: dict[Key, Partition], at: float, sources: list[dict[str, Any]], names: Sequence[str | None]
+) -> None:
     """Take in the offsets of one batch. `names` are the spec's names of the sources, in the same order."""
     for index, source in enumerate(sources):
-        name = names[index] if len(names) == len(sources) else str(source.get("description", ""))
+        known_as = names[index] if len(names) == len(sources) else None
+        name = known_as or str(source.get("description", ""))
         ends, newest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
         for (topic, partition), offset in ends.items():
             one = known.setdefault((name, topic, partition), Partition())
