@@ -111,6 +111,9 @@ class Followed:
         self.series.add(point(at, data))
         busy = self.busy()
         self.over = self.over + 1 if busy is not None and busy > 1 else 0
+        if self.state in ("stopped", "failed"):
+            # Spark's listeners are a little behind: the figures of the last batch may come after the end.
+            return
         if self.over > 1:
             took = data["duration_ms"].get("triggerExecution", 0) / 1000
             self.become("slow", at, f"a batch takes {took:.1f} s, and the trigger is {self.interval:g} s")

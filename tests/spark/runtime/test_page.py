@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -84,12 +85,12 @@ def wait(page: LivePage, query: str, batch: int) -> dict[str, Any]:
     """The query as the page shows it, once it has heard of a batch; the stream says when to look."""
     assert page.address is not None
     with urllib.request.urlopen(f"{page.address}api/events", timeout=60) as stream:
-        for line in stream:
-            if line.startswith(b"data: {") and b'"queries"' in line:
-                told = next(one for one in json.loads(line[6:])["queries"] if one["name"] == query)
-                if told["batch"] == batch and told["state"] == "stopped":
-                    return dict(told)
-    raise AssertionError("the stream ended before the page had heard of the last batch")
+        states = (line for line in stream if line.startswith(b"data: {") and b'"queries"' in line)
+        for line in islice(states, 10):
+            told = next(one for one in json.loads(line[6:])["queries"] if one["name"] == query)
+            if told["batch"] == batch and told["state"] == "stopped":
+                return dict(told)
+    raise AssertionError(f"the page has not heard of batch {batch}")
 
 
 def text(page: LivePage, path: str) -> str:

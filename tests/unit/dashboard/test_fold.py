@@ -112,6 +112,14 @@ def test_batches_set_aside_are_counted_until_they_are_delivered() -> None:
     assert none == []
 
 
+def test_figures_that_come_after_the_end_are_taken_and_the_end_stands() -> None:
+    stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
+
+    query = folded(started(), stopped, batch(0, 8)).document(START + 9)["queries"][0]
+
+    assert (query["state"], query["batch"]) == ("stopped", 0)
+
+
 def test_dead_letters_are_told_by_reason(recorded: Folded) -> None:
     letters = recorded.document(START + 60)["letters"]
 
