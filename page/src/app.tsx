@@ -1,0 +1,162 @@
+// The page put together: what is chosen, and which part shows what.
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Feed } from "./feed";
+import { useKept, useSecond, useStore } from "./hooks";
+import { type Actions, listenKeys } from "./keys";
+import { GraphPanel } from "./parts/graph";
+import { FailureCard, Head, type Theme } from "./parts/head";
+import { Help } from "./parts/help";
+import { LagPanel } from "./parts/lag";
+import { LettersPanel } from "./parts/letters";
+import { LogPanel } from "./parts/log";
+import { PlotsPanel, SPANS } from "./parts/plots";
+import { QueriesPanel } from "./parts/queries";
+import { ResultsPanel } from "./parts/results";
+import { AlertsPanel, FindingsPanel, GuaranteesPanel, PlanPanel } from "./parts/words";
+import type { Store } from "./store";
+import type { Lag, Node, State } from "./wire";
+import { SIGNS } from "./words";
+
+const THEMES: Theme[] = ["system", "dark", "light"];
+
+export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element {
+  useStore(store);
+  const now = useSecond(store);
+  const [theme, setTheme] = useKept<Theme>("theme", "system");
+  const [span, setSpan] = useKept("span", 15);
+  const [wanted, setWanted] = useState(() => decodeURIComponent(location.hash.slice(1)));
+  const [source, setSource] = useState("");
+  const [help, setHelp] = useState(false);
+  const shade = useShade(theme);
+
+  const state = store.state;
+  const names = state?.queries.map((query) => query.name) ?? [];
+  const chosen = names.includes(wanted) ? wanted : (state?.worst?.level === "bad" ? state.worst.query : undefined) ?? names[0] ?? "";
+  const choose = (query: string): void => {
+    setWanted(query);
+    history.replaceState(null, "", `#${encodeURIComponent(query)}`);
+  };
+
+  useEffect(() => {
+    if (chosen) feed.follow(chosen, Math.max(60, span));
+  }, [chosen, span, feed]);
+  useEffect(() => {
+    document.title = state ? `${SIGNS[state.level]} ${state.run.pipeline}: ${state.state}` : "Millstream";
+  }, [state?.level, state?.state, state?.run.pipeline]);
+
+  const actions = useRef<Actions | null>(null);
+  actions.current = {
+    help: () => setHelp(true),
+    theme: () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? "system"),
+    span: () => setSpan(SPANS[(SPANS.findIndex(([minutes]) => minutes === span) + 1) % SPANS.length]?.[0] ?? 15),
+    row: (row) => names[row] && choose(names[row]),
+    step: (by) => {
+      const next = names[Math.max(0, Math.min(names.length - 1, names.indexOf(chosen) + by))];
+      if (next) choose(next);
+    },
+  };
+  useEffect(() => listenKeys(() => actions.current as Actions), []);
+
+  const pick = (node: Node): void => {
+    if (node.kind === "source") {
+      setSource(node.name);
+      document.getElementById("lag")?.scrollIntoView({ block: "nearest" });
+    }
+    const query = node.queries.includes(chosen) ? chosen : node.queries[0];
+    if (query) choose(query);
+  };
+
+  return (
+    <>
+      <Head state={state} link={store.link} lost={store.lost} now={now} theme={theme} onTheme={setTheme} onHelp={() => setHelp(true)} />
+      <main>
+        {state ? (
+          <Body {...{ state, store, now, chosen, choose, pick, source, setSource, span, setSpan }} theme={shade} />
+        ) : (
+          <section class="panel">
+            <p class="empty">
+              {store.link === "refused"
+                ? "This run asks for a token. Open the address that millstream run printed; it carries the token."
+                : "Nothing is known of a run yet. Start one in the project's folder with: millstream run. This page then fills by itself."}
+            </p>
+          </section>
+        )}
+      </main>
+      <Help open={help} onClose={() => setHelp(false)} />
+    </>
+  );
+}
+
+interface BodyProps {
+  state: State;
+  store: Store;
+  now: number;
+  chosen: string;
+  choose: (query: string) => void;
+  pick: (node: Node) => void;
+  source: string;
+  setSource: (name: string) => void;
+  span: number;
+  setSpan: (minutes: number) => void;
+  theme: string;
+}
+
+function Body({ state, store, now, chosen, choose, pick, source, setSource, span, setSpan, theme }: BodyProps): JSX.Element {
+  const query = state.queries.find((one) => one.name === chosen);
+  const own = (node: Node): boolean => node.queries.includes(chosen);
+  const { nodes, edges } = state.graph;
+  const live = state.run.live;
+  return (
+    <>
+      <AlertsPanel alerts={state.alerts} now={now} />
+      {state.queries.map((one) => one.failure && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
+      <GraphPanel nodes={nodes} edges={edges} behind={behind(state.lag)} chosen={chosen} onChoose={pick} />
+      <QueriesPanel queries={state.queries} chosen={chosen} now={now} onChoose={choose} />
+      <div class="two">
+        <PlotsPanel query={query} series={store.series} version={store.version} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
+        <LagPanel lag={state.lag} query={chosen} sources={nodes.filter((node) => node.messages && own(node))} now={now} live={live} source={source} onSource={setSource} />
+        <ResultsPanel sinks={nodes.filter((node) => node.kind === "sink" && node.rows && own(node))} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
+        <div class="stack">
+          <LettersPanel letters={state.letters} now={now} live={live} />
+          <LogPanel log={state.log} now={now} />
+        </div>
+      </div>
+      <div class="three">
+        <FindingsPanel findings={state.findings} />
+        <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
+        <PlanPanel plans={state.plans} query={chosen} />
+      </div>
+    </>
+  );
+}
+
+/** Records that wait, by the id of the source's node: of the query that is furthest behind. */
+function behind(lag: Lag[]): Map<string, number> {
+  const byQuery = new Map<string, number>();
+  for (const part of lag) {
+    const key = `${part.source}\n${part.query}`;
+    byQuery.set(key, (byQuery.get(key) ?? 0) + (part.behind ?? 0));
+  }
+  const worst = new Map<string, number>();
+  for (const [key, records] of byQuery) {
+    const id = `source.${key.split("\n")[0]}`;
+    worst.set(id, Math.max(worst.get(id) ?? 0, records));
+  }
+  return worst;
+}
+
+/** Light or dark, as chosen or as the system is. */
+function useShade(theme: Theme): string {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const [system, setSystem] = useState(dark.matches ? "dark" : "light");
+  useEffect(() => {
+    const changed = (event: MediaQueryListEvent): void => setSystem(event.matches ? "dark" : "light");
+    dark.addEventListener("change", changed);
+    return () => dark.removeEventListener("change", changed);
+  }, []);
+  const shade = theme === "system" ? system : theme;
+  // Before anything is drawn: plots read their colours from the document.
+  document.documentElement.dataset["theme"] = shade;
+  return shade;
+}

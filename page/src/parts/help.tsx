@@ -1,0 +1,56 @@
+// The keys of the page, in a dialog of the browser's own.
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+export const PLACES: [string, string, string][] = [
+  ["g", "graph", "the pipeline"],
+  ["q", "queries", "the table of queries"],
+  ["p", "plots", "the plots"],
+  ["l", "lag", "lag and messages"],
+  ["r", "results", "results"],
+  ["d", "letters", "dead letters"],
+  ["e", "log", "events"],
+  ["f", "findings", "findings, guarantee and plan"],
+];
+
+const KEYS: [string, string][] = [
+  ["j  k", "next, previous query"],
+  ["1 … 9", "choose a query by its row"],
+  ...PLACES.map(([key, , word]): [string, string] => [key, `go to ${word}`]),
+  ["w", "longer time on the plots"],
+  ["t", "colours: follow the system, dark, light"],
+  ["?", "this list"],
+  ["Esc", "close, and put an explanation away"],
+];
+
+export function Help({ open, onClose }: { open: boolean; onClose: () => void }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const here = dialog.current;
+    if (!here) return;
+    if (open && !here.open) here.showModal();
+    if (!open && here.open) here.close();
+  }, [open]);
+  return (
+    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose} onClick={(event) => event.target === dialog.current && onClose()}>
+      <div class="help-body">
+        <header class="panel-head">
+          <h2 id="help-title">Keys</h2>
+          <button type="button" class="button small" onClick={onClose}>Close</button>
+        </header>
+        <dl class="key-list">
+          {KEYS.map(([key, what]) => (
+            <div key={key}>
+              <dt>{key.split(" ").filter(Boolean).map((one) => one === "…" ? " … " : <kbd key={one}>{one}</kbd>)}</dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <p class="dim">
+          Signs: <span class="ok">● well</span> · <span class="warn">▲ look at it</span> · <span class="bad">✕ stuck or failed</span> · <span class="idle">■ ended</span>.
+          A dotted word is explained when the pointer or the focus is on it. Times are those of this machine's time zone.
+        </p>
+      </div>
+    </dialog>
+  );
+}

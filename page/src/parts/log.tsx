@@ -1,0 +1,44 @@
+// What happened, newest first.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { moment, when } from "../format";
+import type { Entry } from "../wire";
+import { SIGNS } from "../words";
+import { Empty, Panel } from "./panel";
+import { CLASSES } from "./sign";
+import { Term } from "./term";
+
+const SHOWN = 100;
+
+export function LogPanel({ log, now }: { log: Entry[]; now: number }): JSX.Element {
+  const [grave, setGrave] = useState(false);
+  const shown = (grave ? log.filter((entry) => entry.level === "warn" || entry.level === "bad") : log).slice(-SHOWN).reverse();
+  return (
+    <Panel
+      id="log"
+      title={<Term of="events">Events</Term>}
+      aside={
+        <button type="button" class="button small" aria-pressed={grave} onClick={() => setGrave(!grave)}>
+          Only warnings
+        </button>
+      }
+    >
+      {shown.length === 0 ? (
+        <Empty>{grave ? "No warning." : "Nothing has happened yet."}</Empty>
+      ) : (
+        <div class="wide tall" role="region" aria-label="Events of the run" tabIndex={0}>
+          <ol class="log">
+            {shown.map((entry) => (
+              <li key={entry.id} class={CLASSES[entry.level]}>
+                <time class="dim" dateTime={entry.at}>{when(moment(entry.at), now)}</time>
+                <span class="mark" aria-hidden="true">{SIGNS[entry.level]}</span>
+                <span class="hidden">{entry.level === "bad" ? "error" : entry.level === "warn" ? "warning" : ""}</span>
+                <span class="said">{entry.text}</span>
+              </li>
+            ))}
+          </ol>
+        </div>
+      )}
+    </Panel>
+  );
+}

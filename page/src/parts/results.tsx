@@ -1,0 +1,144 @@
+// The latest rows of a sink, and a plot of them.
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { type Choice, chart, MOST_LINES, numeric, splits } from "../chart";
+import { cell, clock, count, moment } from "../format";
+import { useAsked, useKept } from "../hooks";
+import type { Node, Rows } from "../wire";
+import { Empty, Panel, Wide } from "./panel";
+import { Plot } from "./plot";
+import { Term } from "./term";
+
+const COLOURS = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
+const SHOWN = 12;
+
+interface Props {
+  sinks: Node[];
+  pipeline: string;
+  query: string;
+  live: boolean;
+  theme: string;
+}
+
+export function ResultsPanel({ sinks, pipeline, query, live, theme }: Props): JSX.Element {
+  const [kept, keep] = useKept(`sink.${pipeline}.${query}`, "");
+  const sink = sinks.find((node) => node.id === kept) ?? sinks[0];
+  const asked = useAsked<Rows>(sink ? `api/rows?sink=${encodeURIComponent(sink.id)}` : null, 5000, live);
+  const rows = asked.value;
+  return (
+    <Panel
+      id="results"
+      title={<Term of="results">Results</Term>}
+      aside={
+        sink && (
+          <>
+            {rows?.at && <span class="dim">as of {clock(moment(rows.at))}</span>}
+            <label>
+              <span class="hidden">Sink</span>
+              <select value={sink.id} onChange={(event) => keep(event.currentTarget.value)}>
+                {sinks.map((node) => <option key={node.id} value={node.id}>{node.name}</option>)}
+              </select>
+            </label>
+          </>
+        )
+      }
+    >
+      {!sink && <Empty>{query ? `No sink of ${query} can be read from here.` : "Choose a query."}</Empty>}
+      {(asked.error || rows?.note) && <p class="note">{asked.error || rows?.note}</p>}
+      {sink && rows && rows.rows.length > 0 && (
+        <>
+          <Drawn rows={rows} kept={`columns.${pipeline}.${sink.id}`} theme={theme} />
+          <RowsTable rows={rows} />
+        </>
+      )}
+      {sink && rows && rows.rows.length === 0 && !rows.note && <Empty>No row has been written yet. An aggregation in append mode writes a window only once the watermark has passed it.</Empty>}
+    </Panel>
+  );
+}
+
+function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string }): JSX.Element {
+  const offered = numeric(rows);
+  const parts = splits(rows);
+  const [choice, keep] = useKept<Choice>(kept, { values: [], split: "" });
+  const first = rows.value_columns.filter((name) => offered.includes(name)).slice(0, 3);
+  const values = choice.values.filter((name) => offered.includes(name));
+  const now: Choice = { values: values.length ? values : first.length ? first : offered.slice(0, 1), split: parts.includes(choice.split) ? choice.split : "" };
+  const key = JSON.stringify(now);
+  const drawn = useMemo(() => chart(rows, now), [rows, key]);
+  const toggle = (name: string): void => {
+    const next = now.split ? [name] : now.values.includes(name) ? now.values.filter((one) => one !== name) : [...now.values, name].slice(-MOST_LINES);
+    keep({ ...now, values: next });
+  };
+  if (!drawn) return <p class="note">{rows.time_column ? "No column holds numbers to draw." : "No column holds a time to draw these rows over."}</p>;
+  const times = drawn.data[0];
+  const low = times[0] ?? 0;
+  const high = times.at(-1) ?? 0;
+  return (
+    <div class="drawn">
+      <div class="choices">
+        <span class="group" role="group" aria-label="Columns drawn">
+          {offered.map((name) => (
+            <button key={name} type="button" class="button small" aria-pressed={now.values.includes(name)} onClick={() => toggle(name)}>{name}</button>
+          ))}
+        </span>
+        {parts.length > 0 && (
+          <label class="dim">
+            by{" "}
+            <select value={now.split} onChange={(event) => keep({ values: now.values.slice(0, 1), split: event.currentTarget.value })}>
+              <option value="">all rows</option>
+              {parts.map((name) => <option key={name} value={name}>{name}</option>)}
+            </select>
+          </label>
+        )}
+      </div>
+      <ul class="keys">
+        {drawn.names.map((name, index) => (
+          <li key={name}>
+            <span class="swatch" style={{ "--swatch": `var(${COLOURS[index]})` }} aria-hidden="true" />
+            {name} <span class="key-value">{count(drawn.data[index + 1]?.at(-1) as number | null)}</span>
+          </li>
+        ))}
+      </ul>
+      <Plot
+        name={`${drawn.names.join(", ")} by ${rows.time_column}`}
+        lines={drawn.names.map((_, index) => ({ colour: COLOURS[index] ?? "--s6", dots: times.length === 1 }))}
+        data={drawn.data}
+        range={high > low ? [low, high] : [low - 60, low + 60]}
+        height={150}
+        write={count}
+        timed
+        grounded
+        theme={theme}
+        sync="results"
+      />
+    </div>
+  );
+}
+
+function RowsTable({ rows }: { rows: Rows }): JSX.Element {
+  const [all, setAll] = useState(false);
+  const shown = all ? rows.rows : rows.rows.slice(0, SHOWN);
+  const numbers = new Set(numeric(rows));
+  return (
+    <>
+      <Wide name="Latest rows" class="tall">
+        <table class="table rows">
+          <thead>
+            <tr>{rows.columns.map((column) => <th key={column.name} scope="col" class={numbers.has(column.name) ? "num" : ""} title={column.type}>{column.name}</th>)}</tr>
+          </thead>
+          <tbody>
+            {shown.map((row, at) => (
+              <tr key={at}>
+                {rows.columns.map((column, index) => {
+                  const value = row[index];
+                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={typeof value === "string" && value.length > 40 ? value : ""}>{cell(value)}</td>;
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      {rows.rows.length > SHOWN && <button type="button" class="button small more" aria-expanded={all} onClick={() => setAll(!all)}>{all ? "Show fewer" : `Show all ${rows.rows.length} rows`}</button>}
+    </>
+  );
+}

@@ -1,0 +1,95 @@
+// Findings, guarantees and plans of the pipeline, in words.
+import type { JSX } from "preact";
+import { plural } from "../format";
+import type { Alert, Finding, Guarantee, Level, Plan } from "../wire";
+import { moment } from "../format";
+import { ago, SIGNS } from "../words";
+import { Empty, Panel } from "./panel";
+import { CLASSES } from "./sign";
+import { Term } from "./term";
+
+const GRAVITY: Record<string, Level> = { error: "bad", warning: "warn", info: "off" };
+const KEPT: Record<string, Level> = { "exactly-once": "ok", "effectively-once": "ok", "at-least-once": "warn", "at-most-once": "bad" };
+
+export function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element {
+  return (
+    <Panel id="findings" title={<Term of="finding">Findings</Term>} aside={<span class="dim">{plural(findings.length, "finding")}</span>}>
+      {findings.length === 0 && <Empty>The check found nothing.</Empty>}
+      <ul class="list">
+        {findings.map((finding, at) => {
+          const level = GRAVITY[finding.severity] ?? "off";
+          return (
+            <li key={`${finding.code}/${at}`}>
+              <span class={CLASSES[level]}><span aria-hidden="true">{SIGNS[level]}</span> {finding.severity} {finding.code}</span> {finding.message}
+              <div class="dim">{[finding.file && `${finding.file}${finding.line ? `:${finding.line}` : ""}`, finding.why].filter(Boolean).join(" · ")}</div>
+              {finding.fix && <div><span class="dim">fix: </span>{finding.fix}</div>}
+            </li>
+          );
+        })}
+      </ul>
+    </Panel>
+  );
+}
+
+export function GuaranteesPanel({ guarantees, query }: { guarantees: Guarantee[]; query: string }): JSX.Element {
+  const own = guarantees.filter((guarantee) => guarantee.query === query);
+  return (
+    <Panel id="guarantees" title={<Term of="guarantee">Guarantee</Term>} aside={<span class="dim">{query}</span>}>
+      {own.length === 0 && <Empty>No guarantee is known yet.</Empty>}
+      <ul class="list">
+        {own.map((guarantee) => {
+          const level = KEPT[guarantee.guarantee] ?? "off";
+          return (
+            <li key={guarantee.sink}>
+              <details open={own.length === 1}>
+                <summary>
+                  <b class={CLASSES[level]}><span aria-hidden="true">{SIGNS[level]}</span> {guarantee.guarantee}</b> <span class="dim">into</span> {guarantee.sink}
+                </summary>
+                <ul class="reasons">
+                  {guarantee.reasons.map((reason) => <li key={reason}>{reason}</li>)}
+                  {guarantee.conditions.map((condition) => <li key={condition}>as long as: {condition}</li>)}
+                </ul>
+              </details>
+            </li>
+          );
+        })}
+      </ul>
+    </Panel>
+  );
+}
+
+export function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): JSX.Element {
+  const plan = plans.find((one) => one.query === query);
+  return (
+    <Panel id="plan" title={<Term of="plan">Plan</Term>} aside={<span class="dim">{query}</span>}>
+      {!plan || plan.steps.length === 0 ? (
+        <Empty>No plan is known yet.</Empty>
+      ) : (
+        <ol class="steps">
+          {plan.steps.map((step, at) => <li key={at}>{step}</li>)}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+export function AlertsPanel({ alerts, now }: { alerts: Alert[]; now: number }): JSX.Element | null {
+  if (alerts.length === 0) return null;
+  const firing = alerts.filter((alert) => alert.firing);
+  const quiet = alerts.filter((alert) => !alert.firing);
+  return (
+    <section class="alerts" aria-label="Alerts">
+      {firing.map((alert) => (
+        <p key={`${alert.name}/${alert.query}`} class="alert bad">
+          <span aria-hidden="true">✕</span> <b>{alert.name}</b> {alert.query && <span>{alert.query}: </span>}{alert.text}
+          <span class="dim"> for {ago(moment(alert.since), now)}</span>
+        </p>
+      ))}
+      {quiet.length > 0 && (
+        <p class="alert dim">
+          <Term of="alert">{plural(quiet.length, "alert")} quiet</Term> {[...new Set(quiet.map((alert) => alert.name))].join(" · ")}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,126 @@
+// What the page knows: the latest state, the log, and the history of the chosen query. Told to listeners once a frame.
+import type { Entry, EntryEvent, Live, Point, Series, State } from "./wire";
+
+export type Link = "connecting" | "open" | "lost" | "refused" | "ended";
+
+// An hour of batches a second; beyond it the oldest leave. Plots stay fluent with it.
+const MOST_POINTS = 3600;
+const MOST_ENTRIES = 500;
+// What comes while the page is in the background is folded when it is seen again, or when this many wait.
+const MOST_WAITING = 2000;
+
+const COLUMNS = ["batch", "input_rate", "processed_rate", "newest", "watermark", "state_rows", "state_bytes"] as const;
+
+export class Store {
+  state: State | null = null;
+  series: Series | null = null;
+  /** Grows with each change of the series, so that plots know. */
+  version = 0;
+  link: Link = "connecting";
+  /** When the connection was lost; milliseconds of this machine's clock. */
+  lost: number | null = null;
+  /** The clock of the server less that of this machine, in milliseconds. */
+  private skew = 0;
+  private listeners = new Set<() => void>();
+  private waiting: EntryEvent[] = [];
+  private live: Live | null = null;
+  private asked = false;
+
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** The time of the run: the server's clock, or the end of a run that is over. Milliseconds since 1970. */
+  now(): number {
+    const run = this.state?.run;
+    if (run && !run.live) return Date.parse(run.ended ?? this.state?.at ?? "") || Date.now();
+    return Date.now() + this.skew;
+  }
+
+  begin(state: State): void {
+    this.state = state;
+    this.skew = Date.parse(state.at) - Date.now() || 0;
+    this.live = null;
+    this.waiting = [];
+    this.ask();
+  }
+
+  /** The newest id, to go on after. */
+  last(): string | null {
+    return this.waiting.at(-1)?.id ?? this.state?.id ?? null;
+  }
+
+  see(link: Link): void {
+    if (link === this.link) return;
+    this.lost = link === "open" ? null : (this.lost ?? Date.now());
+    this.link = link;
+    this.ask();
+  }
+
+  take(live: Live): void {
+    this.live = live;
+    this.ask();
+  }
+
+  add(entry: EntryEvent): void {
+    this.waiting.push(entry);
+    if (this.waiting.length > MOST_WAITING) this.fold();
+    this.ask();
+  }
+
+  setSeries(series: Series | null): void {
+    this.series = series;
+    this.version++;
+    this.ask();
+  }
+
+  /** Fold what waits into the state, at the next frame. */
+  private ask(): void {
+    if (this.asked) return;
+    this.asked = true;
+    const done = (): void => {
+      this.asked = false;
+      this.fold();
+      for (const listener of this.listeners) listener();
+    };
+    if (document.hidden) setTimeout(done, 1000);
+    else requestAnimationFrame(done);
+  }
+
+  private fold(): void {
+    if (!this.state) return;
+    if (this.live) {
+      this.skew = Date.parse(this.live.at) - Date.now() || 0;
+      this.state = { ...this.state, ...this.live };
+      this.live = null;
+    }
+    if (!this.waiting.length) return;
+    const told: Entry[] = [];
+    for (const { point, ...entry } of this.waiting) {
+      if (point && this.series?.query === entry.query) append(this.series, point) && this.version++;
+      if (entry.event !== "batch_committed") told.push(entry);
+    }
+    const id = this.waiting.at(-1)?.id ?? this.state.id;
+    this.waiting = [];
+    const known = new Set(this.state.log.slice(-MOST_ENTRIES).map((entry) => entry.id));
+    const fresh = told.filter((entry) => !known.has(entry.id));
+    this.state = { ...this.state, id, log: fresh.length ? [...this.state.log, ...fresh].slice(-MOST_ENTRIES) : this.state.log };
+  }
+}
+
+/** Did the point come after those that are there? Then it is added. */
+export function append(series: Series, point: Point): boolean {
+  const last = series.time.at(-1);
+  if (last !== undefined && point.time <= last) return false;
+  series.time.push(point.time);
+  for (const column of COLUMNS) series[column].push(point[column] ?? null);
+  for (const [phase, values] of Object.entries(series.phases)) values.push(point.phases[phase] ?? null);
+  const over = series.time.length - MOST_POINTS;
+  if (over > 0) {
+    series.time.splice(0, over);
+    for (const column of COLUMNS) series[column].splice(0, over);
+    for (const values of Object.values(series.phases)) values.splice(0, over);
+  }
+  return true;
+}

@@ -1,0 +1,95 @@
+// The page in one sentence: is all well, and if not, where is it stuck and since when.
+import { length, plural, when } from "./format";
+import type { Link } from "./store";
+import type { Level, Query, State } from "./wire";
+
+export interface Verdict {
+  level: Level;
+  /** A word for the state, beside its sign. */
+  word: string;
+  headline: string;
+  detail: string;
+  since: number | null;
+}
+
+export const SIGNS: Record<Level, string> = { ok: "●", warn: "▲", bad: "✕", off: "■" };
+
+const VERBS: Record<string, string> = {
+  failed: "has failed",
+  stalled: "is stalled",
+  retrying: "is retrying",
+  waiting: "waits for a source",
+  slow: "is slower than its trigger",
+  starting: "is starting",
+  stopped: "has stopped",
+  idle: "is idle",
+  running: "is running",
+};
+
+export function verdict(state: State, now: number): Verdict {
+  const { run, worst } = state;
+  const since = worst?.since ? Date.parse(worst.since) : null;
+  if (worst && (worst.level === "bad" || worst.level === "warn")) {
+    const others = state.queries.filter((query) => query.name !== worst.query && query.level !== "ok" && query.level !== "off");
+    return {
+      level: worst.level,
+      word: worst.state,
+      headline: `${worst.query} ${VERBS[worst.state] ?? `is ${worst.state}`}`,
+      detail: [worst.why, others.length ? `also: ${others.map((query) => `${query.name} ${query.state}`).join(", ")}` : ""]
+        .filter(Boolean)
+        .join(" · "),
+      since,
+    };
+  }
+  const firing = state.alerts.find((alert) => alert.firing);
+  if (!run.live) {
+    const well = run.exit_code === 0 || run.exit_code === null;
+    return {
+      level: well ? "off" : "bad",
+      word: "ended",
+      headline: well ? "The run has ended" : `The run ended with exit code ${run.exit_code}`,
+      detail: `${plural(state.rows_in, "row")} read · lasted ${length((Date.parse(run.ended ?? "") || now) - Date.parse(run.started))}`,
+      since: run.ended ? Date.parse(run.ended) : null,
+    };
+  }
+  if (firing) {
+    return {
+      level: "warn",
+      word: "alert",
+      headline: `Alert: ${firing.name}`,
+      detail: [firing.query, firing.text].filter(Boolean).join(": "),
+      since: firing.since ? Date.parse(firing.since) : null,
+    };
+  }
+  if (!worst) return { level: "off", word: "starting", headline: "The run is starting", detail: "Spark starts; no query runs yet.", since: Date.parse(run.started) };
+  return { level: state.level, word: state.state, ...well(state), since };
+}
+
+function well(state: State): { headline: string; detail: string } {
+  const queries = state.queries;
+  const total = plural(queries.length, "query", "queries");
+  if (queries.every((query) => query.state === "stopped")) return { headline: "All queries have stopped", detail: total };
+  if (queries.some((query) => query.state === "starting"))
+    return { headline: "Starting", detail: `${queries.filter((query) => query.state === "starting").map((query) => query.name).join(", ")}: the first batch runs` };
+  if (state.rows_in === 0)
+    return { headline: "All is well, and nothing has come yet", detail: `${total} wait for the first row: send something to a source, or look at the addresses in the spec` };
+  const parts = [total, state.behind ? `${plural(state.behind, "record")} wait to be read` : state.behind === 0 ? "every record is read" : ""];
+  return { headline: "All is well", detail: parts.filter(Boolean).join(" · ") };
+}
+
+/** What to say while the server cannot be reached. */
+export function lostWords(link: Link, lost: number | null, now: number): string {
+  if (link === "refused") return "This page needs the token: open the address that run printed.";
+  const since = lost === null ? "" : ` since ${when(lost, now)}`;
+  const why = link === "ended" ? "The run has ended, and its server with it" : "No connection to the run";
+  return `${why}${since}. The figures are from then. Trying again by itself; the gap is filled when the run answers.`;
+}
+
+/** The age of something in words. */
+export function ago(ms: number | null, now: number): string {
+  return ms === null ? "" : length(Math.max(0, now - ms));
+}
+
+export function levelOf(query: Query | undefined): Level {
+  return query?.level ?? "off";
+}
