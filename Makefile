@@ -14,7 +14,7 @@ WORKERS ?= 2
 # Not these: what a kill does, and how a run keeps up with its traffic, is looked at on a machine that does nothing else.
 ALONE := tests/acceptance tests/proof tests/recovery
 
-.PHONY: help install check lint test demo clean
+.PHONY: help install check lint page test demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
@@ -32,8 +32,13 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/python tools/build_page.py --check
+
+page: .venv/dev  ## build the live page from page/ into the package; needs Node
+	$(BIN)/python tools/build_page.py
 
 test: .venv/dev  ## every test; fetches the jars once
+	$(PACKAGES) page
 	$(BIN)/millstream jars fetch >/dev/null
 	$(BIN)/python -m millstream.runtime.train || echo "no class-data archive; each JVM starts the slower"
 	both=0; \
@@ -45,7 +50,7 @@ demo: .venv/use  ## servers, traffic and the e-commerce pipeline; Ctrl-C ends it
 	$(BIN)/millstream demo
 
 clean:  ## remove what can be made again
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv page/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

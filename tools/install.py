@@ -1,11 +1,13 @@
 """Install millstream into the environment of this Python: `use` it, or develop it (`dev`).
 
 By uv, which unpacks in parallel; by pip where uv cannot be had. Both take PIP_INDEX_URL as the mirror.
+`page` installs what the tests of the live page need beside that: a Chromium and page/node_modules.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +33,34 @@ def uv(*words: str) -> bool:
     return subprocess.run(command, cwd=ROOT, check=False, env={**mirrors, **os.environ}).returncode == 0
 
 
+def ran(*command: str, where: Path = ROOT) -> bool:
+    """Did a command do it? What it says goes to stderr."""
+    told = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(command, cwd=where, check=False, stdout=sys.stderr, env=told).returncode == 0
+
+
+def page() -> int:
+    """Install a Chromium by apt, as root, and axe-core by npm; 0 also where that cannot be: the tests then say so."""
+    browsers = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    if os.environ.get("MILLSTREAM_CHROMIUM") or any(shutil.which(name) for name in browsers):
+        pass
+    elif shutil.which("apt-get") is None or os.geteuid() != 0:
+        sys.stderr.write("no Chromium, and no right to install one; tests/page are skipped\n")
+    elif not (
+        ran("apt-get", "-qq", "update")
+        and ran("apt-get", "-qq", "install", "--no-install-recommends", "chromium")
+    ):
+        sys.stderr.write("chromium could not be installed by apt; tests/page are skipped, and fail in CI\n")
+    npm = shutil.which("npm")
+    if npm and not (ROOT / "page/node_modules/axe-core").is_dir():
+        ran(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", where=ROOT / "page")
+    return 0
+
+
 def main(target: str) -> int:
     """Install; 0 when it is done, 4 when neither way works."""
+    if target == "page":
+        return page()
     wanted = TARGETS[target]
     sys.stderr.write("installing; most of the time goes into pyspark, 450 MB\n")
     if pip("uv") and uv(*wanted):

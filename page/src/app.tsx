@@ -110,14 +110,16 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
   return (
     <>
       <AlertsPanel alerts={state.alerts} now={now} />
-      {state.queries.map((one) => one.failure && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
+      {state.queries.map((one) => one.failure && one.name !== state.worst?.query && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
       <GraphPanel nodes={nodes} edges={edges} behind={behind(state.lag)} chosen={chosen} onChoose={pick} />
       <QueriesPanel queries={state.queries} chosen={chosen} now={now} onChoose={choose} />
       <div class="two">
-        <PlotsPanel query={query} series={store.series} version={store.version} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
-        <LagPanel lag={state.lag} query={chosen} sources={nodes.filter((node) => node.messages && own(node))} now={now} live={live} source={source} onSource={setSource} />
-        <ResultsPanel sinks={nodes.filter((node) => node.kind === "sink" && node.rows && own(node))} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
         <div class="stack">
+          <PlotsPanel query={query} series={store.series} version={store.version} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
+          <ResultsPanel sinks={nodes.filter((node) => node.kind === "sink" && node.rows && own(node))} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
+        </div>
+        <div class="stack">
+          <LagPanel lag={state.lag} query={chosen} sources={nodes.filter((node) => node.messages && own(node))} now={now} live={live} source={source} onSource={setSource} />
           <LettersPanel letters={state.letters} now={now} live={live} />
           <LogPanel log={state.log} now={now} />
         </div>

@@ -9,6 +9,9 @@ const MOST_ENTRIES = 500;
 // What comes while the page is in the background is folded when it is seen again, or when this many wait.
 const MOST_WAITING = 2000;
 
+// Told by the figures and the plots, or by nothing: not part of the log.
+const UNSAID = new Set(["batch_committed", "batch_written", "idle", "described"]);
+
 const COLUMNS = ["batch", "input_rate", "processed_rate", "newest", "watermark", "state_rows", "state_bytes"] as const;
 
 export class Store {
@@ -99,7 +102,7 @@ export class Store {
     const told: Entry[] = [];
     for (const { point, ...entry } of this.waiting) {
       if (point && this.series?.query === entry.query) append(this.series, point) && this.version++;
-      if (entry.event !== "batch_committed") told.push(entry);
+      if (!UNSAID.has(entry.event)) told.push(entry);
     }
     const id = this.waiting.at(-1)?.id ?? this.state.id;
     this.waiting = [];

@@ -9,7 +9,7 @@ import { Empty, Panel } from "./panel";
 import { CLASSES } from "./sign";
 import { Term } from "./term";
 
-const SHAPE: Shape = { width: 172, height: 48, gap: 12, between: [56, 170] };
+const SHAPE: Shape = { width: 172, height: 46, gap: 9, between: [56, 170] };
 const TITLES: [Kind, string][] = [
   ["source", "Sources"],
   ["view", "Views"],
@@ -124,21 +124,21 @@ function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.E
       <title>{`${node.name}: ${node.label}`}</title>
       <rect class="box" width={SHAPE.width} height={SHAPE.height} rx={node.kind === "query" ? 6 : 3} />
       <rect class="stripe" width={3} height={SHAPE.height - 12} x={0} y={6} rx={1.5} />
-      <text class="name" x={13} y={19}>
+      <text class="name" x={13} y={18}>
         {short(node.name, node.kind === "query" || !well ? 19 : 22)}
       </text>
       {(node.kind === "query" || !well) && (
-        <text class="glyph" x={SHAPE.width - 11} y={19} text-anchor="end" aria-hidden="true">
+        <text class="glyph" x={SHAPE.width - 11} y={18} text-anchor="end" aria-hidden="true">
           {SIGNS[node.level]}
         </text>
       )}
-      <text class="figures" x={13} y={36}>
+      <text class="figures" x={13} y={34}>
         {short(figures, 27)}
       </text>
       {node.kind === "query" && node.busy !== null && (
         <>
-          <rect class="track" x={13} y={42} width={SHAPE.width - 24} height={2} />
-          <rect class={`busy ${node.busy > 1 ? "bad" : node.busy > 0.8 ? "warn" : "ok"}`} x={13} y={42} width={Math.min(1, node.busy) * (SHAPE.width - 24)} height={2} />
+          <rect class="track" x={13} y={40} width={SHAPE.width - 24} height={2} />
+          <rect class={`busy ${node.busy > 1 ? "bad" : node.busy > 0.8 ? "warn" : "ok"}`} x={13} y={40} width={Math.min(1, node.busy) * (SHAPE.width - 24)} height={2} />
         </>
       )}
     </g>

@@ -22,6 +22,7 @@ interface Props {
 
 export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props): JSX.Element {
   const told = state && verdict(state, now);
+  const broken = state?.queries.find((query) => query.name === state.worst?.query)?.failure;
   return (
     <header class="head">
       <div class="bar-top">
@@ -60,6 +61,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
             <Fact name={<Term of="letters">Dead letters</Term>} value={count(state.letters.records)} level={state.letters.records ? "warn" : ""} />
             <Fact name="Running" value={ago(Date.parse(state.run.started), now)} />
           </dl>
+          {broken && state.worst && <FailureCard query={state.worst.query} failure={broken} />}
         </div>
       ) : (
         <div class="verdict idle" role="status">
@@ -79,6 +81,13 @@ function Fact({ name, value, level = "" }: { name: JSX.Element | string; value: 
   );
 }
 
+// Spark's sentences are long where a row's whole plan stands in them; the event log has all of it.
+const LONGEST = 600;
+
+function plain(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+}
+
 /** What broke a query: the record, the reason, the cure. */
 export function FailureCard({ query, failure }: { query: string; failure: Failure }): JSX.Element {
   const record = failure.place ? `topic ${failure.place.topic}, partition ${failure.place.partition}, offset ${failure.place.offset}` : failure.record.join("; ");
@@ -86,7 +95,7 @@ export function FailureCard({ query, failure }: { query: string; failure: Failur
     <section class="failure" aria-label={`Why ${query} failed`} data-failure={query}>
       <dl>
         <dt>{query}</dt>
-        <dd>{failure.reason}</dd>
+        <dd>{plain(failure.reason)}</dd>
         {record && (<><dt>record</dt><dd><b>{record}</b></dd></>)}
         {!record && failure.reads.length > 0 && (<><dt>batch {failure.batch} reads</dt><dd>{failure.reads.join("; ")}</dd></>)}
         {failure.value !== null && (<><dt>value</dt><dd><pre>{failure.value}</pre></dd></>)}

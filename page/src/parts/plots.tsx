@@ -40,6 +40,8 @@ interface Shown {
   title: string;
   lines: (Line & { of: TermName; word: string })[];
   data: [number[], ...Values[]];
+  /** The lines in the order in which their names stand. */
+  order: number[];
   write: (value: number) => string;
   /** How the value at a point is told beside the line's name. */
   tell: (line: number, at: number) => string;
@@ -78,7 +80,7 @@ export function PlotsPanel({ query, series, version, now, started, span, theme, 
             <figcaption>
               <h3>{plot.title}</h3>
               <ul class="keys">
-                {plot.lines.map((line, index) => (
+                {plot.order.map((index) => [plot.lines[index], index] as const).map(([line, index]) => line && (
                   <li key={line.of}>
                     <span class={`swatch ${line.dashed ? "dashed" : ""}`} style={{ "--swatch": `var(${line.colour})` }} aria-hidden="true" />
                     <Term of={line.of}>{line.word}</Term>
@@ -122,6 +124,7 @@ function rates(series: Series, time: number[]): Shown {
       { of: "processed", word: "processed", colour: "--s2" },
     ],
     data: [time, ...columns.map((column) => [...column])],
+    order: [0, 1],
     write: count,
     tell: (line, at) => rate(columns[line]?.[at]),
     grounded: true,
@@ -150,6 +153,7 @@ function durations(series: Series, time: number[]): Shown {
     title: "Batch duration",
     lines,
     data,
+    order: [...layers.map((_, at) => layers.length - 1 - at), ...(trigger ? [layers.length] : [])],
     write: (value) => length(value * 1000),
     tell: (line, at) => {
       const layer = layers[line];
@@ -171,7 +175,8 @@ function times(series: Series, time: number[]): Shown {
       { of: "watermark", word: "watermark", colour: "--s2" },
     ],
     data: [time, ...columns.map((column) => [...column])],
-    write: (value) => clock(value * 1000).slice(0, 5),
+    order: [0, 1, 2],
+    write: (value) => clock(value * 1000),
     tell: (line, at) => {
       const value = columns[line]?.[at];
       const then = time[at];
@@ -188,6 +193,7 @@ function states(series: Series, time: number[]): Shown {
     title: "State",
     lines: [{ of: "state_rows", word: "rows", colour: "--s3" }],
     data: [time, [...series.state_rows]],
+    order: [0],
     write: count,
     tell: (_, at) => `${count(series.state_rows[at])} · ${bytes(series.state_bytes[at])}`,
     grounded: true,

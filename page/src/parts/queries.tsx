@@ -44,7 +44,7 @@ export function QueriesPanel({ queries, chosen, now, onChoose }: Props): JSX.Ele
               {queries.map((query) => (
                 <tr
                   key={query.name}
-                  class={`row ${query.name === chosen ? "chosen" : ""} ${query.level}`}
+                  class={`row ${query.name === chosen ? "chosen" : ""} is-${query.level}`}
                   data-query={query.name}
                   onClick={() => onChoose(query.name)}
                 >

@@ -87,7 +87,7 @@ export function AlertsPanel({ alerts, now }: { alerts: Alert[]; now: number }): 
       ))}
       {quiet.length > 0 && (
         <p class="alert dim">
-          <Term of="alert">{plural(quiet.length, "alert")} quiet</Term> {[...new Set(quiet.map((alert) => alert.name))].join(" · ")}
+          <Term of="alert">Alerts</Term>, quiet: {[...new Set(quiet.map((alert) => alert.name))].join(" · ")}
         </p>
       )}
     </section>
