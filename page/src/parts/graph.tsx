@@ -103,16 +103,19 @@ interface ShownProps {
 }
 
 function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
-  const figures = said(node, behind);
+  const figures = short(said(node, behind), 27);
   const well = node.level === "ok" || node.level === "off";
+  const name = short(node.name, node.kind === "query" || !well ? 19 : 22);
   const choose = (): void => onChoose(node);
+  // A reader of screens hears what is written in the node, in its order, after what it is.
+  const title = `${node.kind} ${node.name}: ${[node.label, node.state].filter(Boolean).join(", ")}`;
   return (
     <g
       class={`node ${node.kind} ${CLASSES[node.level]} ${lit ? "on" : ""} ${chosen ? "chosen" : ""} ${well ? "" : "ill"}`}
       transform={`translate(${x},${y})`}
       role="button"
-      tabIndex={0}
-      aria-label={`${node.kind} ${node.name}, ${node.label}, ${node.state ?? node.level}, ${figures}`}
+      tabindex={0}
+      aria-label={`${title} ${name} ${figures}`}
       data-node={node.id}
       onClick={choose}
       onKeyDown={(event) => {
@@ -121,11 +124,11 @@ function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.E
         choose();
       }}
     >
-      <title>{`${node.name}: ${node.label}`}</title>
+      <title>{title}</title>
       <rect class="box" width={SHAPE.width} height={SHAPE.height} rx={node.kind === "query" ? 6 : 3} />
       <rect class="stripe" width={3} height={SHAPE.height - 12} x={0} y={6} rx={1.5} />
       <text class="name" x={13} y={18}>
-        {short(node.name, node.kind === "query" || !well ? 19 : 22)}
+        {name}
       </text>
       {(node.kind === "query" || !well) && (
         <text class="glyph" x={SHAPE.width - 11} y={18} text-anchor="end" aria-hidden="true">
@@ -133,7 +136,7 @@ function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.E
         </text>
       )}
       <text class="figures" x={13} y={34}>
-        {short(figures, 27)}
+        {figures}
       </text>
       {node.kind === "query" && node.busy !== null && (
         <>

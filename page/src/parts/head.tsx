@@ -8,6 +8,7 @@ import { CLASSES } from "./sign";
 import { Term } from "./term";
 
 export type Theme = "system" | "light" | "dark";
+const SHADES: Record<Theme, string> = { system: "Auto", dark: "Dark", light: "Light" };
 const NEXT: Record<Theme, Theme> = { system: "dark", dark: "light", light: "system" };
 
 interface Props {
@@ -33,14 +34,14 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
           <span class={`link ${link}`} data-link={link}>
             {link === "open" ? `live · ${clock(now)}` : link === "connecting" ? "connecting" : link === "ended" ? "run ended" : "no connection"}
           </span>
-          <button type="button" class="button small" id="theme" onClick={() => onTheme(NEXT[theme])} aria-label={`Colours: ${theme}. Switch to ${NEXT[theme]}`}>
-            {theme === "system" ? "Auto" : theme === "dark" ? "Dark" : "Light"}
+          <button type="button" class="button small" id="theme" onClick={() => onTheme(NEXT[theme])} aria-label={`${SHADES[theme]} colours; switch to ${SHADES[NEXT[theme]]}`}>
+            {SHADES[theme]}
           </button>
-          <button type="button" class="button small" onClick={onHelp} aria-label="Keys and help">?</button>
+          <button type="button" class="button small" onClick={onHelp} aria-label="? Keys and help">?</button>
         </div>
       </div>
       {link !== "open" && link !== "connecting" && (
-        <p class="lost" role="alert">
+        <p class="outage" role="alert">
           <span aria-hidden="true">▲ </span>
           {lostWords(link, lost, Date.now())}
         </p>
@@ -52,7 +53,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
               <span aria-hidden="true" class="mark">{SIGNS[told.level]}</span> {told.headline}
               {told.since !== null && <span class="for" title={when(told.since, now)}> {told.level === "ok" ? "for" : "since"} {told.level === "ok" ? ago(told.since, now) : `${when(told.since, now)}, ${ago(told.since, now)}`}</span>}
             </p>
-            {told.detail && <p class="detail">{told.detail}</p>}
+            {told.detail && !broken && <p class="detail">{told.detail}</p>}
           </div>
           <dl class="facts">
             <Fact name={<Term of="freshness">Freshness</Term>} value={length(state.freshness_seconds === null ? null : state.freshness_seconds * 1000)} />

@@ -28,6 +28,8 @@ interface Props {
   write: (value: number) => string;
   /** Does the axis of time have its labels? */
   timed: boolean;
+  /** The upright axis holds times: its steps are whole minutes and hours. */
+  clocks?: boolean;
   /** The upright axis starts at zero. */
   grounded?: boolean;
   theme: string;
@@ -37,6 +39,7 @@ interface Props {
 }
 
 const AXIS = 58;
+const STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
 export function Plot(props: Props): JSX.Element {
   const holder = useRef<HTMLDivElement>(null);
@@ -117,6 +120,7 @@ function options(props: { current: Props }, here: HTMLElement): uPlot.Options {
         ticks: { show: false },
         size: AXIS,
         space: 28,
+        ...(first.clocks ? { incrs: STEPS } : {}),
         gap: 6,
         values: (_plot, splits) => splits.map((value) => (value == null ? "" : props.current.write(value))),
       },

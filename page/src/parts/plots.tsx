@@ -98,6 +98,7 @@ export function PlotsPanel({ query, series, version, now, started, span, theme, 
               write={plot.write}
               timed={row === plots.length - 1}
               grounded={plot.grounded}
+              clocks={plot.id === "times"}
               theme={theme}
               sync="time"
               onPoint={setPoint}

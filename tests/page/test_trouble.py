@@ -1,0 +1,140 @@
+"""What the page tells when something is wrong: in the run, in the connection, in what a record holds."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from millstream.runtime.events import Event
+from page.made import Traffic, failed, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from page.stage import Stage
+
+# What somebody may put into a topic, a key, a name or an error to be run by the page.
+HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+
+
+@pytest.mark.usefixtures("traffic")
+def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    page = opened()
+    expect(page.locator(".verdict")).to_have_attribute("data-level", "ok")
+    page.evaluate(
+        """() => { const seen = new MutationObserver(() => {
+          if (document.querySelector('[data-level="bad"]') && !window.redAt) window.redAt = Date.now();
+        }); seen.observe(document.body, {subtree: true, childList: true, attributes: true}); }"""
+    )
+
+    stage.tell(failed("purchases", at := time.time()))
+
+    expect(page.locator(".verdict")).to_have_attribute("data-level", "bad")
+    assert page.evaluate("window.redAt") / 1000 - at < 3
+    expect(page.locator(".headline")).to_contain_text("purchases has failed since")
+    expect(page.locator('[data-failure="purchases"]')).to_contain_text(
+        "topic purchases, partition 1, offset 4071"
+    )
+    expect(page.locator('[data-failure="purchases"]')).to_contain_text("mend what reads these records")
+    expect(page.locator('[data-query="purchases"]')).to_contain_text("failed")
+    node = page.locator('[data-node="query.purchases"] .box')
+    red = node.evaluate("box => getComputedStyle(box).stroke")
+    assert red == page.locator(".headline").evaluate("line => getComputedStyle(line).color")
+    expect(page).to_have_title("✕ ecommerce: failed")
+
+
+def test_a_query_without_progress_is_told_as_stalled_and_since_when(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    now = time.time()
+    traffic = Traffic(began=now - 400, load=lambda _: 20.0)
+    stage.history(traffic.until(now - 95))
+    page = opened()
+
+    expect(page.locator(".headline")).to_contain_text("is stalled since")
+    expect(page.locator(".verdict")).to_have_attribute("data-level", "bad")
+    expect(page.locator('[data-query="funnel"]')).to_contain_text("stalled")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_an_outage_is_a_warning_with_its_reason(stage: Stage, opened: Callable[..., Page]) -> None:
+    page = opened()
+    refused = "postgres purchases: connection refused"
+
+    stage.tell(Event("retry", "purchases", {"reason": refused, "wait_seconds": 5.0, "failures": 1}))
+
+    expect(page.locator(".verdict")).to_have_attribute("data-level", "warn")
+    expect(page.locator(".headline")).to_contain_text("purchases is retrying")
+    expect(page.locator(".detail")).to_contain_text("connection refused")
+
+
+def test_a_lost_connection_is_told_mended_and_the_gap_filled(
+    traffic: Traffic, stage: Stage, opened: Callable[..., Page]
+) -> None:
+    page = opened(lossy=True)
+    link = page.locator("[data-link]")
+    expect(link).to_have_attribute("data-link", "open")
+
+    stage.wire.cut()
+    expect(link).to_have_attribute("data-link", "lost")
+    expect(page.locator(".outage")).to_contain_text("No connection to the run since")
+    for event in ("retry", "query_started"):
+        data = {"reason": "while nobody listened", "wait_seconds": 1.0, "failures": 1, "trigger": "5 seconds"}
+        stage.tell(
+            Event(event, "purchases", {**data, "id": "", "run_id": "", "batch": 1, "sources": ["purchases"]})
+        )
+    stage.tell(*traffic.batch("funnel", time.time()))
+    stage.wire.mend()
+
+    expect(link).to_have_attribute("data-link", "open")
+    expect(page.locator(".outage")).to_have_count(0)
+    expect(page.locator("#log")).to_contain_text("while nobody listened")
+    expect(page.locator('[data-query="funnel"] td').nth(2)).to_have_text(str(traffic.batches["funnel"] - 1))
+
+
+@pytest.mark.usefixtures("traffic")
+def test_the_page_goes_on_with_a_run_that_starts_again(stage: Stage, opened: Callable[..., Page]) -> None:
+    page = opened(lossy=True)
+    expect(page.locator(".headline")).to_contain_text("All is well")
+
+    stage.end()
+    expect(page.locator("[data-link]")).not_to_have_attribute("data-link", "open")
+    run = "20260301-130000-4712"
+    stage.open(run)
+    stage.history(Traffic(began=time.time() - 60, run=run, pipeline="ecommerce again").until(time.time() - 1))
+    stage.wire.mend()
+
+    expect(page.locator("[data-link]")).to_have_attribute("data-link", "open")
+    expect(page.locator("h1")).to_contain_text("ecommerce again")
+    expect(page.locator('[data-query="funnel"] td').nth(2)).to_have_text("10")
+
+
+def test_hostile_text_is_shown_and_not_run(stage: Stage, opened: Callable[..., Page]) -> None:
+    now = time.time()
+    name = HOSTILE.replace('"', "").replace(" ", "").replace(".", "")
+    traffic = Traffic(began=now - 60, queries={name: [name]}, pipeline=HOSTILE)
+    stage.history(traffic.until(now - 1))
+    stage.looks.columns = [("window_start", "timestamp"), (HOSTILE, "bigint"), ("kind", "string")]
+    stage.looks.drawn = [[text(now - 60 * back), back, HOSTILE] for back in range(5)]
+    stage.looks.values = [HOSTILE]
+    letter = {"at": text(now), "query": name, "source": name, "batch": 1, "reason": HOSTILE, "place": HOSTILE}
+    stage.looks.latest = [{**letter, "value": HOSTILE}]
+    reasons = [{"source": name, "reason": HOSTILE, "records": 1}]
+    stage.history(
+        [Event("dead_letter", name, {"batch": 1, "sources": {name: 1}, "records": 1, "reasons": reasons})]
+    )
+    stage.history([failed(name, now, value=HOSTILE)])
+
+    page = opened()
+
+    for place in ("h1", ".headline", ".failure pre", "#queries", "#lag", ".messages", ".rows", ".letters"):
+        expect(page.locator(place).first).to_contain_text("onerror=")
+    assert page.locator("main img, main script, header img, header script").count() == 0
+    assert "✕" in page.title()
