@@ -1,7 +1,7 @@
 """Pictures of the live page for the docs: the e-commerce run at rest, under load and broken, light and dark.
 
-`python tools/screenshots.py` writes docs/how-to/live-page/*.webp. Needs a Chromium and the tools of development. The runs are
-those that the tests of the page are fed with; the server and the page are the real ones.
+`python tools/screenshots.py` writes docs/how-to/live-page/*.webp. Needs a Chromium and the tools of development.
+The events are made up, as those of the tests of the page; the server and the page are the real ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def broken(now: float) -> Iterator[Event]:
     for back in range(71, 40, -5):
         yield from traffic.batch("funnel", now - back)
         yield from traffic.batch("purchases", now - back + 0.3)
-    yield failed("purchases", now - 37)
+    yield failed("purchases", now - 37, batch=traffic.batches["purchases"], offset=13801)
     for back in range(36, 0, -5):
         yield from traffic.batch("funnel", now - back)
 

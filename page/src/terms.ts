@@ -40,6 +40,7 @@ export const TERMS = {
   stalled: "No batch has been committed for much longer than usual although the query runs.",
   results: "The newest rows that a query wrote, as a sample.",
   events: "What happened in this run, newest first.",
+  growing: "For how long the lag of the partition has not become less.",
   behind: "Records that wait in the sources of this query.",
   since: "When the query came into this state.",
 } as const;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,12 @@ from page.stage import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 # What a person would call at once; a loaded machine may need longer before it is a fault.
 PATIENCE = 5_000
 ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "src/millstream/dashboard/static"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -56,16 +58,32 @@ def browser() -> Iterator[Browser]:
         here.close()
 
 
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    """A server of the page without events."""
-    here = Stage(ROOT / "src/millstream/dashboard/static")
-    yield here
-    here.close()
+@dataclass
+class Watched:
+    """What a page asked for, and what it complained about."""
+
+    address: str
+    asked: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page, *, lossy: bool = False) -> None:
+        """Note what this page does. `lossy`: the connection will break, which a browser itself notes as an error."""
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+        def said(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning") and not (lossy and "net::" in message.text):
+                self.errors.append(message.text)
+
+        page.on("console", said)
+
+    def check(self) -> None:
+        """No error was told, and nobody asked but the page's own server."""
+        assert self.errors == []
+        assert [url for url in self.asked if not url.startswith((self.address, "data:"))] == []
 
 
-@pytest.fixture
-def traffic(stage: Stage) -> Traffic:
+def ten_minutes(stage: Stage) -> Traffic:
     """Ten minutes of a run that goes well, up to now."""
     now = time.time()
     here = Traffic(began=now - 600)
@@ -74,37 +92,72 @@ def traffic(stage: Stage) -> Traffic:
 
 
 @pytest.fixture
+def stage() -> Iterator[Stage]:
+    """A server of the page without events."""
+    here = Stage(STATIC)
+    yield here
+    here.close()
+
+
+@pytest.fixture
+def traffic(stage: Stage) -> Traffic:
+    """Ten minutes of a run that goes well, up to now."""
+    return ten_minutes(stage)
+
+
+@pytest.fixture
 def opened(browser: Browser, stage: Stage) -> Iterator[Callable[..., Page]]:
     """Opens the page; at the end it must have told no error, and asked nobody else."""
-    asked: list[str] = []
-    errors: list[str] = []
+    watched = Watched(stage.address)
     contexts = []
 
     def open_page(
         *, width: int = 1280, height: int = 800, scheme: str = "light", lossy: bool = False
     ) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-        )
+        size = {"width": width, "height": height}
+        context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce")
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        # A browser itself notes a connection that broke; a page that is told to lose it cannot prevent that.
-        page.on(
-            "console",
-            lambda said: (
-                errors.append(said.text)
-                if said.type in ("error", "warning") and not (lossy and "net::" in said.text)
-                else None
-            ),
-        )
+        watched.watch(page, lossy=lossy)
         page.goto(stage.address)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert errors == []
-    assert [url for url in asked if not url.startswith((stage.address, "data:"))] == []
+    watched.check()
+
+
+@dataclass
+class Shown:
+    """A page over a run that goes well, and the server behind it."""
+
+    page: Page
+    stage: Stage
+
+
+@pytest.fixture(scope="module")
+def _shown(browser: Browser) -> Iterator[Shown]:
+    """One page for the tests of a file that change nothing in the run: to load one takes a second."""
+    stage = Stage(STATIC)
+    ten_minutes(stage)
+    watched = Watched(stage.address)
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    watched.watch(page)
+    page.goto(stage.address)
+    yield Shown(page, stage)
+    context.close()
+    stage.close()
+    watched.check()
+
+
+@pytest.fixture
+def shown(_shown: Shown) -> Shown:
+    """The page, as a person finds it: the first query chosen, nothing open."""
+    _shown.page.keyboard.press("Escape")
+    _shown.page.keyboard.press("1")
+    _shown.page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
+    return _shown

@@ -271,9 +271,16 @@ class Traffic:
         return produced
 
 
-def failed(query: str, at: float, *, value: str = '{"event_id": "e-90417", "quantity": "twelve"}') -> Event:
+def failed(
+    query: str,
+    at: float,
+    *,
+    batch: int = 120,
+    offset: int = 4071,
+    value: str = '{"event_id": "e-90417", "quantity": "twelve"}',
+) -> Event:
     """A query gives up on one record."""
-    record = "partition 1 of topic 'purchases', offset 4071"
+    record = f"partition 1 of topic 'purchases', offset {offset}"
     return Event(
         "query_failed",
         query,
@@ -281,10 +288,10 @@ def failed(query: str, at: float, *, value: str = '{"event_id": "e-90417", "quan
             "cause": "defect",
             "reason": '[CAST_INVALID_INPUT] The value \'twelve\' of the type "STRING" cannot be cast to "INT"',
             "fix": "mend what reads these records, then start again: the batch comes again with the same records",
-            "batch": 120,
+            "batch": batch,
             "reads": [
-                "partition 0 of topic 'purchases', offsets 3980 to 4051",
-                "partition 1 of topic 'purchases', offsets 4030 to 4099",
+                f"partition 0 of topic 'purchases', offsets {offset - 880} to {offset - 827}",
+                f"partition 1 of topic 'purchases', offsets {offset - 31} to {offset + 28}",
             ],
             "record": [record],
             "value": value,

@@ -190,6 +190,8 @@ class Stage:
     def history(self, events: Iterable[Event]) -> None:
         """Take in what happened before anybody looked."""
         for event in events:
+            if event.event == "described":
+                self.feed.folded.run["started"] = event.at
             self.feed.fold(event)
 
     def tell(self, *events: Event) -> None:

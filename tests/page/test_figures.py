@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
+    from page.conftest import Shown
     from page.made import Traffic
     from page.stage import Stage
-
-pytestmark = pytest.mark.usefixtures("traffic")
 
 # Are there pixels in the canvas that are neither empty nor the grid's?
 DRAWN = """figure => {
@@ -34,8 +33,8 @@ DRAWN = """figure => {
 }"""
 
 
-def test_one_sentence_says_that_all_is_well(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_one_sentence_says_that_all_is_well(shown: Shown) -> None:
+    page = shown.page
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "ok")
     expect(page.locator(".headline")).to_contain_text("All is well")
@@ -43,30 +42,30 @@ def test_one_sentence_says_that_all_is_well(opened: Callable[..., Page]) -> None
     expect(page).to_have_title("● ecommerce: running")
 
 
-def test_every_source_view_query_and_sink_is_a_node_with_its_figures(
-    stage: Stage, opened: Callable[..., Page]
-) -> None:
-    page = opened()
-    nodes = stage.feed.document()["graph"]["nodes"]
+def test_every_source_view_query_and_sink_is_a_node_with_its_figures(shown: Shown) -> None:
+    page = shown.page
+    nodes = shown.stage.feed.document()["graph"]["nodes"]
 
     assert len(nodes) == 11
     expect(page.locator("[data-node]")).to_have_count(len(nodes))
     expect(page.locator('[data-node="source.clicks"] .figures')).to_contain_text("/s")
     expect(page.locator('[data-node="query.funnel"] .figures')).to_contain_text("of trigger")
-    expect(page.locator("path.edge")).to_have_count(len(stage.feed.document()["graph"]["edges"]))
+    expect(page.locator("path.edge")).to_have_count(len(shown.stage.feed.document()["graph"]["edges"]))
 
 
-def test_the_table_holds_the_figures_of_the_state(stage: Stage, opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_the_table_holds_the_figures_of_the_state(shown: Shown) -> None:
+    page = shown.page
 
-    batch = next(query["batch"] for query in stage.feed.document()["queries"] if query["name"] == "funnel")
+    batch = next(
+        query["batch"] for query in shown.stage.feed.document()["queries"] if query["name"] == "funnel"
+    )
     row = page.locator('[data-query="funnel"]')
     expect(row).to_contain_text("running")
     expect(row.locator("td").nth(2)).to_have_text(str(batch))
 
 
-def test_four_plots_of_the_chosen_query_are_drawn(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_four_plots_of_the_chosen_query_are_drawn(shown: Shown) -> None:
+    page = shown.page
 
     expect(page.locator("[data-plot] canvas")).to_have_count(4)
     for name in ("rates", "durations", "times", "states"):
@@ -74,8 +73,8 @@ def test_four_plots_of_the_chosen_query_are_drawn(opened: Callable[..., Page]) -
         page.wait_for_function(f"figure => ({DRAWN})(figure) > 200", arg=figure.element_handle())
 
 
-def test_the_plots_are_those_of_the_query_that_is_chosen(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_the_plots_are_those_of_the_query_that_is_chosen(shown: Shown) -> None:
+    page = shown.page
 
     page.locator('[data-query="purchases"] button').click()
 
@@ -116,16 +115,16 @@ def test_lag_that_grows_is_told(traffic: Traffic, stage: Stage, opened: Callable
     )
 
 
-def test_messages_of_a_source_are_shown(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_messages_of_a_source_are_shown(shown: Shown) -> None:
+    page = shown.page
 
     expect(page.locator(".messages tbody tr")).to_have_count(20)
     page.locator("#lag select").select_option("purchases")
     expect(page.locator(".messages")).to_contain_text("e-90400")
 
 
-def test_results_are_drawn_by_window_without_set_up(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_results_are_drawn_by_window_without_set_up(shown: Shown) -> None:
+    page = shown.page
 
     expect(page.locator(".rows tbody tr")).to_have_count(12)
     figure = page.locator(".drawn")
@@ -134,6 +133,7 @@ def test_results_are_drawn_by_window_without_set_up(opened: Callable[..., Page])
     expect(figure.locator('[aria-pressed="true"]')).to_have_text(["views", "carts", "purchases"])
 
 
+@pytest.mark.usefixtures("traffic")
 def test_the_columns_that_are_drawn_are_remembered(opened: Callable[..., Page]) -> None:
     page = opened()
     page.locator(".choices button", has_text="views").click()
@@ -146,8 +146,8 @@ def test_the_columns_that_are_drawn_are_remembered(opened: Callable[..., Page]) 
     expect(page.locator(".choices select")).to_have_value("category")
 
 
-def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(shown: Shown) -> None:
+    page = shown.page
 
     expect(page.locator("#letters")).to_contain_text("malformed")
     expect(page.locator("#log .log li").first).to_be_visible()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from page.conftest import absent
+from page.conftest import Shown, absent
 from page.made import Traffic, failed
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ STEP = """() => {
 }"""
 
 
-@pytest.mark.usefixtures("traffic")
-def test_keys_choose_queries_and_lead_to_every_part(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_keys_choose_queries_and_lead_to_every_part(shown: Shown) -> None:
+    page = shown.page
     expect(page.locator("#plots-title")).to_have_text("funnel over time")
 
     page.keyboard.press("j")
@@ -57,9 +56,8 @@ def test_keys_choose_queries_and_lead_to_every_part(opened: Callable[..., Page])
         expect(page.locator(f"#{part}-title")).to_be_focused()
 
 
-@pytest.mark.usefixtures("traffic")
-def test_the_keys_are_listed_under_the_question_mark(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_the_keys_are_listed_under_the_question_mark(shown: Shown) -> None:
+    page = shown.page
     expect(page.locator("#queries table")).to_be_visible()
 
     page.keyboard.press("?")
@@ -69,9 +67,8 @@ def test_the_keys_are_listed_under_the_question_mark(opened: Callable[..., Page]
     expect(page.locator("dialog")).to_be_hidden()
 
 
-@pytest.mark.usefixtures("traffic")
-def test_everything_is_reached_by_tab_with_a_visible_focus(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_everything_is_reached_by_tab_with_a_visible_focus(shown: Shown) -> None:
+    page = shown.page
     expect(page.locator(".rows tbody tr").first).to_be_visible()
     wanted = page.evaluate(f"{OFFERED}.length")
     page.evaluate("() => { window.met = new Set(); window.plain = []; }")
@@ -90,9 +87,8 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(opened: Callable[...,
     )
 
 
-@pytest.mark.usefixtures("traffic")
-def test_a_term_is_explained_on_focus_and_on_hover(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_a_term_is_explained_on_focus_and_on_hover(shown: Shown) -> None:
+    page = shown.page
     term = page.locator(".facts .term").first
     tip = page.locator(".facts .tip").first
     expect(tip).to_be_hidden()

@@ -124,20 +124,21 @@ function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.E
         choose();
       }}
     >
-      <title>{title}</title>
+      <title>{title}</title>{" "}
       <rect class="box" width={SHAPE.width} height={SHAPE.height} rx={node.kind === "query" ? 6 : 3} />
       <rect class="stripe" width={3} height={SHAPE.height - 12} x={0} y={6} rx={1.5} />
       <text class="name" x={13} y={18}>
         {name}
+      </text>
+      {" "}
+      <text class="figures" x={13} y={34}>
+        {figures}
       </text>
       {(node.kind === "query" || !well) && (
         <text class="glyph" x={SHAPE.width - 11} y={18} text-anchor="end" aria-hidden="true">
           {SIGNS[node.level]}
         </text>
       )}
-      <text class="figures" x={13} y={34}>
-        {figures}
-      </text>
       {node.kind === "query" && node.busy !== null && (
         <>
           <rect class="track" x={13} y={40} width={SHAPE.width - 24} height={2} />
@@ -155,6 +156,7 @@ function said(node: Node, behind: number | null): string {
     case "view":
       return node.label;
     case "query":
+      if (node.level === "bad" || node.level === "off") return node.state ?? "";
       return [node.level === "ok" ? "" : node.state, rate(node.rate), node.busy === null ? "" : `${percent(node.busy)} of trigger`].filter(Boolean).join(" · ");
     case "sink":
       return node.rate === null ? node.label : `${rate(node.rate)}`;

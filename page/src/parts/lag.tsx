@@ -42,7 +42,7 @@ export function LagPanel({ lag, query, sources, now, live, source, onSource }: P
                 <th scope="col" class="num"><Term of="behind">Behind</Term></th>
                 <th scope="col"><span class="hidden">Share of the greatest lag</span></th>
                 <th scope="col"><span class="hidden">Course</span></th>
-                <th scope="col">Growing</th>
+                <th scope="col"><Term of="growing">Growing</Term></th>
               </tr>
             </thead>
             <tbody>
@@ -53,8 +53,8 @@ export function LagPanel({ lag, query, sources, now, live, source, onSource }: P
                   <td class="num dim">{exact(part.latest)}</td>
                   <td class="num">{exact(part.behind)}</td>
                   <td><Bar share={(part.behind ?? 0) / most} level={part.growing_since ? "warn" : "ok"} /></td>
-                  <td><Spark values={part.history} level={part.growing_since ? "warn" : "ok"} /></td>
-                  <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ for ${ago(moment(part.growing_since), now)}` : "no"}</td>
+                  <td><Spark values={part.history} least={20} level={part.growing_since ? "warn" : "ok"} /></td>
+                  <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : "no"}</td>
                 </tr>
               ))}
             </tbody>

@@ -16,12 +16,12 @@ export const SPANS: [number, string][] = [
 ];
 
 const PHASES: [TermName, string][] = [
-  ["addBatch", "--s1"],
-  ["queryPlanning", "--s2"],
-  ["latestOffset", "--s3"],
-  ["walCommit", "--s4"],
-  ["commitOffsets", "--s5"],
-  ["other", "--s6"],
+  ["addBatch", "--p1"],
+  ["queryPlanning", "--p2"],
+  ["latestOffset", "--p3"],
+  ["walCommit", "--p4"],
+  ["commitOffsets", "--p5"],
+  ["other", "--p6"],
 ];
 
 interface Props {

@@ -16,10 +16,10 @@ export function Sign({ level, word }: { level: Level; word: string }): JSX.Eleme
   );
 }
 
-/** A small line of the latest values, without axes. */
-export function Spark({ values, level = "ok" }: { values: (number | null)[]; level?: Level }): JSX.Element {
+/** A small line of the latest values, without axes. The top is their greatest, or `least` if that is more. */
+export function Spark({ values, level = "ok", least = 1 }: { values: (number | null)[]; level?: Level; least?: number }): JSX.Element {
   const known = values.filter((value): value is number => value !== null);
-  const most = Math.max(1, ...known);
+  const most = Math.max(least, ...known);
   const step = values.length > 1 ? 70 / (values.length - 1) : 0;
   const points = values.map((value, at) => (value === null ? "" : `${(1 + at * step).toFixed(1)},${(17 - (value / most) * 15).toFixed(1)}`));
   return (

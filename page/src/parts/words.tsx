@@ -1,9 +1,8 @@
 // Findings, guarantees and plans of the pipeline, in words.
 import type { JSX } from "preact";
-import { plural } from "../format";
+import { moment, plural, when } from "../format";
 import type { Alert, Finding, Guarantee, Level, Plan } from "../wire";
-import { moment } from "../format";
-import { ago, SIGNS } from "../words";
+import { SIGNS } from "../words";
 import { Empty, Panel } from "./panel";
 import { CLASSES } from "./sign";
 import { Term } from "./term";
@@ -80,9 +79,9 @@ export function AlertsPanel({ alerts, now }: { alerts: Alert[]; now: number }): 
   return (
     <section class="alerts" aria-label="Alerts">
       {firing.map((alert) => (
-        <p key={`${alert.name}/${alert.query}`} class="alert bad">
-          <span aria-hidden="true">✕</span> <b>{alert.name}</b> {alert.query && <span>{alert.query}: </span>}{alert.text}
-          <span class="dim"> for {ago(moment(alert.since), now)}</span>
+        <p key={`${alert.name}/${alert.query}`} class="alert warn">
+          <span aria-hidden="true">▲</span> <b>{alert.name}</b> {alert.query && <span>{alert.query}: </span>}{alert.text}
+          <span class="dim"> since {when(moment(alert.since), now)}</span>
         </p>
       ))}
       {quiet.length > 0 && (
