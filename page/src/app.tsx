@@ -16,7 +16,7 @@ import { ResultsPanel } from "./parts/results";
 import { AlertsPanel, FindingsPanel, GuaranteesPanel, PlanPanel } from "./parts/words";
 import type { Store } from "./store";
 import type { Lag, Node, State } from "./wire";
-import { SIGNS } from "./words";
+import { headlined, SIGNS } from "./words";
 
 const THEMES: Theme[] = ["system", "dark", "light"];
 
@@ -109,7 +109,7 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
   const live = state.run.live;
   return (
     <>
-      <AlertsPanel alerts={state.alerts} now={now} />
+      <AlertsPanel alerts={state.alerts} except={headlined(state)?.name ?? null} now={now} />
       {state.queries.map((one) => one.failure && one.name !== state.worst?.query && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
       <GraphPanel nodes={nodes} edges={edges} behind={behind(state.lag)} chosen={chosen} onChoose={pick} />
       <QueriesPanel queries={state.queries} chosen={chosen} now={now} onChoose={choose} />

@@ -1,7 +1,7 @@
 // The page in one sentence: is all well, and if not, where is it stuck and since when.
 import { length, plural, when } from "./format";
 import type { Link } from "./store";
-import type { Level, Query, State } from "./wire";
+import type { Alert, Level, Query, State } from "./wire";
 
 export interface Verdict {
   level: Level;
@@ -41,7 +41,6 @@ export function verdict(state: State, now: number): Verdict {
       since,
     };
   }
-  const firing = state.alerts.find((alert) => alert.firing);
   if (!run.live) {
     const well = run.exit_code === 0 || run.exit_code === null;
     return {
@@ -52,17 +51,29 @@ export function verdict(state: State, now: number): Verdict {
       since: run.ended ? Date.parse(run.ended) : null,
     };
   }
+  const firing = headlined(state);
   if (firing) {
     return {
       level: "warn",
       word: "alert",
       headline: `Alert: ${firing.name}`,
-      detail: [firing.query, firing.text].filter(Boolean).join(": "),
+      detail: told(state.alerts.filter((alert) => alert.firing && alert.name === firing.name)),
       since: firing.since ? Date.parse(firing.since) : null,
     };
   }
   if (!worst) return { level: "off", word: "starting", headline: "The run is starting", detail: "Spark starts; no query runs yet.", since: Date.parse(run.started) };
   return { level: state.level, word: state.state, ...well(state), since };
+}
+
+/** The alert that the headline tells; null while something graver is told there. */
+export function headlined(state: State): Alert | null {
+  if (!state.run.live || state.worst?.level === "bad" || state.worst?.level === "warn") return null;
+  return state.alerts.find((alert) => alert.firing) ?? null;
+}
+
+/** What one alert says of each of its queries. */
+export function told(alerts: Alert[]): string {
+  return alerts.map((alert) => [alert.query, alert.text].filter(Boolean).join(": ")).join(" · ");
 }
 
 function well(state: State): { headline: string; detail: string } {

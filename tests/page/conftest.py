@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
 # What a person would call at once; a loaded machine may need longer before it is a fault.
-PATIENCE = 5_000
+PATIENCE = 20_000
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src/millstream/dashboard/static"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { moment, plural, when } from "../format";
 import type { Alert, Finding, Guarantee, Level, Plan } from "../wire";
-import { SIGNS } from "../words";
+import { SIGNS, told } from "../words";
 import { Empty, Panel } from "./panel";
 import { CLASSES } from "./sign";
 import { Term } from "./term";
@@ -72,18 +72,23 @@ export function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): J
   );
 }
 
-export function AlertsPanel({ alerts, now }: { alerts: Alert[]; now: number }): JSX.Element | null {
+/** Alerts that the headline does not tell already, and the names of those that are quiet. */
+export function AlertsPanel({ alerts, except, now }: { alerts: Alert[]; except: string | null; now: number }): JSX.Element | null {
   if (alerts.length === 0) return null;
   const firing = alerts.filter((alert) => alert.firing);
-  const quiet = alerts.filter((alert) => !alert.firing);
+  const names = [...new Set(firing.map((alert) => alert.name))];
+  const quiet = alerts.filter((alert) => !alert.firing && !names.includes(alert.name));
   return (
     <section class="alerts" aria-label="Alerts">
-      {firing.map((alert) => (
-        <p key={`${alert.name}/${alert.query}`} class="alert warn">
-          <span aria-hidden="true">▲</span> <b>{alert.name}</b> {alert.query && <span>{alert.query}: </span>}{alert.text}
-          <span class="dim"> since {when(moment(alert.since), now)}</span>
-        </p>
-      ))}
+      {names.filter((name) => name !== except).map((name) => {
+        const own = firing.filter((alert) => alert.name === name);
+        return (
+          <p key={name} class="alert warn">
+            <span aria-hidden="true">▲</span> <b>{name}</b> <span>{told(own)}</span>
+            <span class="dim"> since {when(Math.min(...own.map((alert) => moment(alert.since) ?? now)), now)}</span>
+          </p>
+        );
+      })}
       {quiet.length > 0 && (
         <p class="alert dim">
           <Term of="alert">Alerts</Term>, quiet: {[...new Set(quiet.map((alert) => alert.name))].join(" · ")}
