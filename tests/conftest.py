@@ -23,7 +23,7 @@ os.environ.setdefault("MILLSTREAM_ARCHIVE", "use")
 
 # Folders whose tests stand on servers and on Spark's threads, where a loaded machine may be too slow for a wait. One
 # that fails runs once more and is listed as rerun. Not `proof` and `recovery`: what a kill does must hold each time.
-SERVED = {"acceptance", "conformance", "devstack", "examples", "kafka", "scripts", "spark"}
+SERVED = {"acceptance", "conformance", "devstack", "examples", "kafka", "page", "scripts", "spark"}
 
 # The first compiler and the plainest collector: a test's JVM lives too briefly to gain by more.
 FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

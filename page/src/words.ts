@@ -1,7 +1,7 @@
 // The page in one sentence: is all well, and if not, where is it stuck and since when.
 import { length, plural, when } from "./format";
 import type { Link } from "./store";
-import type { Alert, Level, Query, State } from "./wire";
+import type { Alert, Level, State } from "./wire";
 
 export interface Verdict {
   level: Level;
@@ -99,8 +99,4 @@ export function lostWords(link: Link, lost: number | null, now: number): string 
 /** The age of something in words. */
 export function ago(ms: number | null, now: number): string {
   return ms === null ? "" : length(Math.max(0, now - ms));
-}
-
-export function levelOf(query: Query | undefined): Level {
-  return query?.level ?? "off";
 }

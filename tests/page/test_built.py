@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from page.conftest import absent
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -100,7 +102,7 @@ def test_a_changed_result_is_noticed(tool: ModuleType, tmp_path: Path) -> None:
 
 def test_building_again_gives_the_same_page() -> None:
     if shutil.which("npm") is None or not (ROOT / "page/node_modules/vite").is_dir():
-        pytest.skip("there is no Node here, or page/node_modules is not installed")
+        absent("there is no Node here, or page/node_modules is not installed: python tools/install.py page")
     command = [sys.executable, str(ROOT / "tools/build_page.py"), "--check", "--rebuild"]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
