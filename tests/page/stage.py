@@ -14,7 +14,6 @@ from millstream.dashboard.fold import begun
 from millstream.dashboard.guard import Guard
 from millstream.dashboard.metrics import Counts
 from millstream.dashboard.page import serve
-
 from page.made import text
 
 if TYPE_CHECKING:
