@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _MAKERS = frozenset({"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf"})
 _TAKERS = frozenset(
@@ -83,11 +83,12 @@ class _Module:
     """What the module itself assigns."""
 
 
-def impure(text: str) -> list[Impure]:
+def impure(text: str, called: Collection[str] = ()) -> list[Impure]:
     """The places in a Python text where a function that Spark calls for rows is not made of the rows alone.
 
     A function is one that `udf` and its kin wrap or that is handed to `mapInPandas` and its kin, with all of the
-    same text that it calls. One that is declared `asNondeterministic()` is left out: Spark knows of it. Gives nothing
+    same text that it calls; `called` are more of them, by name. One that is declared
+    `asNondeterministic()` is left out: Spark knows of it. Gives nothing
     for a text that is no Python. Functions of other modules, and what an object does, are not looked into.
     """
     try:
@@ -98,7 +99,8 @@ def impure(text: str) -> list[Impure]:
         return []
     module = _module(tree)
     found: dict[tuple[int, int], Impure] = {}
-    for name, body in _called_by_spark(tree, module):
+    named = [(name, module.functions[name]) for name in called if name in module.functions]
+    for name, body in (*_called_by_spark(tree, module), *named):
         for one in _inside(body, name, module, set()):
             found.setdefault((one.line, one.column), one)
     return sorted(found.values(), key=lambda one: (one.line, one.column))

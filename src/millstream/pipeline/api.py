@@ -116,6 +116,8 @@ class Builder:
         self, name: str, /, *, python: str | Callable[..., Any], expect: Expected | None = None
     ) -> None: ...
     @overload
+    def view(self, name: str, /, *, expect: Expected | None = None, **stateful: Any) -> None: ...
+    @overload
     def view(self, function: Function, /) -> Function: ...
     def view(
         self,
@@ -126,15 +128,21 @@ class Builder:
         file: str | None = None,
         python: str | Callable[..., Any] | None = None,
         expect: Expected | None = None,
+        **stateful: Any,
     ) -> Function | None:
         """Add a view: SQL, a file of it, a function by `module:name` or, as a decorator, the function.
+
+        A view with state is given as a spec's keys: `transform_with_state` or `apply_in_pandas_with_state`, which
+        take the class or function too, `from_`, `group_by`, `schema`, `state` and the others.
 
         `expect` says what its rows are expected to be: `{"positive_amount": "amount > 0"}`.
         """
         if not isinstance(what, str):
             self._add("views", what.__name__, {"python": what})
             return what
-        given = {"sql": sql, "file": file, "python": python, "expect": expect}
+        if "from_" in stateful:
+            stateful["from"] = stateful.pop("from_")
+        given = {"sql": sql, "file": file, "python": python, "expect": expect, **stateful}
         self._add("views", what, {key: value for key, value in given.items() if value is not None})
         return None
 

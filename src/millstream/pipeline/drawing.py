@@ -20,7 +20,7 @@ def nodes(graph: Graph) -> Iterator[dict[str, Any]]:
         said = entry.source.describe() + (" (static)" if entry.static else "")
         yield {"id": f"source.{name}", "kind": "source", "name": name, "label": _short(graph, said)}
     for name, view in pipeline.views.items():
-        how = "sql" if view.sql is not None else "python"
+        how = view.hook[0] if view.hook else "sql"
         yield {"id": f"view.{name}", "kind": "view", "name": name, "label": how}
     for name, query in pipeline.queries.items():
         label = f"{query.output_mode}, {pipeline.trigger(name)}"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from millstream.pipeline.places import Places
 
 FOLDER = "views"
+# A view with one of these says by itself what it is; a file beside it is a mistake that the model tells.
+_SAID = {"sql", "python", "transform_with_state", "apply_in_pandas_with_state"}
 MODULE = "transforms"
 # Only names that SQL reads rows from; a function that is called like a column is not meant.
 _READS = re.compile(
@@ -41,7 +43,7 @@ def find(data: Mapping[str, Any], folder: Path, places: Places, shown: Path) -> 
         {name: _as_mapping(view) for name, view in given.items()} if isinstance(given, dict) else {}
     )
     for name, view in list(found.views.items()):
-        if isinstance(view, dict) and isinstance(view.get("file"), str) and not {"sql", "python"} & set(view):
+        if isinstance(view, dict) and isinstance(view.get("file"), str) and not _SAID & set(view):
             _read(found, name, folder / view["file"], str(shown / view["file"]), places)
     for path in sorted((folder / FOLDER).glob("*.sql")):
         here = str(shown / FOLDER / path.name)
@@ -116,4 +118,6 @@ def _read_names(views: Mapping[str, Any], queries: Any) -> set[str]:
         sql = view.get("sql") if isinstance(view, dict) else None
         if isinstance(sql, str):
             names.update(first or second for first, second in _READS.findall(sql))
+        if isinstance(view, dict):
+            names.update(one for one in (view.get("from"), view.get("initial_state")) if isinstance(one, str))
     return names

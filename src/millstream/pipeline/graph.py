@@ -81,6 +81,8 @@ def reads_of(pipeline: Pipeline, view: View) -> Iterable[Mark]:
     """The names a view reads, with their place in its SQL; names from a Python function stand at 0."""
     if view.sql is not None:
         return read(view.sql).tables
+    if view.stateful:
+        return [Mark(name, 0, 0) for name, _ in view.inputs]
     if callable(view.python):
         return [Mark(name, 0, 0) for name in inspect.signature(view.python).parameters]
     module, _, name = (view.python or "").partition(":")

@@ -20,6 +20,7 @@ from millstream.pipeline.mistakes import Mistakes
 from millstream.pipeline.model import Pipeline, SourceEntry
 from millstream.pipeline.override import override
 from millstream.pipeline.places import Places
+from millstream.pipeline.stateful import oddities
 from millstream.pipeline.variables import Variables
 
 if TYPE_CHECKING:
@@ -110,6 +111,12 @@ def build(
         for odd in mismatches(name, entry):
             span = mistakes.places.value("sources", name, *odd.path)
             findings.append(finding(odd.code, odd.message, span, why=odd.why, fix=odd.fix))
+    for name, view in pipeline.views.items() if pipeline else ():
+        for wrong_view in oddities(name, view):
+            place = ("views", name, *wrong_view.path)
+            span = mistakes.places.value(*place) if wrong_view.path else mistakes.places.key(*place)
+            told = finding(wrong_view.code, wrong_view.message, span, why=wrong_view.why, fix=wrong_view.fix)
+            findings.append(told)
     return pipeline, findings
 
 

@@ -14,6 +14,7 @@ from millstream.connectors.letters import Box
 from millstream.connectors.sink import Sink
 from millstream.connectors.source import Source
 from millstream.pipeline.kinds import KindEntry
+from millstream.pipeline.stateful import ROCKSDB, STORE, Hook, Stateful
 from millstream.spec.alert import condition
 from millstream.spec.backoff import Backoff
 from millstream.spec.base import Spec
@@ -123,8 +124,8 @@ class SourceEntry(KindEntry):
         return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in self.columns.items())
 
 
-class View(Spec):
-    """A named step: one SQL statement, or a Python function from DataFrames to a DataFrame."""
+class View(Stateful):
+    """A named step: one SQL statement, a Python function from DataFrames to a DataFrame, or one with state."""
 
     sql: str | None = None
     """A SELECT over sources and other views."""
@@ -143,13 +144,23 @@ class View(Spec):
             raise ValueError("a view is SQL, {file: views/name.sql} or {python: 'module:function'}")
         return {"sql": value} if isinstance(value, str) else value
 
+    @property
+    def hook(self) -> tuple[str, Hook] | None:
+        """The key that names the user's function, and the function; None for SQL."""
+        found = ((key, getattr(self, key)) for key in _HOOKS)
+        return next(((key, one) for key, one in found if one is not None), None)
+
     @model_validator(mode="after")
     def _one(self) -> View:
-        if (self.sql is None) == (self.python is None):
-            raise ValueError(
-                "a view is either 'sql' or 'python'" + (", not both" if self.sql is not None else "")
-            )
+        given = [key for key in ("sql", *_HOOKS) if getattr(self, key) is not None]
+        if not given:
+            raise ValueError("a view is either 'sql' or 'python'")
+        if len(given) > 1:
+            raise ValueError(f"a view is either '{given[0]}' or '{given[1]}', not both")
         return self
+
+
+_HOOKS = ("python", "transform_with_state", "apply_in_pandas_with_state")
 
 
 class SinkEntry(KindEntry):
@@ -254,6 +265,13 @@ class Pipeline(Spec):
     """The folder of the spec's file: relative paths start here."""
     file: str | None = Field(default=None, exclude=True)
     """The spec's file, for messages."""
+
+    @model_validator(mode="after")
+    def _stored(self) -> Pipeline:
+        """A processor keeps several values a key, which only RocksDB can; a store that is set stays."""
+        if any(view.transform_with_state is not None for view in self.views.values()):
+            self.spark.setdefault(STORE, ROCKSDB)
+        return self
 
     def expected(self, name: str) -> dict[str, Expectation]:
         """What the rows of a source or view are expected to be."""

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from millstream.pipeline.stateful import Stateful
 from millstream.spec.secret import HIDDEN, redact
 
 if TYPE_CHECKING:
@@ -60,14 +61,26 @@ def _entry(entry: KindEntry) -> dict[str, Any]:
 
 def _view(view: View) -> Any:
     """A view as it is written; a function of Python by its name."""
-    if view.python is not None:
-        made = view.python
-        told = {"python": made if isinstance(made, str) else f"{made.__module__}:{made.__qualname__}"}
+    told: dict[str, Any]
+    if view.hook is not None:
+        key, made = view.hook
+        told = {key: made if isinstance(made, str) else f"{made.__module__}:{made.__qualname__}"}
+        if view.stateful:
+            told |= _state(view)
     else:
         told = {"file": view.file} if view.file is not None else {"sql": view.sql or ""}
     if view.expect:
         return {**told, "expect": json.loads(view.model_dump_json(include={"expect"}))["expect"]}
     return told.get("sql", told)
+
+
+def _state(view: View) -> dict[str, Any]:
+    """What a view with state says besides its function, without what it leaves out."""
+    hooks = {"transform_with_state", "apply_in_pandas_with_state"}
+    fields = set(Stateful.model_fields) - hooks
+    dumped = view.model_dump_json(by_alias=True, include=fields, exclude_defaults=True, exclude_none=True)
+    made: dict[str, Any] = json.loads(dumped)
+    return made
 
 
 def _query(pipeline: Pipeline, name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from millstream.runtime import hooks
 from millstream.runtime.decode import decode
 from millstream.runtime.expect import hold
 from millstream.runtime.letter import of_row, passing
+from millstream.runtime.stateful import stateful
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +54,8 @@ def make(
     """One view as a DataFrame."""
     if view.sql is not None:
         return spark.sql(view.sql, args=dict(pipeline.params)) if pipeline.params else spark.sql(view.sql)
+    if view.stateful:
+        return stateful(pipeline, name, view, frames)
     function = hooks.find(view.python or "", pipeline.folder)
     wanted = list(inspect.signature(function).parameters)
     missing = [parameter for parameter in wanted if parameter not in frames]

@@ -99,8 +99,8 @@ def _functions(loaded: Loaded) -> Iterable[str]:
     """The files of the views' Python functions, by the names that findings give them."""
     assert loaded.pipeline is not None
     for view in loaded.pipeline.views.values():
-        if isinstance(view.python, str):
-            module = view.python.partition(":")[0].replace(".", "/")
+        if view.hook and isinstance(view.hook[1], str):
+            module = view.hook[1].partition(":")[0].replace(".", "/")
             yield str(shown(loaded.pipeline.folder / f"{module}.py"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +26,9 @@ from millstream.runtime.assemble import SOURCE_OPTION, held, make, read
 from millstream.runtime.decode import decode
 from millstream.runtime.judging import Cause, refusal
 from millstream.runtime.planning import Call, operators, parse
-from millstream.runtime.planning.callsites import Noted, noted, unnoted
+from millstream.runtime.planning.callsites import Noted, noted, placed, unnoted
 from millstream.runtime.spec_places import SpecPlaces
+from millstream.runtime.stateful import Misdeclared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +134,7 @@ class _Judge:
                 continue
             try:
                 # Spark tells places in SQL by itself; Python's lines it does not know.
-                with noted(self.spark) if view.sql is None else nullcontext(Noted()) as note:
+                with noted(self.spark) if view.python is not None else self._declared(name) as note:
                     frame = make(self.spark, self.pipeline, name, view, self.frames)
                 self.where.calls.update(note.texts)
                 if view.expect:
@@ -150,6 +151,18 @@ class _Judge:
                 if view.sql is not None:
                     raise
                 self.findings.append(self._failed(name, wrong))
+
+    @contextmanager
+    def _declared(self, name: str) -> Iterator[Noted]:
+        """The place and the name of a function with state, which is called by no line of Python."""
+        hook = self.pipeline.views[name].hook
+        with ExitStack() as held:
+            if hook is not None:
+                key, made = hook
+                said = made.partition(":")[2] if isinstance(made, str) else made.__name__
+                span = self.loaded.places.value("views", name, key)
+                held.enter_context(placed(self.spark, f"{key}:{said}", span.file, span.line))
+            yield Noted()
 
     def queries(self) -> None:
         """Ask Spark's checker about every query whose view was made."""
@@ -246,8 +259,13 @@ class _Judge:
     def _failed(self, name: str, wrong: Exception) -> Finding:
         """A view whose function fails, or gives no DataFrame."""
         view = self.pipeline.views[name]
-        place = complaints.in_function(wrong, view.python, self.pipeline)
-        span = place or self.loaded.places.value("views", name)
+        places = self.loaded.places
+        if isinstance(wrong, Misdeclared):
+            span = places.value("views", name, *wrong.path)
+            return finding("MS112", wrong.what, span, fix=wrong.fix, query=self._query(name))
+        reference = view.hook[1] if view.hook else None
+        place = complaints.in_function(wrong, reference, self.pipeline)
+        span = place or places.value("views", name)
         what, why = complaints.words(wrong)
         fix = wrong.fix if isinstance(wrong, MillstreamError) else complaints.cure(wrong)
         said = what if what.startswith(f"view '{name}'") else f"view '{name}': {what}"
@@ -269,9 +287,9 @@ class _Judge:
         if found := complaints.operator(refused.node, self.texts):
             view, start, stop = found
             return places.sql(view, start, stop), f"in view '{view}'"
-        if refused.node is not None and isinstance(
-            call := parse(str(refused.node.origin().toString())), Call
-        ):
+        call = parse(str(refused.node.origin().toString())) if refused.node is not None else None
+        # A function that the spec declares is refused for what the spec says beside it.
+        if isinstance(call, Call) and Path(call.file).suffix == ".py":
             return self.where.call(call), "this call"
         setting = "trigger" if refused.cause is Cause.TRIGGER else "output_mode"
         if places.has("queries", query, setting):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.diagnostics.finding import Finding
+    from millstream.pipeline.model import View
 
 CODE = Code.of(__name__)
 _CATALOG = "a table of a catalog is named with its database, like default.NAME"
@@ -26,12 +27,14 @@ def check(facts: Facts) -> Iterator[Finding]:
             # Half a statement names tables that were not meant.
             continue
         for mark in marks:
-            if sql is None:
+            if (key := _named(pipeline.views[view], mark.text)) is not None:
+                span, said = places.value("views", view, key), f"reads, by '{key}',"
+            elif sql is None:
                 span, said = places.value("views", view, "python"), "has a parameter"
             else:
                 span, said = places.sql(view, mark.start, mark.stop), "reads"
             message = f"view '{view}' {said} '{mark.text}', which is no source or view"
-            why = _CATALOG if sql is not None else "a function's parameters name what it reads"
+            why = _CATALOG if sql is not None else "" if key else "a function's parameters name what it reads"
             yield CODE.error(message, span, why=why, fix=_fix(facts, mark.text), query=facts.query_of(view))
     for query, entry in pipeline.queries.items():
         if query in facts.graph.writes:
@@ -43,6 +46,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             said = f"query '{query}' reads '{entry.from_}', which is no source or view"
             span, fix = places.value("queries", query, "from"), _fix(facts, entry.from_)
         yield CODE.error(said, span, fix=fix, query=query)
+
+
+def _named(view: View, name: str) -> str | None:
+    """The key by which a view with state names what it reads; None for other views."""
+    return next((key for read, key in view.inputs if read == name), None)
 
 
 def _near(facts: Facts, name: str) -> str:

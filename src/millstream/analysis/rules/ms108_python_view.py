@@ -23,8 +23,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Reads the file's text; runs nothing of it."""
     folder = facts.pipeline.folder
     for name, view in facts.pipeline.views.items():
-        if isinstance(view.python, str) and (wrong := _missing(view.python, folder, "transforms")):
-            span = facts.places.value("views", name, "python")
+        key, hook = view.hook or ("", None)
+        classes = view.transform_with_state is not None
+        if isinstance(hook, str) and (wrong := _missing(hook, folder, "transforms", classes=classes)):
+            span = facts.places.value("views", name, key)
             yield CODE.error(
                 f"view '{name}': {wrong.said}", span, why=wrong.why, fix=wrong.fix, query=facts.query_of(name)
             )

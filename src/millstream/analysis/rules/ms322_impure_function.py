@@ -11,7 +11,7 @@ from millstream.diagnostics.finding import Span
 from millstream.pipeline.load import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from millstream.analysis.dataflow import PlannedQuery
     from millstream.diagnostics.finding import Finding
@@ -21,14 +21,18 @@ CODE = Code.of(__name__)
 
 def check(facts: Facts) -> Iterator[Finding]:
     """The files of Python views; reads their text and runs nothing of it."""
-    seen: set[Path] = set()
+    files: dict[Path, tuple[str, set[str]]] = {}
     for name, view in facts.pipeline.views.items():
-        if not isinstance(view.python, str):
+        if view.hook is None or not isinstance(view.hook[1], str):
             continue
-        file = facts.pipeline.folder / (view.python.partition(":")[0].replace(".", "/") + ".py")
-        if file not in seen:
-            seen.add(file)
-            yield from _told(file, str(shown(file)), facts.query_of(name))
+        module, _, function = view.hook[1].partition(":")
+        _, called = files.setdefault(
+            facts.pipeline.folder / (module.replace(".", "/") + ".py"), (name, set())
+        )
+        if view.stateful:
+            called.add(function)
+    for file, (name, called) in files.items():
+        yield from _told(file, str(shown(file)), facts.query_of(name), called)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
@@ -40,13 +44,13 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         yield from _told(Path(file), file, query.name)
 
 
-def _told(file: Path, name: str, query: str | None) -> Iterator[Finding]:
+def _told(file: Path, name: str, query: str | None, called: Collection[str] = ()) -> Iterator[Finding]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
         # That a file is not there is told by the rule about Python views.
         return
-    for one in impure(text):
+    for one in impure(text, called):
         yield CODE.warning(
             f"function '{one.function}' is called for rows and {one.what}: {one.call}",
             _span(name, one),
