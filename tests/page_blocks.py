@@ -103,10 +103,22 @@ def completed(data: dict[str, Any]) -> str:
     """A pipeline around a part of one."""
     sources = {"ticks": TICKS, **data.get("sources", {})}
     views = data.get("views", {})
+    for view in views.values():
+        if isinstance(view, dict) and view.get("from", "ticks") not in {**sources, **views}:
+            sources[view["from"]] = stream(view["group_by"])
     queries = data.get("queries") or {
         name: {"to": {"console": {}}} for name, entry in {**sources, **views}.items() if not is_static(entry)
     }
     return yaml.safe_dump({"name": "page", **data, "sources": sources, "queries": queries}, sort_keys=False)
+
+
+def stream(columns: list[str]) -> dict[str, Any]:
+    """A source for a view that shows none: what it groups by, and an event time."""
+    return {
+        "kafka": {"bootstrap_servers": "localhost:9092", "subscribe": "any"},
+        "schema": {**dict.fromkeys(columns, "string"), "event_time": "timestamp"},
+        "watermark": {"event_time": "event_time", "delay_threshold": "1 minute"},
+    }
 
 
 def is_static(entry: Any) -> bool:
@@ -131,4 +143,6 @@ def complete(page: Path, text: str, folder: Path) -> tuple[list[str], dict[str, 
     env = surroundings(text, folder)
     for inside, name in PYTHON.findall(page.read_text(encoding="utf-8")):
         (folder / name).write_text(inside)
+    for module in page.parent.glob("*.py") if page.name == "README.md" else ():
+        (folder / module.name).write_text(module.read_text(encoding="utf-8"))
     return candidates(page, text), env

@@ -31,7 +31,7 @@ def call(example: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_are_examples() -> None:
-    assert {"ecommerce", "starter"} <= set(NAMES)
+    assert {"ecommerce", "starter", "user_status"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
