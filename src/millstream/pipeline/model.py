@@ -213,6 +213,8 @@ class Query(Spec):
     """When the next batch starts; the pipeline's default unless given."""
     checkpoint: Location | None = None
     """The checkpoint folder; `<checkpoints>/<query>` unless given."""
+    pool: str | None = Field(default=None, min_length=1, examples=["urgent"])
+    """The pool of Spark's fair scheduler for its batches; one of its own, called as the query, unless given."""
     to: tuple[SinkEntry, ...] = Field(min_length=1)
     """Where the rows go; one sink or several."""
 
@@ -292,6 +294,10 @@ class Pipeline(Spec):
     def trigger(self, query: str) -> Trigger:
         """When a query's next batch starts."""
         return self.queries[query].trigger or self.defaults.trigger
+
+    def pool(self, query: str) -> str:
+        """The scheduler's pool that a query's batches run in."""
+        return self.queries[query].pool or query
 
     def checkpoint(self, query: str) -> Location:
         """A query's checkpoint folder."""

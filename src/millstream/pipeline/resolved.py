@@ -91,6 +91,7 @@ def _query(pipeline: Pipeline, name: str) -> dict[str, Any]:
         "output_mode": query.output_mode.value,
         "trigger": _trigger(pipeline.trigger(name)),
         "checkpoint": str(pipeline.checkpoint(name)),
+        "pool": pipeline.pool(name),
         "to": [_entry(entry) for entry in query.to],
     }
 

@@ -146,8 +146,8 @@ class RunningQuery:
             checkpoint.renew_id()
 
     def _start(self, checkpoint: Checkpoint) -> StreamingQuery:
-        # A pool a query: a long batch of one leaves the others their share of the cores.
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        # A pool a query, unless the spec says otherwise: a long batch leaves the others their share of the cores.
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.pipeline.pool(self.name))
         mode = self.pipeline.queries[self.name].output_mode
         figures = counted(self.frame.schema, content=self.notes is not None and self.notes.content)
         rows = self.frame.observe(ROWS_OUT, *figures)

@@ -1,0 +1,37 @@
+"""The scheduler's pool of each query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from millstream.pipeline.load import load_text
+from millstream.pipeline.resolved import resolved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = """name: shop
+sources: {ticks: {rate: {}}}
+queries:
+  alerts: {from: ticks, to: {console: {}}}
+  archive: {from: ticks, pool: later, to: {memory: archive}}
+"""
+
+
+def test_a_query_has_the_pool_it_names_or_one_of_its_own(tmp_path: Path) -> None:
+    pipeline = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
+    assert pipeline is not None
+
+    again = load_text("pipeline.yml", yaml.safe_dump(resolved(pipeline)), tmp_path, {}).pipeline
+
+    for one in (pipeline, again):
+        assert one is not None
+        assert [one.pool("alerts"), one.pool("archive")] == ["alerts", "later"]
+
+
+def test_a_pool_without_a_name_is_refused(tmp_path: Path) -> None:
+    loaded = load_text("pipeline.yml", SPEC.replace("later", '""'), tmp_path, {})
+
+    assert [(one.code, one.span.line if one.span else 0) for one in loaded.findings] == [("MS003", 5)]
