@@ -148,3 +148,20 @@ def test_a_checkpoint_that_is_held_is_refused(project: Project) -> None:
         pytest.raises(CannotGoOn, match=r"another\.copy"),
     ):
         lock(pipeline, ["sums", "copy"], held)
+
+
+def test_batches_run_in_the_pool_that_the_spec_names(project: Project) -> None:
+    project.put(A)
+    pipeline = project.pipeline()
+    named = pipeline.queries["copy"].model_copy(update={"pool": f"later_{project.folder.name}"})
+    assert named.pool not in pools(project)
+
+    project.run(pipeline.model_copy(update={"queries": {**pipeline.queries, "copy": named}}))
+
+    assert {named.pool, "sums"} <= pools(project)
+
+
+def pools(project: Project) -> set[str]:
+    """The pools in which Spark has run a task."""
+    found: Any = project.spark.sparkContext._jsc.sc().getAllPools()
+    return {found.apply(index).name() for index in range(found.size())}
