@@ -9,6 +9,8 @@ export interface Verdict {
   word: string;
   headline: string;
   detail: string;
+  /** Other queries that are not well, in words. */
+  also?: string;
   since: number | null;
 }
 
@@ -35,9 +37,8 @@ export function verdict(state: State, now: number): Verdict {
       level: worst.level,
       word: worst.state,
       headline: `${worst.query} ${VERBS[worst.state] ?? `is ${worst.state}`}`,
-      detail: [worst.why, others.length ? `also: ${others.map((query) => `${query.name} ${query.state}`).join(", ")}` : ""]
-        .filter(Boolean)
-        .join(" · "),
+      detail: worst.why,
+      also: others.length ? `also: ${others.map((query) => `${query.name} ${query.state}`).join(", ")}` : "",
       since,
     };
   }

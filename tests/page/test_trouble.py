@@ -50,6 +50,19 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
     expect(page).to_have_title("✕ ecommerce: failed")
 
 
+@pytest.mark.usefixtures("traffic")
+def test_the_other_queries_that_are_not_well_are_named_beside_the_worst(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    stage.history([failed("purchases", time.time())])
+    page = opened()
+
+    stage.tell(Event("retry", "funnel", {"reason": "delta refused", "wait_seconds": 5.0, "failures": 1}))
+
+    expect(page.locator(".headline")).to_contain_text("purchases has failed")
+    expect(page.locator(".detail")).to_have_text("also: funnel retrying")
+
+
 def test_a_query_without_progress_is_told_as_stalled_and_since_when(
     stage: Stage, opened: Callable[..., Page]
 ) -> None:

@@ -54,6 +54,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
               {told.since !== null && <span class="for" title={when(told.since, now)}> {told.level === "ok" ? "for" : "since"} {told.level === "ok" ? ago(told.since, now) : `${when(told.since, now)}, ${ago(told.since, now)}`}</span>}
             </p>
             {told.detail && !broken && <p class="detail">{told.detail}</p>}
+              {told.also && <p class="detail">{told.also}</p>}
           </div>
           <dl class="facts">
             <Fact name={<Term of="freshness">Freshness</Term>} value={length(state.freshness_seconds === null ? null : state.freshness_seconds * 1000)} />
