@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -68,13 +68,16 @@ class LivePage:
         started = time.time()
         run = f"{datetime.fromtimestamp(started, UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
         runs = runs_of(self.pipeline)
-        forget(runs)
+        # What is kept of other runs is a convenience: a folder that cannot be read ends no run.
+        with suppress(OSError):
+            forget(runs)
         hiding = Hiding.of(self.pipeline)
         first = Event("described", data=described(self.pipeline, self.queries, run), at=moments.text(started))
         folded = begun(run, first.at, live=True)
         self.feed = Feed(folded, counts=Counts(), log=RunLog(runs / run), hiding=hiding)
         self.feed.fold(first)
-        self.feed.remember(reversed(list(earlier(runs, self.pipeline.name, started, run))))
+        with suppress(OSError):
+            self.feed.remember(reversed(list(earlier(runs, self.pipeline.name, started, run))))
         self.feed.start()
         with self._held as held:
             held.callback(self.feed.close)

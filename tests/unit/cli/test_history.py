@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from millstream.cli import history
 from millstream.cli.run import command
@@ -37,8 +37,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _invoked(words: list[str]) -> Result:
+    # As the command's group has it: click keeps the first names it is asked with.
+    names = {"help_option_names": ["-h", "--help"]}
+    return CliRunner().invoke(command, words, standalone_mode=False, **names)
+
+
 def test_past_runs_are_listed_the_latest_first(project: Path) -> None:
-    said = CliRunner().invoke(command, ["-f", str(project), "--history"], standalone_mode=False).output
+    said = _invoked(["-f", str(project), "--history"]).output
 
     lines = said.splitlines()[-3:]
     assert [line.split()[0] for line in lines] == ["20260302-2", "20260302-1", "20260301-1"]
@@ -48,9 +54,7 @@ def test_past_runs_are_listed_the_latest_first(project: Path) -> None:
 
 
 def test_a_program_gets_an_object_a_line(project: Path) -> None:
-    said = (
-        CliRunner().invoke(command, ["-f", str(project), "--history", "--json"], standalone_mode=False).output
-    )
+    said = _invoked(["-f", str(project), "--history", "--json"]).output
 
     told = [json.loads(line) for line in said.splitlines()]
     assert [(one["run"], one["exit_code"]) for one in told] == [
@@ -64,7 +68,7 @@ def test_a_run_is_served_by_the_beginning_of_its_name(project: Path, monkeypatch
     served: list[str] = []
     monkeypatch.setattr(history, "serve", lambda folder, _: served.append(folder.name) or 0)
 
-    ended = CliRunner().invoke(command, ["-f", str(project), "--history", "20260301"], standalone_mode=False)
+    ended = _invoked(["-f", str(project), "--history", "20260301"])
 
     assert ended.exception is None
     assert served == ["20260301-1"]
@@ -74,6 +78,6 @@ def test_a_run_is_served_by_the_beginning_of_its_name(project: Path, monkeypatch
     ("name", "said"), [("2026030", "several runs are called"), ("x", "no run is called 'x'")]
 )
 def test_a_name_of_no_run_or_of_several_is_refused(project: Path, name: str, said: str) -> None:
-    ended = CliRunner().invoke(command, ["-f", str(project), "--history", name], standalone_mode=False)
+    ended = _invoked(["-f", str(project), "--history", name])
 
     assert said in str(ended.exception)
