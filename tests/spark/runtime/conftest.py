@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Made = dict[str, Any]
+# Seconds since 1970.
+_LONG_AGO = 1_767_225_600
 ORDERS = "id string, amount int, at timestamp"
 
 
@@ -36,6 +39,8 @@ class Project:
         self._files += 1
         half = self.folder / f"half-{self._files}"
         half.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+        # Spark reads the oldest first; files of one millisecond have no order.
+        os.utime(half, (_LONG_AGO + self._files,) * 2)
         half.rename(self.folder / "in" / f"{self._files:03}.json")
 
     def pipeline(self, **changes: Any) -> Pipeline:
