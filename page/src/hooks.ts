@@ -36,7 +36,9 @@ export function useAsked<T>(path: string | null, ms: number, live: boolean): Ask
         .then((value) => set({ value, error: "", path }))
         .catch((error: unknown) => {
           if (stop.signal.aborted) return;
-          set((before) => ({ value: before.path === path ? before.value : null, error: error instanceof Error ? error.message : "no answer", path }));
+          // `fetch` gives a TypeError where nobody answers, in words of each browser's own.
+          const told = error instanceof Error && !(error instanceof TypeError) ? error.message : "no answer from the run; as it was last";
+          set((before) => ({ value: before.path === path ? before.value : null, error: told, path }));
         });
     };
     ask();

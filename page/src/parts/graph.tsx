@@ -32,7 +32,8 @@ export function GraphPanel({ nodes, edges, behind, chosen, onChoose }: Props): J
   useEffect(() => {
     const here = holder.current;
     if (!here) return;
-    const seen = new ResizeObserver(() => setRoom(here.clientWidth - 2 * PAD));
+    // Without its padding, which `clientWidth` has.
+    const seen = new ResizeObserver(([entry]) => entry && setRoom(entry.contentRect.width - 2 * PAD));
     seen.observe(here);
     return () => seen.disconnect();
   }, []);
