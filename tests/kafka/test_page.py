@@ -1,0 +1,162 @@
+"""What the live page shows of a topic is what the broker itself says, and a failed query is told at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from millstream.dashboard.live import LivePage, Wish
+from millstream.pipeline.model import Pipeline
+from millstream.runtime.events import Events
+from millstream.runtime.run import RunOptions, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kafka.conftest import Broker
+    from millstream.runtime.events import Event
+
+# Seconds from the end of a query to the page that says so, as the issue of the page promises.
+AT_ONCE = 3.0
+
+
+def shop(broker: Broker, topic: str, folder: Path) -> Pipeline:
+    """Ten records a batch of a topic, divided by their amounts."""
+    spec = {
+        "name": "shop",
+        "sources": {
+            "orders": {
+                "kafka": {
+                    "bootstrap_servers": broker.address,
+                    "subscribe": topic,
+                    "starting_offsets": "earliest",
+                    "max_offsets_per_trigger": 10,
+                },
+                "schema": {"id": "string", "amount": "int"},
+            }
+        },
+        "views": {"shares": "SELECT id, 100 / amount AS share FROM orders"},
+        "queries": {"shares": {"to": {"parquet": {"path": str(folder / "out")}}}},
+        "folder": folder,
+    }
+    return Pipeline.model_validate(spec, context={"folder": folder})
+
+
+def play(spark: SparkSession, pipeline: Pipeline, listen: Callable[[Event], None]) -> bool:
+    """Run until all is read; the listener hears each event after the page has."""
+    events = Events()
+    events.listen(listen)
+    fine = run(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    events.close()
+    return fine
+
+
+def test_lag_and_messages_are_those_of_the_broker(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic = broker.topic(2)
+    for partition, many in ((0, 30), (1, 10)):
+        rows = [json.dumps({"id": f"{partition}-{number}", "amount": 1}) for number in range(many)]
+        broker.send(topic, partition, *rows)
+    pipeline = shop(broker, topic, tmp_path)
+    shown: list[dict[str, tuple[int, int, int]]] = []
+    reported: list[dict[str, Any]] = []
+
+    with LivePage(pipeline, ["shares"], Wish(port=0)) as page:
+
+        def listen(event: Event) -> None:
+            page.feed.fold(event)
+            if event.event == "batch_committed" and event.data["rows_in"]:
+                reported.append(event.data["sources"][0])
+                rows = page.feed.document()["lag"]
+                shown.append(
+                    {row["partition"]: (row["offset"], row["latest"], row["behind"]) for row in rows}
+                )
+
+        assert play(spark, pipeline, listen)
+        messages = get(page, "/api/messages?source=orders")["messages"]
+        metrics = urllib.request.urlopen(f"{page.address}metrics", timeout=60).read().decode()
+
+    ends = broker_ends(broker, topic)
+    assert ends == {"0": 30, "1": 10}
+    left = [sum(behind for _, _, behind in one.values()) for one in shown]
+    assert left[0] > 20 > left[-2] > left[-1] == 0
+    for lag, report in zip(shown, reported, strict=True):
+        read = report["endOffset"][topic]
+        assert lag == {name: (read[name], ends[name], ends[name] - read[name]) for name in ends}
+    assert f'topic="{topic}",partition="0"}} 0\n' in metrics
+    assert {(one["partition"], one["offset"]) for one in messages} >= {(0, 29), (1, 9)}
+
+
+def test_a_query_that_a_record_ends_is_shown_as_failed_with_the_record(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, 1, json.dumps({"id": "good", "amount": 1}), json.dumps({"id": "bad", "amount": 0}))
+    pipeline = shop(broker, topic, tmp_path)
+    ended: list[float] = []
+    seen: list[tuple[float, dict[str, Any]]] = []
+
+    with LivePage(pipeline, ["shares"], Wish(port=0)) as page:
+        looking = threading.Thread(target=watch, args=(page, seen))
+        looking.start()
+
+        def listen(event: Event) -> None:
+            if event.event == "query_failed":
+                ended.append(time.monotonic())
+            page.feed.take(event)
+
+        assert not play(spark, pipeline, listen)
+        looking.join(timeout=60)
+        ready = status(page, "/readyz")
+
+    (at, state) = seen[0]
+    assert at - ended[0] < AT_ONCE
+    assert (state["state"], state["level"], state["worst"]["query"]) == ("failed", "bad", "shares")
+    failure = state["queries"][0]["failure"]
+    assert failure["place"] == {"topic": topic, "partition": 1, "offset": 1}
+    assert "DIVIDE_BY_ZERO" in failure["reason"]
+    assert ready == 503
+
+
+def watch(page: LivePage, seen: list[tuple[float, dict[str, Any]]]) -> None:
+    """Note the first state of the stream that says that the run has failed, and when it came."""
+    with urllib.request.urlopen(f"{page.address}api/events", timeout=300) as stream:
+        for line in stream:
+            if line.startswith(b"data: {") and b'"queries"' in line:
+                told = json.loads(line[6:])
+                if told["state"] == "failed":
+                    seen.append((time.monotonic(), told))
+                    return
+
+
+def broker_ends(broker: Broker, topic: str) -> dict[str, int]:
+    """The end of each partition, as the broker says it."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "ends"})
+    ends = {
+        str(number): consumer.get_watermark_offsets(TopicPartition(topic, number), 10)[1] for number in (0, 1)
+    }
+    consumer.close()
+    return ends
+
+
+def get(page: LivePage, path: str) -> Any:
+    with urllib.request.urlopen(f"{page.address}{path.lstrip('/')}", timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def status(page: LivePage, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"{page.address}{path.lstrip('/')}", timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
