@@ -3,14 +3,15 @@
     python benchmarks/sinks.py --rows 500000 --rounds 5 [--only kafka]
 
 Kafka: the transactional writer beside Spark's own sink. Postgres: append beside `psql \\copy` of the same lines
-from a file and Spark's JDBC sink, upsert beside `executemany`. The rows are cached in Spark before anything is
-measured. CPU is user and system time of this process, the JVM and its workers; servers are not counted.
+from a file, upsert beside `executemany`: of a batch whose keys are all there already, and of batches of which nine
+rows in ten and one in ten are. The rows are cached in Spark before anything is measured. CPU is user and system time
+of this process, the JVM and its workers; servers are not counted.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import itertools
 import statistics
 import subprocess
 import sys
@@ -33,12 +34,14 @@ from millstream.devstack import stack
 from millstream.runtime.session import open_session
 from millstream.spec.mode import OutputMode
 
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import cpu_seconds
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-TICK = os.sysconf("SC_CLK_TCK")
 COLUMNS = (
     "event_id text, user_id text, product_id text, amount double precision, n bigint, event_time timestamptz"
 )
@@ -63,33 +66,15 @@ class Case:
     cpu: list[float] = field(default_factory=list)
 
 
-def cpu_seconds() -> float:
-    """User and system seconds of this process and all that descend from it, the ended ones too."""
-    parents: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            used[int(entry.name)] = sum(int(ticks) for ticks in fields[11:15])
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(used[pid] for pid in ours) / TICK
-
-
-def writer(sink: Sink, mode: str = "append", frame: DataFrame | None = None) -> Callable[[], None]:
-    """Writes the frame by one of our writers, as batch after batch of one query."""
+def writer(sink: Sink, mode: str, *frames: DataFrame) -> Callable[[], None]:
+    """Writes the frames by one of our writers, in turn, as batch after batch of one query."""
     made = sink.writer(SinkIdentity("bench", "rows", uuid.uuid4().hex, f"{sink.kind}:rows", OutputMode(mode)))
-    assert frame is not None
-    made.open(frame.sparkSession, frame.schema)
-    batches = iter(range(10_000))
+    made.open(frames[0].sparkSession, frames[0].schema)
+    batches = enumerate(itertools.cycle(frames))
 
     def once() -> None:
-        made.write(frame, next(batches))
+        number, frame = next(batches)
+        made.write(frame, number)
 
     return once
 
@@ -107,44 +92,62 @@ def kafka(frame: DataFrame, address: str) -> list[Case]:
         for name, sure in zip(names, (False, True), strict=True)
     )
     return [
-        Case("kafka, Spark's own producer", "", writer(plain, frame=frame)),
-        Case("kafka, transactional", "kafka, Spark's own producer", writer(sure, frame=frame)),
+        Case("kafka, Spark's own producer", "", writer(plain, "append", frame)),
+        Case("kafka, transactional", "kafka, Spark's own producer", writer(sure, "append", frame)),
     ]
 
 
+def rows_from(spark: SparkSession, first: int, rows: int) -> DataFrame:
+    """So many rows with numbers from `first` on, cached."""
+    frame = spark.range(first, first + rows, numPartitions=2).selectExpr(*ROW).persist()
+    frame.count()
+    return frame
+
+
 def postgres(frame: DataFrame, url: str, folder: Path) -> list[Case]:
-    """Append and upsert, each beside what a person would write by hand."""
+    """Append, beside a copy of the same lines from a file."""
     file = folder / "rows.csv"
     (frame.coalesce(1).write.mode("overwrite").option("header", "false").csv(str(folder / "csv")))
     next((folder / "csv").glob("part-*.csv")).rename(file)
     with psycopg.connect(url, autocommit=True) as made:
-        for name in ("copied", "jdbc", "appended"):
+        for name in ("copied", "appended"):
             made.execute(f"CREATE TABLE {name} ({COLUMNS})")
-        for name in ("upserted", "one_by_one"):
-            made.execute(f"CREATE TABLE {name} ({COLUMNS}, PRIMARY KEY (event_id))")
     psql = str(server.find_binaries() / "psql")
 
     def copy() -> None:
         command = f"\\copy copied FROM '{file}' WITH (FORMAT csv)"
         subprocess.run([psql, url, "-qc", command], check=True)
 
+    append = PostgresSink.model_validate({"url": url, "table": "appended"})
+    return [
+        Case("postgres, psql \\copy", "", copy),
+        Case("postgres, append", "postgres, psql \\copy", writer(append, "append", frame)),
+    ]
+
+
+def upserts(url: str, what: str, frames: Sequence[DataFrame]) -> list[Case]:
+    """Batch after batch into a table with a key, beside what a person would write by hand."""
+    ours, theirs = (f"{name}_{uuid.uuid4().hex[:6]}" for name in ("upserted", "one_by_one"))
+    with psycopg.connect(url, autocommit=True) as made:
+        for name in (ours, theirs):
+            made.execute(f"CREATE TABLE {name} ({COLUMNS}, PRIMARY KEY (event_id))")
+    turns = itertools.cycle(frames)
+
     def by_hand() -> None:
+        frame = next(turns)
         names = frame.columns
         places = ", ".join(["%s"] * len(names))
         sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
         with psycopg.connect(url) as connection, connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT INTO one_by_one VALUES ({places}) ON CONFLICT (event_id) DO UPDATE SET {sets}",
+                f"INSERT INTO {theirs} VALUES ({places}) ON CONFLICT (event_id) DO UPDATE SET {sets}",
                 [tuple(row) for row in frame.collect()],
             )
 
-    append = PostgresSink.model_validate({"url": url, "table": "appended"})
-    upsert = PostgresSink.model_validate({"url": url, "table": "upserted", "merge_on": ["event_id"]})
+    sink = PostgresSink.model_validate({"url": url, "table": ours, "merge_on": ["event_id"]})
     return [
-        Case("postgres, psql \\copy", "", copy),
-        Case("postgres, append", "postgres, psql \\copy", writer(append, frame=frame)),
-        Case("postgres, executemany upsert", "", by_hand),
-        Case("postgres, upsert", "postgres, executemany upsert", writer(upsert, "update", frame)),
+        Case(f"executemany, {what}", "", by_hand),
+        Case(f"upsert, {what}", f"executemany, {what}", writer(sink, "update", *frames)),
     ]
 
 
@@ -185,13 +188,17 @@ def main() -> None:
         there = stack.up(folder, attached=True)
         try:
             spark = open_session("bench", {"spark.master": "local[2]"}, folder / "spark.log")
-            frame = spark.range(0, chosen.rows, numPartitions=2).selectExpr(*ROW).persist()
-            frame.count()
+            frame = rows_from(spark, 0, chosen.rows)
             cases = []
             if chosen.only != "postgres":
                 cases += kafka(frame, there.kafka)
             if chosen.only != "kafka":
                 cases += postgres(frame, there.postgres, folder)
+                cases += upserts(there.postgres, "all there", [frame])
+                for tenths in (9, 1):
+                    new = chosen.rows * (10 - tenths) // 10
+                    frames = [rows_from(spark, turn * new, chosen.rows) for turn in range(chosen.rounds + 1)]
+                    cases += upserts(there.postgres, f"{tenths} in 10 there", frames)
             for number in range(chosen.rounds + 1):
                 for case in cases:
                     measure(case)

@@ -1,0 +1,156 @@
+"""What the live page costs a run: CPU seconds of its threads beside those of the run, on the e-commerce pipeline.
+
+    python benchmarks/page.py [--seconds 60] [--rate 2000] [--no-browser]
+
+Runs the demo's pipeline in this process with its traffic, and a client in another process that asks for what an open
+page asks for: the stream of events, and every five seconds rows, messages and letters. Counted are the feed's thread,
+each answer of the server, and each look at a sink or a topic, by the kernel's clock of that thread; and what it costs
+Spark's listener thread to hand an event over. The run is this process, the JVM and its Python workers; servers and
+traffic are not counted. `--no-browser` shows the cost of a page that nobody looks at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+
+from millstream.cli.demo import Traffic, _needs
+from millstream.cli.init import copy_example
+from millstream.cli.project import open_project
+from millstream.cli.run import start
+from millstream.dashboard.feed import Feed
+from millstream.dashboard.live import LivePage, Wish
+from millstream.dashboard.looking import Looking
+from millstream.devstack import stack
+from millstream.runtime.run import RunOptions
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import cpu_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLIENT = """
+import json, sys, threading, time, urllib.parse, urllib.request
+page = sys.argv[1]
+def ask():
+    while True:
+        for node in json.load(urllib.request.urlopen(page + "api/state"))["graph"]["nodes"]:
+            if node["kind"] == "sink":
+                urllib.request.urlopen(page + "api/rows?sink=" + urllib.parse.quote(node["id"])).read()
+                break
+        urllib.request.urlopen(page + "api/messages?source=clicks").read()
+        urllib.request.urlopen(page + "api/letters").read()
+        time.sleep(5)
+threading.Thread(target=ask, daemon=True).start()
+for line in urllib.request.urlopen(page + "api/events"):
+    pass
+"""
+spent: dict[str, float] = defaultdict(float)
+calls: dict[str, int] = defaultdict(int)
+
+
+def counted(kind: type, name: str, what: str) -> None:
+    """Count the CPU seconds of a method, by the clock of the thread that runs it."""
+    plain: Callable[..., Any] = getattr(kind, name)
+
+    @functools.wraps(plain)
+    def timed(*given: Any, **named: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return plain(*given, **named)
+        finally:
+            spent[what] += time.thread_time() - began
+            calls[what] += 1
+
+    setattr(kind, name, timed)
+
+
+def looks() -> None:
+    """Count what a look does in the pool's threads."""
+    plain = Looking._ask  # noqa: SLF001 - measured from outside
+
+    def ask(self: Looking, what: str, look: Callable[[], Any]) -> tuple[Any, str]:
+        def timed() -> Any:
+            began = time.thread_time()
+            try:
+                return look()
+            finally:
+                spent["looks at sinks and topics"] += time.thread_time() - began
+                calls["looks at sinks and topics"] += 1
+
+        return plain(self, what, timed)
+
+    Looking._ask = ask  # type: ignore[method-assign]  # noqa: SLF001 - as above
+
+
+def browse(seen: list[subprocess.Popen[bytes]]) -> None:
+    """Open a client as soon as there is a page."""
+    plain = LivePage.__enter__
+
+    def enter(self: LivePage) -> LivePage:
+        page = plain(self)
+        if page.address is not None:
+            seen.append(
+                subprocess.Popen([sys.executable, "-c", CLIENT, page.address], stderr=subprocess.DEVNULL)
+            )
+        return page
+
+    LivePage.__enter__ = enter  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Run, and tell."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rate", type=float, default=2000)
+    parser.add_argument("--no-browser", action="store_true")
+    chosen = parser.parse_args()
+    counted(Feed, "_work", "the feed: events folded and kept on disk")
+    counted(Feed, "take", "handing events over, in the threads of the run")
+    counted(ThreadingMixIn, "process_request_thread", "answers of the server, the stream among them")
+    looks()
+    clients: list[subprocess.Popen[bytes]] = []
+    if not chosen.no_browser:
+        browse(clients)
+    whole: list[float] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "shop"
+        copy_example("ecommerce", folder)
+        stack.up(folder, lambda _: _needs(folder), attached=True)
+        traffic = Traffic(folder, chosen.rate)
+        try:
+            before = cpu_seconds()
+            # Before Spark ends: what an ended process has used is not to be had any more.
+            watch = threading.Timer(chosen.seconds - 2, lambda: whole.append(cpu_seconds() - before))
+            watch.start()
+            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=Wish(port=0))
+        finally:
+            for client in clients:
+                client.kill()
+            traffic.end()
+            stack.down(folder)
+    run = whole[0]
+    print(f"the run: {run:.1f} CPU seconds in {chosen.seconds - 2:g} s, its start included", file=sys.stderr)
+    for what, seconds in sorted(spent.items(), key=lambda one: -one[1]):
+        print(
+            f"  {seconds:7.3f} s  {100 * seconds / run:5.2f} %  {calls[what]:6} times  {what}",
+            file=sys.stderr,
+        )
+    every = sum(spent.values())
+    print(f"  {every:7.3f} s  {100 * every / run:5.2f} %  all of it", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
