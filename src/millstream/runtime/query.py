@@ -13,6 +13,7 @@ from millstream.connectors.remembered import nothing
 from millstream.diagnostics.failure import CannotGoOn
 from millstream.pipeline.graph import Graph
 from millstream.pipeline.model import OnError
+from millstream.runtime.bounded import ending
 from millstream.runtime.deferred import DeferredWriter, writer
 from millstream.runtime.delivery import Delivery
 from millstream.runtime.gaps import named, passed
@@ -157,7 +158,8 @@ class RunningQuery:
         if options := self.trigger.options():
             writer = writer.trigger(**options)
         sweep(checkpoint.folder)
-        return writer.start()
+        with ending(self.spark, self.pipeline, self.name, self.trigger):
+            return writer.start()
 
     def _folder(self) -> Path:
         folder = self.pipeline.checkpoint(self.name).local
