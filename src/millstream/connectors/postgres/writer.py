@@ -75,7 +75,10 @@ class PostgresWriter(Writer):
         try:
             self._ledger.make(connection)
             if self._sink.create and tables.find(connection, self._sink.table) is None:
-                tables.make(connection, self._sink.table, types, self._sink.merge_on)
+                # In update mode a row is replaced as often as its window or key changes.
+                replaced = self.identity.mode is OutputMode.UPDATE
+                room = tables.REPLACED_FILLFACTOR if replaced else None
+                tables.make(connection, self._sink.table, types, self._sink.merge_on, room)
             self._table = tables.find(connection, self._sink.table)
             if self._table is None:
                 raise NotReady(
