@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sinks import cpu_seconds
+from measure import cpu_seconds
 
 from millstream.pipeline.model import Pipeline
 from millstream.runtime.events import Event, Events

@@ -115,7 +115,7 @@ def _delta() -> list[Setting]:
     return [
         Setting("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension", reads),
         Setting("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog", reads),
-        Setting("spark.databricks.delta.snapshotPartitions", "2", "50 tasks for a small log cost seconds"),
+        Setting("spark.databricks.delta.snapshotPartitions", "1", "50 tasks for a small log cost seconds"),
     ]
 
 
