@@ -14,7 +14,7 @@ WORKERS ?= 2
 # Not these: what a kill does, and how a run keeps up with its traffic, is looked at on a machine that does nothing else.
 ALONE := tests/acceptance tests/proof tests/recovery
 
-.PHONY: help install check lint page test demo clean
+.PHONY: help install check lint page test examples demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
@@ -45,6 +45,9 @@ test: .venv/dev  ## every test; fetches the jars once
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ALONE:%=--ignore=%) || both=1; \
 	$(BIN)/pytest $(ALONE) || both=1; \
 	exit $$both
+
+examples: .venv/dev  ## run every example on a local stack and compare; ONLY=NAME for one
+	$(BIN)/python tools/examples.py $(ONLY:%=--only %)
 
 demo: .venv/use  ## servers, traffic and the e-commerce pipeline; Ctrl-C ends it
 	$(BIN)/millstream demo
