@@ -1,0 +1,65 @@
+"""The page of codes: each finding that a check may have."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from generators.layout import MADE, PACKAGE, ROOT, escaped, joined
+from millstream.analysis.pages import page, says
+from millstream.analysis.pages import pages as code_pages
+from millstream.diagnostics.catalogue import CODES
+
+
+def rules_page() -> str:
+    """Every code a finding may have, by number."""
+    intro = (
+        "Each finding of `millstream check` has a code that keeps its meaning for ever. "
+        "`millstream explain CODE` tells the same on a terminal.\n\n"
+        "A comment on the line of a finding, or above it, allows it: `# millstream: allow MS201 — reason`, with "
+        "`--` in place of `#` in SQL. The reason is required, and a comment that allows nothing is itself a "
+        "finding. Codes of rules, those that name ids of the catalogue, can be allowed.\n\n"
+        "The last column tells what Spark itself does with such a pipeline: whether it says nothing, refuses the "
+        "query at its start, or fails while it runs. A test holds each page to it."
+    )
+    rows = [
+        f"| {code} | {f'[{name}]({link})' if link else name} | {severity(code)} | {escaped(what)} | {spark(code)} |"
+        for code, (name, what, link) in sorted(codes().items())
+    ]
+    head = ["| code | name | severity | what it says | Spark itself |", "| --- | --- | --- | --- | --- |"]
+    return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
+
+
+def severity(code: str) -> str:
+    """How grave the findings of a code are, as its page shows them."""
+    shown = re.findall(rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", page(code) or "")
+    return " or ".join(word for word in ("error", "warning", "info") if word in shown) or "error"
+
+
+def spark(code: str) -> str:
+    """What Spark itself does, as the code's page says; nothing where Spark has no part in it."""
+    return says(page(code) or "") or ""
+
+
+def codes() -> dict[str, tuple[str, str, str]]:
+    """By code: the name, one sentence, and the link to its page from docs/reference, or nothing."""
+    found = {code: (name, what, link(code)) for code, (name, what) in CODES.items()}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        for code, name in re.findall(r'Code\(\s*"(MS\d{3})",\s*"([\w-]+)"', text):
+            found[code] = (name, sentence(text), link(code))
+    for file in sorted((PACKAGE / "analysis" / "rules").glob("ms*.py")):
+        code, name = file.stem[:5].upper(), file.stem[6:].replace("_", "-")
+        found[code] = (name, sentence(file.read_text(encoding="utf-8")), link(code))
+    return found
+
+
+def link(code: str) -> str:
+    """The way from docs/reference to the page of a code, or nothing."""
+    file = code_pages().get(code)
+    return f"../../{file.relative_to(ROOT).as_posix()}" if file else ""
+
+
+def sentence(source: str) -> str:
+    """The first line of a module's docstring."""
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]

@@ -1,0 +1,148 @@
+"""Settings as tables: each field of a model with its type, default and meaning."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from enum import Enum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import yaml
+
+from generators.layout import escaped
+from millstream.connectors.letters import Box
+from millstream.connectors.sink import Sink
+from millstream.connectors.source import Source
+from millstream.pipeline.describe import fields, flatten
+from millstream.pipeline.kinds import KindEntry
+from millstream.spec.base import Spec
+from millstream.spec.documented import documented
+from millstream.spec.duration import Duration
+from millstream.spec.location import Location
+from millstream.spec.secret import Secret
+from millstream.testing import form
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+WORDS = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Duration: "length of time",
+    Location: "path or URI",
+    form.Rows: "list of rows",
+    Any: "any value",
+}
+
+
+def table(one: type[Spec]) -> str:
+    """A model's fields: key, type, default, meaning."""
+    known = fields(documented(one))
+    if issubclass(one, KindEntry):
+        known = {key: field for key, field in known.items() if key != one.kind_field}
+    rows = [
+        f"| `{key}` | {kind_of(field)} | {default(field)} | {escaped(meaning(field))} |"
+        for key, field in known.items()
+    ]
+    return "\n".join(["| key | type | default | what it is |", "| --- | --- | --- | --- |", *rows])
+
+
+def kind_of(field: FieldInfo) -> str:
+    """A field's type in words."""
+    return " or ".join(
+        dict.fromkeys(word(part) for part in flatten(field.annotation) if part is not type(None))
+    )
+
+
+def word(part: Any) -> str:
+    """One alternative of a type in words."""
+    if part in (form.Rows, Any):
+        return WORDS[part]
+    origin, inner = get_origin(part), get_args(part)
+    if origin is Literal:
+        return " or ".join(f"`{spelled(value)}`" for value in inner)
+    if origin is dict:
+        values = " or ".join(dict.fromkeys(word(value) for value in flatten(inner[1])))
+        return "names with a value each" if len(set(flatten(inner[1]))) > 1 else f"names, each with: {values}"
+    if origin in (tuple, list):
+        return f"list of {' or '.join(dict.fromkeys(map(word, flatten(inner[0]))))}"
+    if not isinstance(part, type):
+        return "function" if "Callable" in str(part) else str(part)
+    if issubclass(part, Enum):
+        return " or ".join(f"`{member.value}`" for member in part)
+    if issubclass(part, Secret):
+        return "secret"
+    if issubclass(part, Spec):
+        return f"[{part.__name__}](#{part.__name__.lower()})"
+    return WORDS.get(part, "time with a zone" if "datetime" in part.__name__.lower() else part.__name__)
+
+
+def default(field: FieldInfo) -> str:
+    """A field's default as a spec would write it."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ((), {}) or isinstance(value, Spec):
+        return ""
+    return f"`{spelled(value.value if isinstance(value, Enum) else value)}`"
+
+
+def meaning(field: FieldInfo) -> str:
+    """A field's docstring, what each word of a choice means, and an example."""
+    said = " ".join((field.description or "").split())
+    for part in flatten(field.annotation):
+        if isinstance(part, type) and issubclass(part, Enum):
+            said += "".join(f" `{value}`: {what}" for value, what in member_docs(part).items())
+    examples = field.examples or []
+    return f"{said} Example: {' or '.join(f'`{spelled(one)}`' for one in examples)}." if examples else said
+
+
+def spelled(value: Any) -> str:
+    """A value on one line, as a spec would have it."""
+    if isinstance(value, str):
+        return str(value)
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False)
+        .removesuffix("...\n")
+        .strip()
+    )
+
+
+def member_docs(choice: type[Enum]) -> dict[str, str]:
+    """The docstring below each member of an enumeration, by the member's value; Python itself drops them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(choice))).body[0].body  # type: ignore[attr-defined]
+    found = {}
+    for before, after in pairwise(body):
+        if (
+            isinstance(before, ast.Assign)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            found[ast.literal_eval(before.value)] = " ".join(str(after.value.value).split())
+    return found
+
+
+def models_in(one: type[Spec]) -> list[type[Spec]]:
+    """The models that a model's fields hold, however deep, each once; kinds are left to their own pages."""
+    found: list[type[Spec]] = []
+
+    def walk(annotation: Any) -> None:
+        for part in flatten(annotation):
+            for inner in get_args(part):
+                walk(inner)
+            if (
+                isinstance(part, type)
+                and issubclass(part, Spec)
+                and part not in (*found, Source, Sink, Box, one)
+            ):
+                found.append(part)
+                for field in fields(part).values():
+                    walk(field.annotation)
+
+    for field in fields(one).values():
+        walk(field.annotation)
+    return found

@@ -1,0 +1,38 @@
+"""What a run tells in figures: the metrics, and the schema of the live page's state."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+from pydantic import TypeAdapter
+
+from generators.layout import MADE, escaped, joined
+from millstream.dashboard.names import BUCKETS, METRICS
+from millstream.dashboard.shapes import Document
+
+
+def metrics_page() -> str:
+    """Every metric of a run."""
+    intro = """\
+        `/metrics` of the [live page](../how-to/live-page.md) gives these in Prometheus' text format. Times are
+        seconds since 1970, durations seconds, sizes bytes. Counters begin at 0 with each run. A sample that is not
+        known is absent.
+        [How to watch a run](../how-to/monitor.md) has a dashboard and alert rules made of them."""
+    rows = [
+        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {escaped(one.what)} |"
+        for one in METRICS
+    ]
+    head = ["| metric | kind | labels | what it is |", "| --- | --- | --- | --- |"]
+    bounds = ", ".join(f"{bound:g}" for bound in BUCKETS)
+    end = f"Buckets of histograms end at {bounds} seconds and at infinity."
+    return joined(["# Metrics", MADE, textwrap.dedent(intro), "\n".join([*head, *rows]), end])
+
+
+def state_schema() -> str:
+    """The JSON schema of `/api/state`."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(Document).json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

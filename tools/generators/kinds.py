@@ -1,0 +1,98 @@
+"""The pages of sources, sinks and places of dead letters: prose, facts, settings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from generators.fields import models_in, table
+from generators.layout import MADE, OUT, PACKAGE, joined, summary
+from millstream.connectors import registry
+from millstream.connectors.source import Source
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from millstream.connectors.letters import Box
+    from millstream.connectors.sink import Sink
+    from millstream.spec.guarantee import Guarantee
+
+MODES = {mode: f"`{mode}`" for mode in OutputMode}
+
+
+def kind_pages() -> dict[Path, str]:
+    """The page of every kind that is registered: its path from the root, and its text."""
+    made = {OUT / "sources" / f"{name}.md": kind_page(kind) for name, kind in registry.sources().items()}
+    made |= {OUT / "sinks" / f"{name}.md": kind_page(kind) for name, kind in registry.sinks().items()}
+    return made | {
+        OUT / "dead-letters" / f"{name}.md": box_page(kind) for name, kind in registry.boxes().items()
+    }
+
+
+def kind_page(kind: type[Source] | type[Sink]) -> str:
+    """A source's or sink's page: its prose, its facts and its settings."""
+    role = "source" if issubclass(kind, Source) else "sink"
+    prose = PACKAGE / "connectors" / registry.folder(kind) / f"{role}.md"
+    parts = [f"# {kind.kind} {role}", MADE, summary(kind)]
+    if prose.is_file():
+        parts.append(re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip())
+    facts = source_facts(kind) if issubclass(kind, Source) else sink_facts(kind)
+    parts += ["## Facts", "\n".join(f"- {fact}" for fact in facts), "## Settings", table(kind)]
+    for inner in models_in(kind):
+        parts += [f"### {inner.__name__}", summary(inner), table(inner)]
+    return joined(parts)
+
+
+def box_page(kind: type[Box]) -> str:
+    """The page of a place of dead letters: its prose and its settings."""
+    prose = PACKAGE / "connectors" / registry.folder(kind) / "letters.md"
+    text = re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip()
+    parts = [f"# Dead letters in {kind.kind}", MADE, summary(kind), text, "## Settings", table(kind)]
+    for inner in models_in(kind):
+        parts += [f"### {inner.__name__}", summary(inner), table(inner)]
+    return joined(parts)
+
+
+def source_facts(kind: type[Source]) -> Iterator[str]:
+    """What the analyser and the runtime know about a source kind."""
+    yield f"A bare value stands for `{kind.main}`."
+    ways = [
+        word
+        for word, can in (("a stream", kind.streams), ("a static table (`static: true`)", kind.static))
+        if can
+    ]
+    yield f"Can be read as {' and as '.join(ways)}."
+    yield (
+        "Replayable: reading the same offsets again gives the same rows."
+        if kind.replayable
+        else "Not replayable: a batch read again may have other rows, and no sink behind it is exactly-once."
+    )
+    if kind.payload:
+        yield "Rows are messages: `format` and `schema` decode their bytes, `keep` says what stands beside."
+    if kind.columns and not kind.payload:
+        yield f"Columns: `{kind.columns}`."
+    if kind.place:
+        place = ", ".join(f"`{column.lstrip('_')}`" for column in kind.place)
+        yield f"A malformed record is named by {place}."
+
+
+def sink_facts(kind: type[Sink]) -> Iterator[str]:
+    """What the analyser and the runtime know about a sink kind."""
+    yield f"A bare value stands for `{kind.main}`."
+    yield f"Output modes: {', '.join(text for mode, text in MODES.items() if mode in kind.modes)}."
+    told = promises(kind)
+    for (guarantee, why), modes in told.items():
+        where = "" if len(told) == 1 else f" in {' and '.join(MODES[mode] for mode in modes)} mode"
+        yield f"**{guarantee}**{where}, from a replayable source: {why}."
+
+
+def promises(kind: type[Sink]) -> dict[tuple[Guarantee, str], list[OutputMode]]:
+    """Each guarantee of a kind with its reason, and the modes it holds in."""
+    plain = kind.model_construct()
+    found: dict[tuple[Guarantee, str], list[OutputMode]] = {}
+    for mode in OutputMode:
+        if mode in kind.modes:
+            found.setdefault(plain.guarantee(mode), []).append(mode)
+    return found

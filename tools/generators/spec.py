@@ -1,0 +1,37 @@
+"""The page of the spec: every key, from the whole pipeline down to a watermark."""
+
+from __future__ import annotations
+
+import textwrap
+
+from generators.fields import models_in, table
+from generators.layout import MADE, joined, summary
+from millstream.pipeline import model
+from millstream.pipeline.describe import fields
+from millstream.pipeline.kinds import KindEntry
+
+
+def spec_page() -> str:
+    """Every field of the model, from the whole pipeline down to a watermark."""
+    intro = """\
+        A spec is one YAML file, `pipeline.yml` by default. This page lists each key. An unknown key is an
+        error that names the nearest known one. Relative paths start at the spec's folder.
+
+        `${VAR}`, `${VAR:-default}`, `${VAR:?message}` and `${file:PATH}` are replaced in values after YAML is
+        read, never in SQL; `$$` is a dollar. A length of time is written as Spark writes it: `10 seconds`,
+        `1 hour 30 minutes`, or short as `90s`."""
+    parts = ["# The spec", MADE, textwrap.dedent(intro)]
+    for one in (model.Pipeline, *models_in(model.Pipeline)):
+        parts += [f"## {one.__name__}", summary(one)]
+        if issubclass(one, KindEntry):
+            parts.append(kinds_line(one))
+        if not issubclass(one, KindEntry) or len(fields(one)) > 1:
+            parts.append(table(one))
+    return joined(parts)
+
+
+def kinds_line(entry: type[KindEntry]) -> str:
+    """The kinds that may be the key of an entry, with links to their pages."""
+    links = ", ".join(f"[`{name}`]({entry.manual}/{name}.md)" for name in entry.kinds())
+    more = len(fields(entry)) > 1
+    return f"One key names the kind: {links}." + (" The others are:" if more else "")
