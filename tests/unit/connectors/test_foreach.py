@@ -99,6 +99,24 @@ def test_a_batch_is_its_number_and_says_whose_it_is() -> None:
     assert (batch.pipeline, batch.query, batch.query_id) == ("shop", "orders", "id")
 
 
+def test_a_function_finds_what_the_spec_tells_it_and_nobody_else_sees_a_password() -> None:
+    sink = ForeachBatchSink.model_validate(
+        {
+            "function": "deliveries:store",
+            "options": {"url": "postgresql://ann:hidden@db/shop", "path": "lake"},
+        }
+    )
+    seen: list[Batch] = []
+    identity = SinkIdentity("shop", "orders", "id", "foreach_batch:deliveries:store", OutputMode.APPEND)
+
+    sink.bound({"function": lambda _, batch: seen.append(batch)}).writer(identity).write(None, 7)  # type: ignore[arg-type]
+
+    assert seen == [7]
+    assert seen[0].options == {"url": "postgresql://ann:hidden@db/shop", "path": "lake"}
+    assert "hidden" not in sink.model_dump_json()
+    assert pickle.loads(pickle.dumps(seen[0])).options == {}
+
+
 def test_only_a_function_that_is_declared_idempotent_is_taken_for_that() -> None:
     plain = ForeachBatchSink(function="deliveries:store")
     sure = ForeachBatchSink(function="deliveries:store", idempotent=True)

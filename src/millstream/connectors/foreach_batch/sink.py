@@ -8,6 +8,7 @@ from pydantic import Field
 
 from millstream.connectors.function import REFERENCE, FunctionSink
 from millstream.spec.guarantee import Guarantee
+from millstream.spec.secret import SecretUrl  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
     from millstream.connectors.sink import SinkIdentity, Writer
@@ -23,12 +24,15 @@ class ForeachBatchSink(FunctionSink):
     """The function as `module:function`, found from the spec's folder; called with the batch and its number."""
     idempotent: bool = False
     """Say true when the function tells by the batch's number what it has written, and writes it once."""
+    options: dict[str, SecretUrl] = Field(default={}, examples=[{"url": "${POSTGRES_URL}"}])
+    """What the function is to know, as `batch.options`: addresses, paths. Printed without passwords."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
         """A writer that calls the function."""
         from millstream.connectors.foreach_batch.writer import ForeachBatchWriter  # noqa: PLC0415 - for runs
 
-        return ForeachBatchWriter(self.called, identity)
+        options = {name: value.reveal() for name, value in self.options.items()}
+        return ForeachBatchWriter(self.called, identity, options)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:  # noqa: ARG002 - the same in all
         """What the spec says of the function."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.sink import SinkIdentity, Writer, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -19,10 +19,15 @@ class Batch(int):
     query: str
     query_id: str
     """The id of the checkpoint: a fresh checkpoint counts its batches from 0 again under another id."""
+    options: Mapping[str, str]
+    """What the spec says to the function. Stays in the driver: tasks that are sent the batch find none."""
 
-    def __new__(cls, number: int, pipeline: str, query: str, query_id: str) -> Batch:
+    def __new__(
+        cls, number: int, pipeline: str, query: str, query_id: str, options: Mapping[str, str] | None = None
+    ) -> Batch:
         """A number with its query."""
         made = super().__new__(cls, number)
+        made.options = dict(options or {})
         made.pipeline, made.query, made.query_id = pipeline, query, query_id
         return made
 
@@ -41,12 +46,16 @@ class ForeachBatchWriter(Writer):
 
     runs = False
 
-    def __init__(self, function: Callable[..., Any], identity: SinkIdentity) -> None:
+    def __init__(
+        self, function: Callable[..., Any], identity: SinkIdentity, options: Mapping[str, str]
+    ) -> None:
         super().__init__(identity)
         self._function = function
+        self._options = options
 
     def write(self, frame: DataFrame, batch_id: int) -> Written:
         """Call the function with the rows and the batch."""
         identity = self.identity
-        self._function(frame, Batch(batch_id, identity.pipeline, identity.query, identity.query_id))
+        batch = Batch(batch_id, identity.pipeline, identity.query, identity.query_id, self._options)
+        self._function(frame, batch)
         return Written()
