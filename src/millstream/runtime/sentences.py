@@ -79,6 +79,8 @@ def _batch(data: dict[str, Any]) -> str:
     """A batch's figures in words."""
     seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
     said = f"{data['rows_in']} rows in"
+    if (rate := data.get("input_rate")) is not None:
+        said += f" ({rate:,.1f} a second)"
     if data["rows_out"] is not None:
         said += f", {data['rows_out']} out"
     if data["late_rows"]:

@@ -36,6 +36,10 @@ KEPT = {"query": "q", "sink": "console", "guarantee": "at-least-once", "weakest"
         (Event("query_started", "funnel", {"batch": 4}), "funnel: started from batch 5"),
         (Event("batch_committed", "funnel", BATCH), "funnel: batch 7, 120 rows in, 5 out, 2 late, 1.5 s"),
         (
+            Event("batch_committed", "funnel", {**BATCH, "input_rate": 1234.5}),
+            "funnel: batch 7, 120 rows in (1,234.5 a second), 5 out, 2 late, 1.5 s",
+        ),
+        (
             Event(
                 "batch_committed", "funnel", {**BATCH, "expectations": {"orders": {"paid": 3, "known": 0}}}
             ),
