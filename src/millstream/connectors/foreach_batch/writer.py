@@ -35,6 +35,9 @@ class Batch(int):
         """What it is made of, for tasks that are sent it."""
         return int(self), self.pipeline, self.query, self.query_id
 
+    def __getstate__(self) -> None:
+        """Nothing more: options may hold a password."""
+
     @property
     def batch_id(self) -> int:
         """The number alone."""
