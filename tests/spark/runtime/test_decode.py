@@ -94,3 +94,14 @@ def test_a_large_value_is_no_reason(spark: SparkSession) -> None:
     value = json.dumps({"id": "x" * 10_000_000, "amount": 1, "at": "2026-01-01T12:00:00Z"}).encode()
 
     assert reasons(spark, entry(), value) == [None]
+
+
+def test_one_bad_record_in_a_million_is_found_at_its_place(spark: SparkSession) -> None:
+    good = """concat('{"id": "', id, '", "amount": 3, "at": "2026-01-01T12:00:00Z"}')"""
+    value = f"CAST(if(id = 765432, '{{\"id\": ', {good}) AS BINARY) AS value"
+    place = ("'orders' AS topic", "0 AS partition", "id AS offset", "timestamp_seconds(id) AS timestamp")
+    raw = spark.range(0, 1_000_000, numPartitions=2).selectExpr("CAST('k' AS BINARY) AS key", value, *place)
+
+    found = judge(entry(), raw).where(f"{REASON} IS NOT NULL").select("topic", "partition", "offset", REASON)
+
+    assert [tuple(row) for row in found.collect()] == [("orders", 0, 765_432, "the value is not JSON")]
