@@ -133,6 +133,8 @@ def start(
         events.listen(display.show)
         held.callback(events.close)
         display.page(page.address, page.refused)
+        for note in page.notes:
+            display.say(note)
         display.say("asking the sources and sinks")
         probed = probe(pipeline, queries)
         lock(pipeline, queries, held)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from millstream.connectors.asking import Remark
     from millstream.connectors.cut import Cut
+    from millstream.connectors.dataset import Dataset
     from millstream.connectors.elsewhere import Place
     from millstream.connectors.remembered import Entry
     from millstream.connectors.source import Need, Problem
@@ -173,6 +174,10 @@ class Sink(Spec):
     def writes_to(self) -> frozenset[str]:
         """What it writes, in the words of `Source.reads_from`."""
         return frozenset()
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """What it writes, as lineage names it; nothing where that has no name."""
+        return ()
 
     def cautions(self, mode: OutputMode) -> list[Problem]:
         """Settings that work and take something away: an acknowledgement, the memory of what was written."""

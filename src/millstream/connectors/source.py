@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.asking import Begun, Remark
+    from millstream.connectors.dataset import Dataset
     from millstream.connectors.elsewhere import Fed, Place
     from millstream.connectors.letters import Letter
 
@@ -261,6 +262,10 @@ class Source(Spec):
     def reads_from(self) -> frozenset[str]:
         """What it reads, in the words of `Sink.writes_to`: topics with their brokers, folders, tables."""
         return frozenset()
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """What it reads, as lineage names it; nothing where that has no name."""
+        return ()
 
     def needs(self) -> list[Need]:
         """What must exist outside: topics, tables."""

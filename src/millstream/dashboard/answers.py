@@ -100,7 +100,9 @@ class Answers:
                     }
                 )
             case "/metrics":
-                told = metrics.text(self.feed.document(), self.feed.counts, self.feed.dropped)
+                told = metrics.text(
+                    self.feed.document(), self.feed.counts, self.feed.dropped, self.feed.outward
+                )
                 return Answer(200, told.encode(), metrics.CONTENT)
             case "/healthz":
                 return as_json({"alive": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream import __version__
+from millstream.analysis.dataflow import Read
 from millstream.connectors.sink import Sink
 from millstream.connectors.source import Source
 from millstream.pipeline.drawing import edges, nodes
@@ -13,7 +14,9 @@ from millstream.pipeline.graph import Graph
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.analysis.dataflow import Operator
     from millstream.pipeline.model import Pipeline
+    from millstream.runtime.checking import Checked
 
 VERSION = 1
 
@@ -41,6 +44,28 @@ def described(pipeline: Pipeline, queries: Sequence[str], run: str) -> dict[str,
         ],
         "alerts": list(pipeline.alerts),
     }
+
+
+def columns(pipeline: Pipeline, checked: Checked) -> dict[str, dict[str, str]]:
+    """Columns with their types in Spark's DDL, of sources and sinks by their ids in the graph, as far as known."""
+    found: dict[str, dict[str, str]] = {}
+    for query in checked.queries:
+        for one in query.walk():
+            if isinstance(one, Read) and one.source in pipeline.sources:
+                found[f"source.{one.source}"] = _types(one)
+        given = _types(query.root)
+        for number, entry in enumerate(pipeline.queries[query.name].to):
+            taken = entry.sink.takes(list(given))
+            found[f"sink.{query.name}.{number}"] = {name: given[name] for name in taken if name in given}
+    # What a message becomes stands in the spec; the plan reads bytes.
+    for name, source in pipeline.sources.items():
+        if source.columns:
+            found[f"source.{name}"] = dict(source.columns)
+    return found
+
+
+def _types(operator: Operator) -> dict[str, str]:
+    return {column.name: column.type for column in operator.columns}
 
 
 def _seen(pipeline: Pipeline, node: dict[str, Any]) -> dict[str, bool]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from millstream.dashboard import shapes
     from millstream.dashboard.fold import Folded
     from millstream.dashboard.metrics import Counts
+    from millstream.dashboard.outward import Outward
     from millstream.dashboard.runlog import RunLog
     from millstream.runtime.events import Event
 
@@ -63,6 +64,8 @@ class Feed:
         """Events that were lost because the queue was full."""
         self.runs: list[dict[str, Any]] = []
         """Runs of the same pipeline that the history reaches back into: `id`, `from`, `to` in seconds."""
+        self.outward: list[Outward] = []
+        """Who else hears of each event, its secrets hidden."""
         self.on_alerts: Callable[[list[shapes.Alert]], None] | None = None
         self._log = log
         self._hiding = hiding or Hiding()
@@ -113,6 +116,8 @@ class Feed:
         if event.event != "batch_committed":
             # Figures hold no secret, and are nine of ten events.
             event = type(event)(event.event, event.query, self._hiding.deep(event.data), event.at)
+        for one in self.outward:
+            one.take(event)
         with self._changed:
             self._number += 1
             entry, dot = self.folded.take(event, self._number)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.analysis.telling import steps
 from millstream.dashboard import moments
-from millstream.dashboard.described import described
+from millstream.dashboard.described import columns, described
 from millstream.dashboard.feed import Feed
 from millstream.dashboard.fold import begun
 from millstream.dashboard.hiding import Hiding
@@ -19,6 +19,7 @@ from millstream.dashboard.looking import Looking
 from millstream.dashboard.metrics import Counts
 from millstream.dashboard.page import LOCAL, serve
 from millstream.dashboard.runlog import RunLog, forget, past, tail
+from millstream.dashboard.telling import receivers
 from millstream.dashboard.webhook import Webhook
 from millstream.diagnostics.failure import NotReady
 from millstream.diagnostics.machine import plain
@@ -62,6 +63,8 @@ class LivePage:
     """Where the page is; None where it is not served."""
     refused: str = ""
     """Why it is not, where nobody asked for an address of his own: the run goes on without it."""
+    notes: list[str] = field(default_factory=list)
+    """Why a receiver of spans or lineage that is configured gets none."""
     _held: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> LivePage:
@@ -75,11 +78,14 @@ class LivePage:
         first = Event("described", data=described(self.pipeline, self.queries, run), at=moments.text(started))
         folded = begun(run, first.at, live=True)
         self.feed = Feed(folded, counts=Counts(), log=RunLog(runs / run), hiding=hiding)
+        self.feed.outward = receivers(self.pipeline, run, os.environ, self.notes.append)
         self.feed.fold(first)
         with suppress(OSError):
             self.feed.remember(reversed(list(earlier(runs, self.pipeline.name, started, run))))
         self.feed.start()
         with self._held as held:
+            for one in self.feed.outward:
+                held.callback(one.close)
             held.callback(self.feed.close)
             if self.pipeline.alerts_to is not None:
                 webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
@@ -116,6 +122,7 @@ class LivePage:
                 {"query": query.name, "steps": [step.text for step in steps(query)]}
                 for query in checked.queries
             ],
+            "columns": columns(self.pipeline, checked),
         }
         self.feed.take(Event("checked", data=found))
 

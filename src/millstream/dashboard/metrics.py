@@ -12,8 +12,9 @@ from millstream.dashboard import moments, shapes
 from millstream.dashboard.names import BUCKETS, METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from millstream.dashboard.outward import Outward
     from millstream.runtime.events import Event
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,10 +43,13 @@ class Counts:
             counted[bisect_left(BUCKETS, seconds)] += 1
 
 
-def text(state: shapes.Document, counts: Counts, dropped: int) -> str:
+def text(state: shapes.Document, counts: Counts, dropped: int, outward: Iterable[Outward] = ()) -> str:
     """Every metric with its samples, each name once; those without a sample have their head alone."""
     pipeline = {"pipeline": state["run"]["pipeline"]}
     samples = _samples(state, counts, dropped)
+    for one in outward:
+        samples["millstream_exported_total"].append(("", {"to": one.name}, one.sent))
+        samples["millstream_export_lost_total"].append(("", {"to": one.name}, one.lost))
     lines: list[str] = []
     for metric in METRICS:
         lines += [f"# HELP {metric.name} {_plain(metric.what)}", f"# TYPE {metric.name} {metric.kind}"]

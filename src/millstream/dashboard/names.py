@@ -94,6 +94,18 @@ METRICS = (
         "Events of the run that the page lost because it could not keep up.",
     ),
     Metric(
+        "millstream_exported_total",
+        "counter",
+        ("pipeline", "to"),
+        "Spans (`opentelemetry`) or lineage events (`openlineage`) that a receiver took; absent where none is set.",
+    ),
+    Metric(
+        "millstream_export_lost_total",
+        "counter",
+        ("pipeline", "to"),
+        "What a receiver did not take, and events that it was too slow for.",
+    ),
+    Metric(
         "millstream_process_cpu_seconds_total",
         "counter",
         ("pipeline",),

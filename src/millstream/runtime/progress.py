@@ -55,6 +55,7 @@ class Listener(StreamingQueryListener):
 def figures(report: dict[str, Any]) -> dict[str, Any]:
     """What is worth telling of a progress report.
 
+    `began` is when its trigger fired, in ISO-8601.
     `rows_in` and `rows_out` are rows; the rates rows a second; `duration_ms` the batch's phases in
     milliseconds; `expectations` the rows that broke each, by source or view; `watermark` and `newest`
     ISO-8601 times; `state_rows` and `state_bytes` sums over operators; `late_rows` the rows that stateful
@@ -65,6 +66,7 @@ def figures(report: dict[str, Any]) -> dict[str, Any]:
     observed = report.get("observedMetrics") or {}
     return {
         "batch": report["batchId"],
+        "began": report.get("timestamp"),
         "rows_in": report.get("numInputRows", 0),
         "rows_out": (observed.get(ROWS_OUT) or {}).get("rows"),
         "input_rate": _rate(report.get("inputRowsPerSecond")),

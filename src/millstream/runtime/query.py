@@ -124,6 +124,7 @@ class RunningQuery:
             batch=committed,
             trigger=str(self.trigger),
             sources=names,
+            sinks=list(self._sinks()),
         )
 
     def _surveyed(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], Notes]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from millstream.connectors.cut import Cut
+from millstream.connectors.dataset import Dataset, of_place
 from millstream.connectors.ddl import NESTED, outer, within
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Problem
@@ -244,6 +245,10 @@ class DeltaSink(Sink):
     def writes_to(self) -> frozenset[str]:
         """The table's folder, or its name in the catalog."""
         return frozenset({str(self.path or f"table {self.table}")})
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The table's folder; one of the catalog has no name that others know."""
+        return (of_place(str(self.path)),) if self.path else ()
 
     def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[Remark]:
         """What the table will refuse."""

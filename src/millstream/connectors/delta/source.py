@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from millstream.connectors.dataset import Dataset, of_place
 from millstream.connectors.source import Problem, Replay, Replays, Source
 from millstream.spec.location import Location
 
@@ -121,6 +122,10 @@ class DeltaSource(Source):
     def reads_from(self) -> frozenset[str]:
         """The table's folder, or its name in the catalog."""
         return frozenset({str(self.path or f"table {self.table}")})
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The table's folder; one of the catalog has no name that others know."""
+        return (of_place(str(self.path)),) if self.path else ()
 
     def identity(self) -> dict[str, str]:
         """Kind and place."""

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from pydantic import Field
 
+from millstream.connectors.dataset import Dataset, of_place
 from millstream.connectors.files.feeding import put
 from millstream.connectors.source import OffsetRange, Problem, Replay, Replays, Source
 from millstream.diagnostics.failure import NotReady
@@ -184,6 +185,10 @@ class FilesSource(Source):
     def reads_from(self) -> frozenset[str]:
         """The folder; a pattern names none."""
         return frozenset() if _pattern(str(self.path)) else frozenset({str(self.path)})
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The folder, or the pattern as it stands."""
+        return (of_place(str(self.path)),)
 
     def identity(self) -> dict[str, str]:
         """The format and the path."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from millstream.connectors.dataset import Dataset, of_place
 from millstream.connectors.ddl import NESTED, outer, within
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Problem
@@ -173,6 +174,10 @@ class FilesSink(Sink):
     def writes_to(self) -> frozenset[str]:
         """The folder."""
         return frozenset({str(self.path)})
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The folder."""
+        return (of_place(str(self.path)),)
 
     @property
     def routed_by(self) -> tuple[str, ...]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from millstream.connectors.dataset import Dataset
 from millstream.connectors.kafka.options import Options, text
 from millstream.connectors.kafka.security import Security
 from millstream.connectors.source import Problem
 from millstream.spec.base import Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def _several(value: Any) -> Any:
@@ -50,6 +54,10 @@ class Broker(Spec):
     def place_of(self, topic: str) -> str:
         """A topic and where it is, so that two can be compared."""
         return f"topic {topic} at {','.join(sorted(self.bootstrap_servers))}"
+
+    def datasets_of(self, topics: Iterable[str]) -> tuple[Dataset, ...]:
+        """Topics as lineage names them: by the first broker."""
+        return tuple(Dataset(f"kafka://{self.bootstrap_servers[0]}", topic) for topic in topics)
 
     def broker_problems(self) -> list[Problem]:
         """Brokers without a port, and what is wrong with the login."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from millstream.connectors.asking import Remark
     from millstream.connectors.cut import Cut
+    from millstream.connectors.dataset import Dataset
     from millstream.connectors.elsewhere import Place
 
 _FIELDS = {
@@ -138,6 +139,10 @@ class KafkaSink(Broker, Sink):
     def writes_to(self) -> frozenset[str]:
         """The topic with its brokers, when it is fixed."""
         return frozenset({self.place_of(self.topic)}) if self.topic else frozenset()
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The topic, when it is fixed."""
+        return self.datasets_of([self.topic] if self.topic else [])
 
     def cautions(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in both
         """Options of the client with which a broker may lose or double what it was sent."""

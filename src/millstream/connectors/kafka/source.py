@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.asking import Begun, Remark
+    from millstream.connectors.dataset import Dataset
     from millstream.connectors.elsewhere import Fed, Place
     from millstream.connectors.letters import Letter
 
@@ -282,6 +283,10 @@ class KafkaSource(Broker, Source):
     def reads_from(self) -> frozenset[str]:
         """Topics that are named, each with the brokers."""
         return frozenset(self.place_of(topic) for topic in self.topics)
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Topics that are named."""
+        return self.datasets_of(self.topics)
 
     def needs(self) -> list[Need]:
         """The topics it names; a pattern names none."""

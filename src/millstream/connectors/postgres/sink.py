@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, PrivateAttr
 
 from millstream.connectors.cut import Cut
+from millstream.connectors.dataset import Dataset
 from millstream.connectors.ddl import outer
 from millstream.connectors.postgres.address import Address, BadAddress, read_address
-from millstream.connectors.postgres.naming import LONGEST, bad_column, bad_name, bad_table
+from millstream.connectors.postgres.naming import LONGEST, bad_column, bad_name, bad_table, parts
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Problem
 from millstream.spec.guarantee import Guarantee
@@ -216,6 +217,15 @@ class PostgresSink(Sink):
         except BadAddress:
             return frozenset()
         return frozenset({f"postgres {address.host}:{address.port}/{address.database} {self.table}"})
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The table with its schema and database, when the address can be read."""
+        try:
+            address = self.address()
+        except BadAddress:
+            return ()
+        name = ".".join((address.database, *parts(self.table)))
+        return (Dataset(f"postgres://{address.host}:{address.port}", name),)
 
     def identity(self) -> dict[str, str]:
         """Kind, database and table. The port is left out: a local server takes a free one at each start."""
