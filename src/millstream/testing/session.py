@@ -44,6 +44,13 @@ _CASE: Mapping[str, object] = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": False,
 }
+# Where Hadoop finds no library of its own, it starts `chmod` twice for each file it makes: for the file and for its
+# check sum. The plain file system makes neither a check sum nor a process, of which a case of three steps has 41.
+_FILES: Mapping[str, str] = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Else the one that another session has opened is taken.
+    "fs.file.impl.disable.cache": "true",
+}
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders in it are made by tempfile, for this user alone
 
 
@@ -64,6 +71,8 @@ def case_session(spark: SparkSession, pipeline: Pipeline) -> Iterator[SparkSessi
     Settings of the pipeline that Spark takes at its start only have no effect.
     """
     with lent(spark, {**_CASE, **pipeline.spark}) as session:
+        for key, value in _FILES.items():
+            session.conf.set(key, value)
         yield session
 
 
