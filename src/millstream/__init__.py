@@ -9,9 +9,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The Python API (`declare`, `sink`) and a function for each kind (`kafka`), loaded when first asked for."""
+    """The Python API (`declare`, `sink`, `display`) and a function for each kind, loaded when first asked for."""
     if name.startswith("_"):
         raise AttributeError(f"module 'millstream' has no attribute '{name}'")
+    if name == "display":
+        return import_module("millstream.notebook.display").display
     # By name: `import millstream` stays fast, and what takes the version from here knows nothing of these.
     registry = import_module("millstream.connectors.registry")
     api = import_module("millstream.pipeline.api")

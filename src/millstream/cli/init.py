@@ -13,7 +13,7 @@ from millstream.diagnostics.failure import WrongUse
 
 DEFAULT = "starter"
 # What a run leaves behind is no part of a project.
-_LEFT_BEHIND = (".millstream", "lake", "__pycache__", "spark-warehouse", ".env")
+_LEFT_BEHIND = (".millstream", "lake", "__pycache__", "spark-warehouse", ".env", ".ipynb_checkpoints")
 
 
 def examples_folder() -> Path:

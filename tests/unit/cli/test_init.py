@@ -41,6 +41,12 @@ def test_an_unknown_example_is_answered_with_those_there_are(tmp_path: Path) -> 
     assert "ecommerce" in refused.value.fix
 
 
+def test_an_examples_notebook_is_copied_with_it(tmp_path: Path) -> None:
+    copy_example("starter", tmp_path)
+
+    assert (tmp_path / "notebook.ipynb").is_file()
+
+
 def test_what_a_run_left_behind_is_not_copied(tmp_path: Path) -> None:
     copy_example("ecommerce", tmp_path)
 

@@ -1,0 +1,149 @@
+"""A view that is run to be looked at: what is kept of it, when it ends, and what is refused."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import millstream as ms
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.notebook.screen import Sight
+
+SPEC = """name: ticking
+sources:
+  ticks:
+    rate_micro_batch: {rows_per_batch: 10}
+views:
+  parity: SELECT value % 2 AS odd, count(*) AS n FROM ticks GROUP BY value % 2
+  sorted: SELECT value FROM ticks ORDER BY value
+  broken: SELECT timestamp, value, 1 / (value - 25) AS share FROM ticks
+queries:
+  parity: {output_mode: update, to: {console: {}}}
+"""
+
+
+class Seen:
+    """A screen that keeps what it was shown, and can be waited on for a picture."""
+
+    def __init__(self, wanted: str) -> None:
+        self.sights: list[Sight] = []
+        self.there = threading.Event()
+        self._wanted = wanted
+
+    def show(self, sight: Sight) -> None:
+        self.sights.append(sight)
+        if self._wanted in sight.state:
+            self.there.set()
+
+
+@pytest.fixture(autouse=True)
+def _session(spark: SparkSession) -> None:
+    """The tests' own session is the one that is shown in."""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    file = tmp_path / "pipeline.yml"
+    file.write_text(SPEC)
+    return file
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    screen = Seen("batch 2")
+    monkeypatch.setattr("millstream.notebook.display.Output", lambda: screen)
+    return screen
+
+
+def test_an_aggregation_is_shown_whole_until_it_is_stopped(spec: Path, seen: Seen) -> None:
+    with ms.display(str(spec), every="10 milliseconds", wait=False) as shown:
+        assert seen.there.wait(60)
+        rows = shown.rows
+
+    assert sorted(rows["odd"]) == [0, 1]
+    assert rows["n"].sum() >= 20
+    assert rows["n"].sum() % 10 == 0
+    assert not shown.running
+    assert shown.error is None
+    assert seen.sights[-1].state == f"stopped after {shown.batches} batches"
+    assert "<svg" not in seen.sights[0].html()
+
+
+def test_the_newest_rows_are_kept_and_no_more_than_asked_for(spec: Path, seen: Seen) -> None:
+    with ms.display(spec.parent, "ticks", rows=7, every="10 milliseconds", wait=False) as shown:
+        assert seen.there.wait(60)
+
+    values = list(shown.rows["value"])
+    assert len(values) == 7
+    # All of the last batch, which has ten.
+    assert min(values) >= (shown.batches - 1) * 10
+
+
+def test_it_ends_by_itself_when_its_time_is_over(spec: Path, seen: Seen) -> None:
+    shown = ms.display(spec, "ticks", seconds=0.2)
+
+    assert not shown.running
+    assert seen.sights[-1].state.startswith("stopped after")
+
+
+def test_a_view_that_fails_says_why_and_ends(spec: Path, seen: Seen) -> None:
+    shown = ms.display(spec, "broken", every="10 milliseconds", seconds=60)
+
+    assert "Division by zero" in str(shown.error)
+    assert seen.sights[-1].state == f"ended: {shown.error}"
+    assert shown.batches == 2
+
+
+def test_a_pipeline_of_the_python_api_is_shown(seen: Seen, tmp_path: Path) -> None:
+    made = ms.declare("made", folder=tmp_path)
+    made.source("ticks", ms.rate_micro_batch(rows_per_batch=10), watermark=("timestamp", "1 second"))
+    made.view("spans", "SELECT window(timestamp, '1 second') AS since, count(*) AS n FROM ticks GROUP BY 1")
+    made.query("spans", output_mode="append", to=ms.console())
+
+    with ms.display(made, "spans", every="10 milliseconds", wait=False) as shown:
+        assert seen.there.wait(60)
+
+    assert shown.rows["since"].is_monotonic_decreasing
+    assert "<svg" in seen.sights[-1].html()
+
+
+def test_a_table_is_shown_once(spark: SparkSession, seen: Seen) -> None:
+    shown = ms.display(spark.sql("SELECT 'a' AS name, 3 AS n"))
+
+    assert [sight.state for sight in seen.sights] == ["a static table"]
+    assert shown.rows.to_dict("records") == [{"name": "a", "n": 3}]
+    assert not shown.running
+
+
+def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
+    with pytest.raises(WrongUse, match="sorted cannot be shown Sorting is not supported") as refused:
+        ms.display(spec, "sorted")
+    assert "remove the sort" in refused.value.fix
+
+    with pytest.raises(WrongUse, match="parity cannot be shown in output mode append"):
+        ms.display(spec, output_mode="append")
+
+
+@pytest.mark.parametrize(("named", "words"), [({"view": "nix"}, "no view"), ({"y": "nix"}, "no column")])
+def test_unknown_names_are_answered_with_those_there_are(
+    spec: Path, named: dict[str, str], words: str
+) -> None:
+    with pytest.raises(WrongUse, match=words) as refused:
+        ms.display(spec, **named)
+
+    assert "odd" in refused.value.fix or "parity" in refused.value.fix
+
+
+def test_a_spec_with_errors_is_refused_with_them(tmp_path: Path) -> None:
+    (tmp_path / "pipeline.yml").write_text("name: x\nsorces: {}\n")
+
+    with pytest.raises(WrongUse, match="sorces"):
+        ms.display(tmp_path)
