@@ -46,6 +46,13 @@ def shown_tests() -> Iterator[Any]:
     return (block for block in _blocks() if TESTS.search(block.values[1]))
 
 
+def project_of(page: Path) -> Path:
+    """The project that a page's tests stand in: its own, the tutorial's, else the shop."""
+    if (page.parent / "pipeline.yml").is_file():
+        return page.parent
+    return ROOT / "examples" / ("starter" if page.parent.name == "tutorial" else "ecommerce")
+
+
 def _blocks() -> Iterator[Any]:
     for page in sorted(set(PAGES)):
         text = page.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from millstream.diagnostics.finding import Severity
 from millstream.pipeline.load import Loaded, load, load_text
 from millstream.runtime.checking import check
 from millstream.testing import load as suites
-from page_blocks import PAGES, PYTHON, ROOT, blocks, complete, shown_tests
+from page_blocks import PAGES, PYTHON, ROOT, blocks, complete, project_of, shown_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +43,7 @@ def test_every_yaml_block_checks(page: Path, text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "text"), list(shown_tests()))
 def test_every_test_file_of_a_page_can_be_read(page: Path, text: str) -> None:
-    # A test without a pipeline of its own stands in a project; on a page that is of none, it is the shop's.
-    own = (page.parent / "pipeline.yml").is_file()
-    folder = page.parent if own else ROOT / "examples" / "ecommerce"
-
-    suite = suites.load_text("page.yml", text, folder / "tests" / "page.yml", lambda _: {})
+    suite = suites.load_text("page.yml", text, project_of(page) / "tests" / "page.yml", lambda _: {})
 
     assert [found.message for found in suite.findings] == []
 
