@@ -1,0 +1,118 @@
+"""The status of users in PySpark by hand: `transformWithStateInPandas`, as the example user_status has it in a spec.
+
+    python benchmarks/users_by_hand.py ACTIONS LAKE CHECKPOINT JARS
+
+Reads all files of ACTIONS, a file a batch, ends when it has caught up, and prints a JSON line for each batch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Frames = Iterator[pd.DataFrame]
+
+SCHEMA = "user_id STRING, action STRING, event_time TIMESTAMP"
+OUTPUT = "user_id STRING, status STRING, since TIMESTAMP"
+STATE = "status STRING, at BIGINT, until BIGINT"
+HOUR = 60 * 60 * 1000
+STATUS = {"sign_in": "signed in", "work": "busy", "pause": "idle"}
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.memory": "4g",
+    "spark.ui.enabled": "false",
+}
+
+
+class Status(StatefulProcessor):
+    """The newest status of a user; gone an hour after the newest action."""
+
+    def init(self, handle: Any) -> None:
+        self.handle = handle
+        self.last = handle.getValueState("last", STATE)
+
+    def handleInputRows(self, key: Any, rows: Frames, timerValues: Any) -> Frames:  # noqa: ARG002, N802, N803
+        action, at = max(
+            (
+                (action, int(pd.Timestamp(at).timestamp() * 1000))
+                for frame in rows
+                for action, at in zip(frame["action"], frame["event_time"], strict=True)
+            ),
+            key=lambda one: one[1],
+        )
+        before = self.last.get() if self.last.exists() else None
+        if before is not None:
+            if at < before[1]:
+                return
+            self.handle.deleteTimer(before[2])
+        if action == "sign_out":
+            self.last.clear()
+            yield _row(key[0], "gone", at)
+            return
+        status = STATUS.get(action, before[0] if before else "signed in")
+        self.last.update((status, at, at + HOUR))
+        self.handle.registerTimer(at + HOUR)
+        if before is None or status != before[0]:
+            yield _row(key[0], status, at)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Frames:  # noqa: ARG002, N802, N803
+        self.last.clear()
+        yield _row(key[0], "gone", expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        pass
+
+
+def _row(user: str, status: str, at: int) -> pd.DataFrame:
+    return pd.DataFrame({"user_id": [user], "status": [status], "since": [pd.Timestamp(at, unit="ms")]})
+
+
+def main(actions: str, lake: str, checkpoint: str, jars: str) -> None:
+    builder = SparkSession.builder.appName("by hand").master("local[2]").config("spark.jars", jars)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(actions)
+    made = (
+        rows.withWatermark("event_time", "10 minutes")
+        .groupBy("user_id")
+        .transformWithStateInPandas(Status(), OUTPUT, "Append", "EventTime")
+    )
+    query = (
+        made.writeStream.format("delta")
+        .outputMode("append")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start(lake)
+    )
+    query.awaitTermination()
+    for progress in query.recentProgress:
+        state = progress["stateOperators"]
+        told = {
+            "rows": progress["numInputRows"],
+            "ms": progress["durationMs"]["triggerExecution"],
+            "state_rows": sum(one["numRowsTotal"] for one in state),
+            "state_bytes": sum(one["memoryUsedBytes"] for one in state),
+        }
+        print(json.dumps(told))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
