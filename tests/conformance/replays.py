@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.targets import Case, Place, Row, Target, cases
+from millstream.connectors.cdc import Cdc
 from millstream.pipeline.model import Pipeline
 from millstream.runtime.events import Event, Events
 from millstream.runtime.run import RunOptions, run
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+CDC = Cdc(keys=("k",), sequence_by="v", apply_as_deletes="v = 'gone'", stored_as_scd_type=2)
+
+
 @dataclass(frozen=True)
 class Way:
-    """A case with settings of its own: a layout, folders, rows that remove others."""
+    """A case with settings of its own: a layout, folders, rows that remove others, changes."""
 
     case: Case
     settings: tuple[tuple[str, Any], ...] = ()
@@ -41,6 +45,8 @@ def ways() -> list[Way]:
     for case in cases():
         if case.keyed:
             found.append(Way(case, (("delete_when", "v = 'gone'"),)))
+        if case.keyed and case.mode is OutputMode.APPEND:
+            found.append(Way(case, (("cdc", CDC), ("merge_on", ()))))
         if case.kind == "kafka":
             found.append(Way(case, (("transactional", True),)))
         if case.kind == "parquet" and case.mode is OutputMode.APPEND:

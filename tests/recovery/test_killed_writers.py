@@ -102,6 +102,22 @@ def test_delta_holds_each_row_once(
     assert [row.id for row in rows] == ALL
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_delta_table_of_changes_comes_to_the_same_rows(
+    held: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Killed with the batch's deletions kept and its rows not committed, or with both."""
+    table = tmp_path / "table"
+    cdc = {"keys": "text", "sequence_by": "id", "apply_as_deletes": "id % 10 = 0"}
+    settings = ("delta", {"path": str(table), "cdc": cdc})
+
+    killed(settings, "append", "delta.committed" if held else "delta.before", tmp_path)
+    started_again(settings, "append", spark, held=held)
+
+    rows = spark.read.format("delta").load(str(table)).orderBy("id").collect()
+    assert [row.id for row in rows] == [number for number in ALL if number % 10]
+
+
 @pytest.mark.parametrize(
     ("point", "held"), [("files.staged", False), ("files.committed", True), ("files.published", True)]
 )

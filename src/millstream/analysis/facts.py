@@ -42,8 +42,8 @@ class Facts:
 
     def setting(self, problem: Problem, *path: str | int) -> tuple[Span, Edit | None]:
         """Where a setting stands that a kind complains of, below `path`, and the edit that cures it."""
-        parts = (problem.field, problem.key)
-        whole = (*path, *(part for part in parts if part is not None))
+        field = problem.field.split(".") if problem.field else ()
+        whole = (*path, *field, *(() if problem.key is None else (problem.key,)))
         if whole == path:
             return self.places.key(*path), None
         edit = instead(self.places, problem.instead, *whole) if problem.instead else None

@@ -132,7 +132,8 @@ class _Work:
             self.report.read[self.query] = {name: raw(name, entry).count() for name, entry in static.items()}
         self.say(f"{self.query}: computing the batch answer")
         try:
-            answer = answers(self.spark, self.part, raw)[self.query].where(cut.sql()).persist(KEPT)
+            rows = answers(self.spark, self.part, raw)[self.query]
+            answer = rows.where(cut.sql()).persist(KEPT)
         except AnalysisException as refused:
             said = str(refused).strip().split("\n")[0]
             raise MillstreamError(
@@ -141,7 +142,8 @@ class _Work:
             ) from refused
         try:
             for target in self.targets:
-                self._sink(target, answer, cut)
+                made = target.sink.outcome(rows)
+                self._sink(target, answer if made is None else made.where(cut.sql()), cut)
         finally:
             answer.unpersist()
 

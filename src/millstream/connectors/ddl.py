@@ -1,4 +1,4 @@
-"""Spark's types as DDL, taken apart: `map<string,struct<at:timestamp>>`."""
+"""Spark's types as DDL, taken apart: `map<string,struct<at:timestamp>>`; names as SQL takes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NESTED = ("array", "map", "struct")
+
+
+def quoted(name: str) -> str:
+    """A name that SQL takes as it is."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def outer(ddl: str) -> str:

@@ -252,6 +252,13 @@ class Sink(Spec):
         """
         return None
 
+    def outcome(self, rows: DataFrame) -> DataFrame | None:
+        """What it holds, in columns of its own, once all these rows of its query are written.
+
+        None where that is the rows themselves, or the last of each key, in the columns that it takes.
+        """
+        return None
+
     def held(self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: Cut) -> DataFrame | None:
         """As `whole`, of a table of any size: at least the rows of a cut."""
         return self.whole(spark, schema, mode)
@@ -274,6 +281,11 @@ class Sink(Spec):
         Columns are those of `schema` and `batch`; None where a kind keeps no versions.
         """
         return None
+
+    @property
+    def reorders(self) -> bool:
+        """Does a column of the rows, and not the order of the batches, say which of a key is the last?"""
+        return False
 
     @property
     def removes(self) -> str | None:

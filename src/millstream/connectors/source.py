@@ -51,8 +51,8 @@ class Recent:
 class Problem:
     """What is wrong with a setting, found without asking anybody: which field, what, why, what cures it.
 
-    `key` is the key inside the field, where the field holds options. `instead` is the value that cures it, as
-    it would stand in a spec.
+    A field of a field is named with a dot, `cdc.keys`. `key` is the key inside the field, where the field holds
+    options. `instead` is the value that cures it, as it would stand in a spec.
     """
 
     field: str | None

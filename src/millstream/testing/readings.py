@@ -75,7 +75,7 @@ def shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
     keyed = _grouped(root, aggregates) or alike if mode is OutputMode.UPDATE else ()
     readings: dict[tuple[str, ...], Reading] = {}
     for entry in pipeline.queries[query].to:
-        key = entry.sink.row_key if entry.sink.replaces(mode) else keyed
+        key = entry.sink.row_key if entry.sink.replaces(mode) and not entry.sink.reorders else keyed
         readings.setdefault(key, Reading(entry.sink.describe(), mode, key, () if key else alike))
     return Shape(
         readings=tuple(readings.values()),

@@ -36,7 +36,8 @@ class Shelf:
     def take(self, key: str, sink: Sink, schema: StructType) -> tuple[Row, ...]:
         """What came to a sink since the last call. Raises `WrongUse` for a kind that cannot be read."""
         self.seen(key, sink)
-        whole = sink.whole(self._spark, schema, self._mode)
+        made = sink.outcome(self._spark.createDataFrame([], schema))
+        whole = sink.whole(self._spark, schema if made is None else made.schema, self._mode)
         if whole is None:
             raise WrongUse(
                 f"what {sink.describe()} holds in {self._mode.value} mode cannot be told",

@@ -23,7 +23,14 @@ def check(facts: Facts) -> Iterator[Finding]:
         if mode not in entry.sink.modes:
             continue
         for problem in entry.sink.problems(mode):
-            path = ("queries", query, "to", number, "sink", *((problem.field,) if problem.field else ()))
+            path = (
+                "queries",
+                query,
+                "to",
+                number,
+                "sink",
+                *(problem.field.split(".") if problem.field else ()),
+            )
             span = facts.places.value(*path) if problem.field else facts.places.key(*path)
             yield CODE.of_problem(problem, span, query)
         if entry.on_error is OnError.DEAD_LETTER_ROWS and (

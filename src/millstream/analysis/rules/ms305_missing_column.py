@@ -25,8 +25,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
         held = set(come) if entry.sink.case_counts else {name.lower() for name in come}
         for field, names in entry.sink.named().items():
-            path = ("queries", query.name, "to", number, "sink", field)
+            path: tuple[str | int, ...] = ("queries", query.name, "to", number, "sink", *field.split("."))
             span = facts.places.value(*path) if facts.places.has(*path) else facts.places.key(*path)
+            field = field.rpartition(".")[2]
             for name in names:
                 if (name if entry.sink.case_counts else name.lower()) in held:
                     continue

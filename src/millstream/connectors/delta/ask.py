@@ -92,7 +92,7 @@ def of_sink(sink: DeltaSink, columns: Mapping[str, str] | None, mode: OutputMode
     held = {field["name"]: _ddl(field["type"]) for field in json.loads(table.schema().to_json())["fields"]}
     look = Look(table.version(), tuple(held), tuple(table.metadata().partition_columns), None)
     try:
-        fit(look, sink, list(columns or ()))
+        fit(look, sink, sink.held_columns(list(columns)) if columns else [])
     except NotReady as refused:
         yield Remark("MS568", refused.what, "path", fix=refused.fix)
     lower = {name.lower(): kind for name, kind in held.items()}
@@ -104,7 +104,7 @@ def of_sink(sink: DeltaSink, columns: Mapping[str, str] | None, mode: OutputMode
                 "merge_on",
                 fix="correct merge_on, or write to another path",
             )
-    merges = bool(sink.merge_on) and mode is not OutputMode.COMPLETE
+    merges = bool(sink.row_key) and mode is not OutputMode.COMPLETE
     for name, given in {} if sink.merge_schema or columns is None else columns.items():
         kind = lower.get(name.lower())
         if not kind or _takes(kind, given, merges=merges):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from millstream.connectors.cdc import UNORDERED
 from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_]+)?\]")
 _TWICE = re.compile(r"same key twice: (\{.*?\})(?=\s|$|\.)")
+_UNORDERED = re.compile(rf"{UNORDERED}(\{{.*?\}})(?=\s|$|\.)")
 _SHOWN = 200
 
 
@@ -35,6 +37,8 @@ def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:
             f"two rows of one batch have the same key for Delta table {place}: {key}",
             "aggregate or drop duplicates by the key in the view, so that each batch has one row a key",
         )
+    if sink.cdc and (unordered := _UNORDERED.search(text)):
+        return sink.cdc.unordered(f"Delta table {place}", unordered[1][:_SHOWN])
     if of_another_writer(name):
         return Outage(
             f"other writers change Delta table {place} all the time ({name})", "give each writer its own rows"

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from millstream.spec.location import Location
 
 
+DELETIONS = "_deletions"
+"""The folder inside a table's own in which `cdc` keeps deletions: a Delta table that no reader of the other sees."""
+
+
 def writable(place: Location) -> None:
     """Raises `NotReady` when a local folder, or the nearest one above that exists, cannot be written.
 
@@ -21,7 +25,8 @@ def writable(place: Location) -> None:
         return
     if folder.exists() and not folder.is_dir():
         raise NotReady(f"{folder} is a file, and a Delta table is a folder", "change the path")
-    if folder.is_dir() and not (folder / "_delta_log").exists() and any(folder.iterdir()):
+    others = [one for one in folder.iterdir() if one.name != DELETIONS] if folder.is_dir() else []
+    if others and not (folder / "_delta_log").exists():
         raise NotReady(
             f"{folder} holds files and is no Delta table", "write to an empty folder or another path"
         )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, PrivateAttr
 
+from millstream.connectors.cdc import Cdc
 from millstream.connectors.cut import Cut
 from millstream.connectors.dataset import Dataset, of_place
-from millstream.connectors.ddl import NESTED, outer, within
+from millstream.connectors.ddl import NESTED, outer, quoted, within
+from millstream.connectors.delta.place import DELETIONS
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Problem
 from millstream.spec.guarantee import Guarantee
@@ -18,7 +20,7 @@ from millstream.spec.mode import OutputMode
 from millstream.spec.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -60,6 +62,8 @@ class DeltaSink(Sink):
     """Key columns: a row whose key is in the table replaces that row, others are added. Null equals null."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
     """A condition in Spark's SQL: a row for which it holds removes the row of its key instead."""
+    cdc: Cdc | None = None
+    """Rows are changes of a source table: the table is kept at its latest state, or with its history."""
     partition_by: Names = ()
     """Columns that divide the table into folders; used when the table is made."""
     merge_schema: bool = False
@@ -83,6 +87,8 @@ class DeltaSink(Sink):
             OutputMode.COMPLETE: "replaces the table",
         }[mode]
         done += " and removes others" if self.delete_when else ""
+        if self.cdc:
+            done = "merges changes by their sequence"
         return Guarantee.EXACTLY_ONCE, f"{done} and records the batch number in one commit of the Delta log"
 
     def problems(self, mode: OutputMode) -> list[Problem]:
@@ -94,7 +100,7 @@ class DeltaSink(Sink):
             )
         if self.path is not None and self.table is not None:
             found.append(Problem("table", "delta has both a path and a table", "keep one of them"))
-        if mode is OutputMode.UPDATE and not self.merge_on:
+        if mode is OutputMode.UPDATE and not self.row_key:
             found.append(
                 Problem(
                     None,
@@ -103,7 +109,11 @@ class DeltaSink(Sink):
                     "a key comes again whenever its row changes; appending would keep every version",
                 )
             )
-        if self.delete_when is not None and (not self.merge_on or mode is OutputMode.COMPLETE):
+        if (
+            self.delete_when is not None
+            and not self.cdc
+            and (not self.merge_on or mode is OutputMode.COMPLETE)
+        ):
             found.append(
                 Problem(
                     "delete_when",
@@ -112,6 +122,8 @@ class DeltaSink(Sink):
                     "a deletion names the row it removes by its key",
                 )
             )
+        if self.cdc:
+            found += self.cdc.problems(mode, {"merge_on": self.merge_on, "delete_when": self.delete_when})
         for field, names in (("merge_on", self.merge_on), ("partition_by", self.partition_by)):
             twice = sorted({name for name in names if names.count(name) > 1})
             found += [
@@ -139,7 +151,16 @@ class DeltaSink(Sink):
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
         """The key and the columns that divide the table."""
-        return {"merge_on": self.merge_on, "partition_by": self.partition_by}
+        told = {"merge_on": self.merge_on, "partition_by": self.partition_by}
+        return told | dict(self.cdc.named()) if self.cdc else told
+
+    def takes(self, names: Sequence[str]) -> tuple[str, ...]:
+        """All, but for those that `cdc` leaves out."""
+        return self.cdc.takes(names) if self.cdc else tuple(names)
+
+    def held_columns(self, names: Sequence[str]) -> list[str]:
+        """The columns of the table that is made for these of a query."""
+        return [*self.takes(names), *(self.cdc.own if self.cdc else ())]
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
         """Types that Delta has not, and folders by what is no plain value."""
@@ -164,7 +185,9 @@ class DeltaSink(Sink):
             for name, kind in columns.items()
             if name.lower() in divides and outer(kind) in _NO_FOLDERS
         ]
-        if self.merge_on:
+        if self.cdc:
+            found += self.cdc.refuses(columns)
+        if self.row_key:
             found += [
                 Problem(
                     None,
@@ -178,8 +201,8 @@ class DeltaSink(Sink):
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns of `merge_on`."""
-        return tuple(self.merge_on)
+        """The columns of `merge_on`, or of `cdc`."""
+        return self.cdc.row_key if self.cdc else tuple(self.merge_on)
 
     @property
     def routed_by(self) -> tuple[str, ...]:
@@ -210,14 +233,26 @@ class DeltaSink(Sink):
 
         return None if self.delete_when is not None else everything(spark, self, schema)
 
+    def outcome(self, rows: DataFrame) -> DataFrame | None:
+        """What follows from the changes."""
+        return self.cdc.outcome(rows) if self.cdc else None
+
+    def apart(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
+        """Rows of a table that follows from changes are no changes."""
+        return "it follows from changes, and is not written by rows" if self.cdc else ""
+
     def into(self, name: str) -> Sink | None:
         """Another folder, beside this one where the name is a mere name; or another table of the catalog."""
+        if self.cdc:
+            return None
         if self.path is None:
             return self.model_copy(update={"table": name})
         return self.model_copy(update={"path": self.path.beside(name)})
 
     def replacing(self, cut: Cut) -> Sink | None:
-        """With Delta's `replaceWhere`."""
+        """With Delta's `replaceWhere`; None of changes."""
+        if self.cdc:
+            return None
         made = self.model_copy()
         made._cut = cut  # noqa: SLF001 - a copy of this sink
         return made
@@ -228,14 +263,43 @@ class DeltaSink(Sink):
         return self._cut
 
     @property
+    def reorders(self) -> bool:
+        """Changes are put in order by their sequence."""
+        return self.cdc is not None
+
+    @property
     def removes(self) -> str | None:
         """The condition of `delete_when`."""
         return self.delete_when
 
+    @property
+    def marks(self) -> tuple[str, str] | None:
+        """The setting that tells which rows delete, and its condition over the query's columns."""
+        if self.cdc and self.cdc.apply_as_deletes is not None:
+            return "apply_as_deletes", self.cdc.gone
+        if self.delete_when is not None:
+            return "delete_when", f"coalesce(CAST(({self.delete_when}) AS BOOLEAN), false)"
+        return None
+
+    @property
+    def place(self) -> str:
+        """The table as SQL names it."""
+        if self.path is not None:
+            return f"delta.{quoted(str(self.path))}"
+        return ".".join(quoted(part) for part in (self.table or "").split("."))
+
+    @property
+    def deletions(self) -> DeltaSink:
+        """Where `cdc` keeps deletions: in the table's own folder, or in a table beside one of the catalog."""
+        if self.path is not None:
+            return DeltaSink(path=Location(f"{self.path.rstrip('/')}/{DELETIONS}"))
+        return DeltaSink(table=f"{self.table}__deletions")
+
     def clearing(self) -> str:
         """Its folder goes, with its log; a table of the catalog is dropped."""
         if self.path is None:
-            return f"DROP TABLE {self.table}"
+            beside = f"; DROP TABLE IF EXISTS {self.deletions.table}" if self.cdc else ""
+            return f"DROP TABLE {self.table}{beside}"
         return f"rm -r {self.path}" if self.path.local is not None else f"delete the folder {self.path}"
 
     def target(self) -> str:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.ddl import quoted
+from millstream.connectors.delta.changes import Changes
 from millstream.connectors.delta.errors import condition, explain, of_another_writer
 from millstream.connectors.delta.log import entries, entry, fit, glance, look
 from millstream.connectors.failpoints import reach
@@ -57,38 +59,41 @@ class DeltaWriter(Writer):
         self._last: int | None = None
         """The last batch in the log; known after `open`, forgotten by a failed write."""
         self._known = False
-        # A merge asks first whether the batch has rows, so that it runs the batch twice.
-        self.passes = 2 if self._merges else 1
+        self._changes = Changes(sink, sink.cdc) if sink.cdc else None
+        # A merge asks first whether the batch has rows, so that it runs the batch twice; of changes, the deletions
+        # are kept before the rest.
+        self.passes = (3 if self._changes else 2) if self._merges else 1
         self.sums = self._merges
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Look the table over, if it is there; the first batch makes it."""
         self._spark = spark
-        if self._sink.merge_on and (odd := [name for name in schema.names if "`" in name]):
+        if self._sink.row_key and (odd := [name for name in schema.names if "`" in name]):
             raise NotReady(
                 f"column '{odd[0]}' has a backtick, which Delta's MERGE cannot read", "rename it in the view"
             )
         given = {name.lower() for name in schema.names}
-        for field, names in (("merge_on", self._sink.merge_on), ("partition_by", self._sink.partition_by)):
+        for field, names in self._sink.named().items():
             if absent := [name for name in names if name.lower() not in given]:
                 raise NotReady(
                     f"{field} names column '{absent[0]}', which the query does not give",
                     f"correct {field}, or select the column in the view",
                 )
-        if self._sink.delete_when is not None:
+        if self._sink.marks is not None:
+            field, gone = self._sink.marks
             try:
-                spark.createDataFrame([], schema).selectExpr(self._gone)
+                spark.createDataFrame([], schema).selectExpr(gone)
             except Exception as error:
                 # Spark's own errors cannot be named here: reading a spec needs no Spark.
                 if not (said := condition(error)):
                     raise
                 raise NotReady(
-                    f"delete_when of {self._sink.target()} is no condition over the query's columns ({said})",
+                    f"{field} of {self._sink.target()} is no condition over the query's columns ({said})",
                     f"correct it; the columns are {', '.join(schema.names)}",
                 ) from error
         found = look(spark, self._sink)
         if found.version >= 0:
-            fit(found, self._sink, schema.names)
+            fit(found, self._sink, self._sink.held_columns(schema.names))
         self._exists = found.version >= 0
         self._last, self._known = found.batch(self.identity.key), True
 
@@ -125,6 +130,8 @@ class DeltaWriter(Writer):
             if rows == 0 and self._exists:
                 return Written(rows=0)
             try:
+                if self._changes:
+                    self._changes.keep_deletions(frame)
                 reach("delta.before")
                 self._commit(frame, batch_id)
                 reach("delta.committed")
@@ -154,7 +161,7 @@ class DeltaWriter(Writer):
 
     @property
     def _merges(self) -> bool:
-        keyed = bool(self._sink.merge_on) and self.identity.mode is not OutputMode.COMPLETE
+        keyed = bool(self._sink.row_key) and self.identity.mode is not OutputMode.COMPLETE
         return keyed and self._sink.replaced is None
 
     def _commit(self, frame: DataFrame, batch_id: int) -> None:
@@ -168,6 +175,8 @@ class DeltaWriter(Writer):
             self._replace(frame, batch_id, marks, self._sink.replaced)
         elif self.identity.mode is OutputMode.COMPLETE:
             self._save(frame, "overwrite", marks)
+        elif self._changes:
+            self._change(self._changes, frame, batch_id, marks)
         elif not self._sink.merge_on:
             self._save(frame, "append", marks)
         else:
@@ -207,6 +216,17 @@ class DeltaWriter(Writer):
         with self._single(frame, batch_id) as source:
             self._save(frame.sparkSession.sql(source), "overwrite", options)
 
+    def _change(self, changes: Changes, frame: DataFrame, batch_id: int, marks: dict[str, str]) -> None:
+        """Bring the table to what follows from its changes and these."""
+        if not self._exists:
+            self._save(changes.first(frame), "append", marks)
+            return
+        with (
+            changes.merging(frame, self._sink.merge_schema) as statement,
+            _marked(frame.sparkSession, self._confs(batch_id)),
+        ):
+            frame.sparkSession.sql(statement)
+
     @contextmanager
     def _single(self, frame: DataFrame, batch_id: int) -> Iterator[str]:
         """SQL for the batch's rows, failing at a key that comes twice; good inside the `with` only."""
@@ -232,13 +252,19 @@ class DeltaWriter(Writer):
                 f" WHEN NOT MATCHED AND NOT come.`{GONE}` THEN INSERT ({', '.join(names)})"
                 f" VALUES ({', '.join(f'come.{name}' for name in names)})"
             )
-        with _marked(spark, {_APP: self.identity.key, _BATCH: str(batch_id), _NOTE: self._said(batch_id)}):
-            spark.sql(f"MERGE {evolve}INTO {self._place} AS held USING ({source}) AS come ON {same}{what}")
+        with _marked(spark, self._confs(batch_id)):
+            spark.sql(
+                f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same}{what}"
+            )
 
     @property
     def _gone(self) -> str:
         """The condition by which a row removes another; unknown is no."""
-        return f"coalesce(CAST(({self._sink.delete_when}) AS BOOLEAN), false)"
+        return self._sink.marks[1] if self._sink.marks else "false"
+
+    def _confs(self, batch_id: int) -> dict[str, str]:
+        """What a statement takes from the session that a write takes as options."""
+        return {_APP: self.identity.key, _BATCH: str(batch_id), _NOTE: self._said(batch_id)}
 
     def _said(self, batch_id: int) -> str:
         """What the table's history shows beside each commit."""
@@ -250,21 +276,9 @@ class DeltaWriter(Writer):
         return json.dumps({**whose, "batch_id": batch_id, **note.plain()})
 
     @property
-    def _place(self) -> str:
-        """The table as SQL names it."""
-        if self._sink.path is not None:
-            return f"delta.{quoted(str(self._sink.path))}"
-        return ".".join(quoted(part) for part in (self._sink.table or "").split("."))
-
-    @property
     def _session(self) -> SparkSession:
         assert self._spark is not None, "used before open"
         return self._spark
-
-
-def quoted(name: str) -> str:
-    """A name that SQL takes as it is."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def once(view: str, keys: list[str], columns: list[str]) -> str:

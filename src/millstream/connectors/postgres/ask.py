@@ -74,8 +74,9 @@ def _asked(
             )
         return
     written = _written(sink, columns)
+    keyed = "cdc" if sink.cdc else "merge_on"
     yield from _told(lambda: tables.fit(table, tuple(written), ()), "MS568", "table")
-    yield from _told(lambda: tables.fit(table, (), sink.merge_on), "MS569", "merge_on")
+    yield from _told(lambda: tables.fit(table, (), sink.row_key, keyed), "MS569", keyed)
     yield from _told(lambda: may_write(connection, sink.table, _rights(sink, mode)), "MS567", "table")
     held = dict(connection.execute(_TYPES, (f'"{schema}"."{name}"',)).fetchall())
     for column, given in written.items():
@@ -101,6 +102,9 @@ def _told(ask: Callable[[], None], code: str, field: str) -> Iterator[Remark]:
 def _written(sink: PostgresSink, columns: Mapping[str, str] | None) -> dict[str, str]:
     """The columns that are written, with their types as far as they are known."""
     given = dict(columns or {})
+    if sink.cdc and columns is not None:
+        kind = given.get(sink.cdc.sequence_by, "")
+        return {name: given[name] for name in sink.takes(list(given))} | dict.fromkeys(sink.cdc.own, kind)
     return {name: given.get(name, "") for name in sink.columns} if sink.columns else given
 
 
@@ -108,4 +112,6 @@ def _rights(sink: PostgresSink, mode: OutputMode) -> tuple[str, ...]:
     """What the writer does to the table."""
     if mode is OutputMode.COMPLETE:
         return ("INSERT", "TRUNCATE")
+    if sink.cdc:
+        return ("SELECT", "INSERT", "UPDATE", "DELETE")
     return ("SELECT", "INSERT", "UPDATE") if sink.merge_on else ("INSERT",)

@@ -27,21 +27,36 @@ class Incoming:
     chosen: Composed | SQL = field(default_factory=lambda: SQL("true"))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are written."""
+        return tuple(one.name for one in self._columns)
+
+    def _values(self) -> Composed:
+        """The columns that are written, in the target's types."""
+        return SQL(", ").join(
+            Identifier(one.name)
+            if one.fits
+            else SQL("{}::{} AS {}").format(
+                Identifier(one.name), SQL(self.target.casts[one.name]), Identifier(one.name)
+            )
+            for one in self._columns
+        )
+
+    @property
     def _columns(self) -> tuple[Wired, ...]:
         return tuple(one for one in self.wired if one.name != DELETED)
 
     def insert(self) -> Composed:
         """Add every row."""
-        names = commas(tuple(one.name for one in self._columns))
-        values = [
-            Identifier(one.name)
-            if one.fits
-            else SQL("{}::{}").format(Identifier(one.name), SQL(self.target.casts[one.name]))
-            for one in self._columns
-        ]
         return SQL("INSERT INTO {} ({}) SELECT {} FROM {} WHERE {}").format(
-            self.target.identifier, names, SQL(", ").join(values), self.place, self._kept()
+            self.target.identifier, commas(self.names), self._values(), self.place, self._kept()
         )
+
+    def changes(self) -> Composed:
+        """Make a table that ends with the transaction: every row in the target's types, and its mark of deletion."""
+        return SQL(
+            "CREATE TEMP TABLE millstream_changes ON COMMIT DROP AS SELECT {}, {} FROM {} WHERE {}"
+        ).format(self._values(), Identifier(DELETED), self.place, self.chosen)
 
     def upsert(self, key: tuple[str, ...]) -> Composed:
         """Add every row, or replace the one that has its key."""
@@ -61,10 +76,10 @@ class Incoming:
             self.target.identifier, self.place, SQL(" AND ").join(same), Identifier(DELETED), self.chosen
         )
 
-    def nulls(self, name: str) -> Composed:
-        """A row without a value in a column, if there is one."""
-        return SQL("SELECT 1 FROM {} WHERE {} IS NULL AND {} LIMIT 1").format(
-            self.place, Identifier(name), self.chosen
+    def nulls(self, name: str, shown: tuple[str, ...] = ()) -> Composed:
+        """A row without a value in a column, if there is one: its values of `shown`."""
+        return SQL("SELECT {} FROM {} WHERE {} IS NULL AND {} LIMIT 1").format(
+            commas(shown) if shown else SQL("1"), self.place, Identifier(name), self.chosen
         )
 
     def repeated(self, key: tuple[str, ...]) -> Composed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
@@ -31,6 +32,13 @@ def bad_column(name: str) -> str:
     if len(name.encode()) > LONGEST:
         return f"column '{name}' is longer than {LONGEST} bytes, which Postgres would cut"
     return ""
+
+
+def deletions(table: str) -> str:
+    """The name of the table in which the deletions of `table` are kept: it fits, and is no other table's."""
+    schema, name = parts(table)
+    mark = hashlib.sha256(f"{schema}.{name}".encode()).hexdigest()[:6]
+    return f"deletions_{name[:40].lower()}_{mark}"
 
 
 def parts(table: str) -> tuple[str, str]:

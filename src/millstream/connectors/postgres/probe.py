@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
     from millstream.connectors.postgres.sink import PostgresSink
 
-_DONE = {"INSERT": "insert into", "UPDATE": "update", "SELECT": "read", "TRUNCATE": "empty"}
+_DONE = {
+    "INSERT": "insert into",
+    "UPDATE": "update",
+    "SELECT": "read",
+    "DELETE": "delete from",
+    "TRUNCATE": "empty",
+}
 
 
 def probe(sink: PostgresSink) -> None:
@@ -29,7 +35,7 @@ def probe(sink: PostgresSink) -> None:
             may_make(connection, sink.ledger_schema, "the batch ledger", "fence")
             table = tables.find(connection, sink.table)
             if table is not None:
-                tables.fit(table, sink.columns, sink.merge_on)
+                tables.fit(table, sink.columns, sink.row_key, "cdc" if sink.cdc else "merge_on")
                 may_write(connection, sink.table)
             elif sink.create:
                 schema, name = parts(sink.table)

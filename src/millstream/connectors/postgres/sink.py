@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PrivateAttr
 
+from millstream.connectors.cdc import Cdc
 from millstream.connectors.cut import Cut
 from millstream.connectors.dataset import Dataset
 from millstream.connectors.ddl import outer
 from millstream.connectors.postgres.address import Address, BadAddress, read_address
-from millstream.connectors.postgres.naming import LONGEST, bad_column, bad_name, bad_table, parts
+from millstream.connectors.postgres.naming import (
+    LONGEST,
+    bad_column,
+    bad_name,
+    bad_table,
+    deletions,
+    parts,
+)
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Problem
 from millstream.spec.guarantee import Guarantee
@@ -52,10 +60,12 @@ class PostgresSink(Sink):
     """The columns to write, in the table as in the query; all of them unless given."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
     """A condition in Spark's SQL: a row for which it holds removes the row of its key instead."""
+    cdc: Cdc | None = None
+    """Rows are changes of a source table: the table is kept at its latest state, or with its history."""
     through: Literal["auto", "driver", "tasks"] = "auto"
     """Which way rows take: `driver`, copied once; `tasks`, staged by each of them. `auto`: the driver if local."""
     create: bool = True
-    """Make the table from the query's columns when it does not exist, with `merge_on` as its primary key."""
+    """Make the table from the query's columns when it does not exist, with its key as its primary key."""
     ledger_schema: str = "millstream"
     """The schema in which the numbers of written batches are kept; the role must own it or may create it."""
 
@@ -72,6 +82,8 @@ class PostgresSink(Sink):
         done = (
             "replaces the table's rows"
             if mode is OutputMode.COMPLETE
+            else "merges changes by their sequence"
+            if self.cdc
             else "upserts rows"
             if self.merge_on
             else "appends rows"
@@ -95,6 +107,9 @@ class PostgresSink(Sink):
                     found.append(Problem(field, wrong, "rename the column in the view"))
                 if names.count(name) > 1:
                     found.append(Problem(field, f"{field} names column '{name}' twice", "name it once"))
+        if self.cdc:
+            beside = {"merge_on": self.merge_on, "delete_when": self.delete_when, "columns": self.columns}
+            found += self.cdc.problems(mode, beside)
         if self.columns and (absent := [key for key in self.merge_on if key not in self.columns]):
             found.append(
                 Problem(
@@ -103,7 +118,11 @@ class PostgresSink(Sink):
                     "add it to columns",
                 )
             )
-        if self.delete_when is not None and (not self.merge_on or mode is OutputMode.COMPLETE):
+        if (
+            self.delete_when is not None
+            and not self.cdc
+            and (not self.merge_on or mode is OutputMode.COMPLETE)
+        ):
             found.append(
                 Problem(
                     "delete_when",
@@ -112,7 +131,7 @@ class PostgresSink(Sink):
                     "a deletion names the row it removes by its key",
                 )
             )
-        if mode is OutputMode.UPDATE and not self.merge_on:
+        if mode is OutputMode.UPDATE and not self.row_key:
             found.append(
                 Problem(
                     None,
@@ -124,16 +143,21 @@ class PostgresSink(Sink):
         return found
 
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those that `columns` names, or all."""
+        """Those that `columns` names, or all but for those that `cdc` leaves out."""
+        if self.cdc:
+            return self.cdc.takes(names)
         return tuple(name for name in names if name in self.columns) if self.columns else tuple(names)
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
         """The key and the columns to write."""
-        return {"merge_on": self.merge_on, "columns": self.columns}
+        told = {"merge_on": self.merge_on, "columns": self.columns}
+        return told | dict(self.cdc.named()) if self.cdc else told
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
         """Types that no type of Postgres stands for, and names that it does not take."""
-        found = []
+        found: list[Problem] = []
+        if self.cdc:
+            found += [*self.cdc.refuses(columns), *self.cdc.plain_only(columns)]
         for name, kind in columns.items():
             if outer(kind) in ("interval", "span", "time"):
                 found.append(
@@ -153,8 +177,33 @@ class PostgresSink(Sink):
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns of `merge_on`."""
-        return tuple(self.merge_on)
+        """The columns of `merge_on`, or of `cdc`."""
+        return self.cdc.row_key if self.cdc else tuple(self.merge_on)
+
+    @property
+    def marks(self) -> tuple[str, str] | None:
+        """The setting that tells which rows delete, and its condition over the query's columns."""
+        if self.cdc:
+            return "apply_as_deletes", self.cdc.gone
+        return None if self.delete_when is None else ("delete_when", f"coalesce({self.delete_when}, false)")
+
+    @property
+    def deletions(self) -> str:
+        """The table of the ledger's schema in which `cdc` keeps deletions."""
+        return deletions(self.table)
+
+    @property
+    def reorders(self) -> bool:
+        """Changes are put in order by their sequence."""
+        return self.cdc is not None
+
+    def outcome(self, rows: DataFrame) -> DataFrame | None:
+        """What follows from the changes."""
+        return self.cdc.outcome(rows) if self.cdc else None
+
+    def apart(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
+        """Rows of a table that follows from changes are no changes."""
+        return "it follows from changes, and is not written by rows" if self.cdc else ""
 
     def elsewhere(self, place: Place) -> Sink | None:
         """A table in a schema of its own, made from the query's columns, with a ledger beside it."""
@@ -180,11 +229,11 @@ class PostgresSink(Sink):
 
     def into(self, name: str) -> Sink | None:
         """Another table of the same database, made from the query's columns where it is missing."""
-        return self.model_copy(update={"table": name, "create": True})
+        return None if self.cdc else self.model_copy(update={"table": name, "create": True})
 
     def replacing(self, cut: Cut) -> Sink | None:
-        """With a DELETE in the batch's transaction; None where the column is a field of another."""
-        if len(cut.path) > 1:
+        """With a DELETE in the batch's transaction; None of changes, and where the column is a field of another."""
+        if len(cut.path) > 1 or self.cdc:
             return None
         made = self.model_copy()
         made._cut = cut  # noqa: SLF001 - a copy of this sink
@@ -204,7 +253,8 @@ class PostgresSink(Sink):
     def clearing(self) -> str:
         """A statement for psql."""
         names = [part if part.islower() else f'"{part}"' for part in self.table.split(".")]
-        return f"TRUNCATE {'.'.join(names)}"
+        beside = f", {self.ledger_schema}.{self.deletions}" if self.cdc else ""
+        return f"TRUNCATE {'.'.join(names)}{beside}"
 
     def target(self) -> str:
         """The table."""

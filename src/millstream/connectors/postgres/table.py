@@ -139,8 +139,11 @@ def make(
         )
 
 
-def fit(table: Table, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
-    """Would the table take rows of these columns? Raises `NotReady` naming the column or index it lacks."""
+def fit(table: Table, columns: tuple[str, ...], key: tuple[str, ...], setting: str = "merge_on") -> None:
+    """Would the table take rows of these columns? Raises `NotReady` naming the column or index it lacks.
+
+    `setting` is what names the key.
+    """
     for column in columns:
         if column not in table.columns:
             near = next((held for held in table.columns if held.lower() == column.lower()), None)
@@ -156,7 +159,7 @@ def fit(table: Table, columns: tuple[str, ...], key: tuple[str, ...]) -> None:
     if key and frozenset(key) not in table.unique:
         named = ", ".join(key)
         raise NotReady(
-            f"table {table.name} has no unique index on ({named}), which merge_on needs",
+            f"table {table.name} has no unique index on ({named}), which {setting} needs",
             f"CREATE UNIQUE INDEX ON {table.name} ({named})",
         )
 

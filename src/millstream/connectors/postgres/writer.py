@@ -10,11 +10,12 @@ from psycopg.sql import SQL, Identifier
 
 from millstream.connectors.failpoints import reach
 from millstream.connectors.postgres import table as tables
+from millstream.connectors.postgres.changes import Changes
 from millstream.connectors.postgres.connect import connect
 from millstream.connectors.postgres.errors import clean, explain
 from millstream.connectors.postgres.incoming import DELETED, Incoming
 from millstream.connectors.postgres.ledger import Ledger
-from millstream.connectors.postgres.naming import bad_column
+from millstream.connectors.postgres.naming import bad_column, parts
 from millstream.connectors.postgres.reading import within
 from millstream.connectors.postgres.rows import Rows, Wired, column_type, wired
 from millstream.connectors.postgres.staging import Staging, leftovers
@@ -61,34 +62,38 @@ class PostgresWriter(Writer):
 
     def open(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002 - the contract's signature
         """Make ledger and table where they are missing, look the table over, and claim the next epoch."""
-        columns = self._sink.columns or tuple(schema.names)
-        for name in (*columns, *self._sink.merge_on):
+        columns = self._sink.columns or self._sink.takes(schema.names)
+        key, cdc = self._sink.row_key, self._sink.cdc
+        for name in (*columns, *key):
             if name not in schema.names:
                 raise NotReady(
                     f"the query gives no column '{name}', which table {self._sink.table} is to get",
-                    "correct merge_on or columns, or select it in the view",
+                    f"correct {'cdc' if cdc else 'merge_on or columns'}, or select it in the view",
                 )
             if wrong := bad_column(name):
                 raise NotReady(wrong, "rename the column in the view")
         types = {name: column_type(schema[name]) for name in columns}
+        if cdc:
+            types |= dict.fromkeys(cdc.own, types[cdc.sequence_by])
         connection = self._connected()
         try:
             self._ledger.make(connection)
             if self._sink.create and tables.find(connection, self._sink.table) is None:
-                # In update mode a row is replaced as often as its window or key changes.
-                replaced = self.identity.mode is OutputMode.UPDATE
+                # In update mode a row is replaced as often as its window or key changes; so it is by changes.
+                replaced = self.identity.mode is OutputMode.UPDATE or self._sink.cdc is not None
                 room = tables.REPLACED_FILLFACTOR if replaced else None
-                tables.make(connection, self._sink.table, types, self._sink.merge_on, room)
+                tables.make(connection, self._sink.table, types, key, room)
             self._table = tables.find(connection, self._sink.table)
             if self._table is None:
                 raise NotReady(
                     f"there is no table {self._sink.table}", "create it, or leave out `create: false`"
                 )
-            tables.fit(self._table, columns, self._sink.merge_on)
+            tables.fit(self._table, tuple(types), key, "cdc" if cdc else "merge_on")
+            if cdc:
+                tables.make(connection, self._deletions, {name: self._table.casts[name] for name in key}, key)
             self._wired = wired(schema, columns, self._table.types)
-            if self._sink.delete_when is not None:
-                mark = f"coalesce({self._sink.delete_when}, false) AS {DELETED}"
-                self._wired += (Wired(DELETED, mark, "bool", fits=False),)
+            if self._sink.marks is not None:
+                self._wired += (Wired(DELETED, f"{self._sink.marks[1]} AS {DELETED}", "bool", fits=False),)
             with connection.transaction():
                 connection.execute(_LIMITS)
                 self._epoch = self._ledger.claim(connection)
@@ -233,6 +238,9 @@ class PostgresWriter(Writer):
         else:
             self._stage(connection, rows)
             incoming = Incoming(self._target, self._wired, _INCOMING)
+        if self._sink.cdc:
+            Changes(self._sink.cdc, incoming, Identifier(*parts(self._deletions))).take(connection)
+            return
         if not self._keyed:
             connection.execute(incoming.insert())
             return
@@ -285,7 +293,11 @@ class PostgresWriter(Writer):
     @property
     def _keyed(self) -> bool:
         """Do rows replace rows of the same key?"""
-        return bool(self._sink.merge_on) and self.identity.mode is not OutputMode.COMPLETE
+        return bool(self._sink.row_key) and self.identity.mode is not OutputMode.COMPLETE
+
+    @property
+    def _deletions(self) -> str:
+        return f"{self._sink.ledger_schema}.{self._sink.deletions}"
 
     @property
     def _target(self) -> tables.Table:

@@ -68,7 +68,10 @@ def judge(
     sink = entry.sink
     keyless = mode is OutputMode.UPDATE and not sink.row_key
     verdict = Verdict(query, name, mode.value, sink.guarantee(mode)[0].value)
-    names = sink.takes(after.columns)
+    made = sink.outcome(after)
+    if made is not None:
+        after, before = made, sink.outcome(before) or before
+    names = after.columns if made is not None else sink.takes(after.columns)
     schema = after.schema
     taken = type(schema)([schema[name] for name in names])
     spark = after.sparkSession
@@ -80,6 +83,9 @@ def judge(
     most = counted(after.where(f"NOT {removed}"), names, schema)
     least = counted(before.where(f"NOT {removed}"), names, schema) if mode is OutputMode.APPEND else most
     gone = counted(after.where(removed), names, schema) if sink.removes else Counter()
+    if made is not None:
+        # What the closing rows have deleted need not be there.
+        gone = least - most
     there = counted(held, [*names, BATCH] if keyless else names, held.schema if keyless else schema)
     verdict.rows = there.total()
     if not least and not gone:
@@ -89,7 +95,8 @@ def judge(
         verdict.note = "of the versions of a row the last one is compared"
         by_version(verdict, there, most)
     elif sink.replaces(mode):
-        by_key(verdict, [names.index(key) for key in sink.row_key], there, least, most, gone)
+        lower = [name.lower() for name in names]
+        by_key(verdict, [lower.index(key.lower()) for key in sink.row_key], there, least, most, gone)
     else:
         by_row(verdict, there, least, most)
     return verdict

@@ -1,0 +1,70 @@
+"""Changes into a Postgres table: whatever their order and their batches, one table follows."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import changes
+from millstream.connectors import registry
+from millstream.diagnostics.failure import MillstreamError
+from recovery.dying import writer_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.sink import Sink
+    from millstream.devstack.state import Endpoints
+
+_count = itertools.count()
+
+
+def sink_of(stack: Endpoints, kind: int = 1, way: str = "driver") -> Sink:
+    table = f"changes_{next(_count)}"
+    fields = {"url": stack.postgres, "table": table, "ledger_schema": table, "through": way}
+    cdc = changes.CDC | {"stored_as_scd_type": kind}
+    return registry.sinks()["postgres"].model_validate(fields | {"cdc": cdc})
+
+
+def wrote(sink: Sink, frame: DataFrame, batch_id: int) -> bool:
+    with closing(writer_of(sink, "append")) as writer:
+        writer.open(frame.sparkSession, frame.schema)
+        return not writer.write(frame, batch_id).skipped
+
+
+def table(stack: Endpoints, sink: Sink) -> set[tuple[Any, ...]]:
+    with psycopg.connect(stack.postgres) as connection:
+        rows = connection.execute(f"SELECT * FROM {sink.target()}").fetchall()
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+@pytest.mark.parametrize(("kind", "way"), [(1, "driver"), (1, "tasks"), (2, "driver"), (2, "tasks")])
+def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
+    kind: int, way: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    batches = changes.drawn(lists=300, batches=4, seed=11)
+    sink, everything = sink_of(stack, kind, way), [change for batch in batches for change in batch]
+
+    for number, batch in enumerate(batches):
+        assert wrote(sink, changes.frame(spark, batch), number)
+        assert not wrote(sink, changes.frame(spark, batch), number)
+
+    expected = changes.history(everything) if kind == 2 else changes.latest(everything)
+    assert table(stack, sink) == expected
+
+
+def test_a_change_without_a_key_or_a_sequence_ends_the_batch(stack: Endpoints, spark: SparkSession) -> None:
+    sink, rows = sink_of(stack), "SELECT 0 AS list, {} AS id, {} AS lsn, 'a' AS text, 'c' AS op"
+
+    with pytest.raises(
+        MillstreamError, match="has no sequence: sequence_by column 'lsn' is null, key list = 0, id = 7"
+    ):
+        wrote(sink, spark.sql(rows.format("7", "CAST(NULL AS BIGINT)")), 0)
+    with pytest.raises(MillstreamError, match="has no key: column 'id' is null"):
+        wrote(sink, spark.sql(rows.format("CAST(NULL AS INT)", "1L")), 0)
+    assert table(stack, sink) == set()

@@ -1,0 +1,136 @@
+"""Changes into a Delta table: whatever their order and their batches, one table follows."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import changes
+from millstream.connectors.delta.sink import DeltaSink
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import MillstreamError, NotReady
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_count = itertools.count()
+LATEST = ["list", "id", "lsn", "text"]
+HISTORY = [*LATEST, "__start_at", "__end_at"]
+
+
+def sink_of(folder: Path, kind: int = 1, **cdc: Any) -> DeltaSink:
+    fields = changes.CDC | {"stored_as_scd_type": kind} | cdc
+    return DeltaSink.model_validate({"path": str(folder / f"t{next(_count)}"), "cdc": fields})
+
+
+def opened(spark: SparkSession, sink: DeltaSink, frame: DataFrame) -> DeltaWriter:
+    writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one", "delta:o", OutputMode.APPEND))
+    writer.open(spark, frame.schema)
+    return writer
+
+
+def table(spark: SparkSession, sink: DeltaSink, kind: int = 1) -> set[tuple[Any, ...]]:
+    rows = (
+        spark.read.format("delta").load(str(sink.path)).select(*(HISTORY if kind == 2 else LATEST)).collect()
+    )
+    assert len(set(rows)) == len(rows)
+    return {tuple(row) for row in rows}
+
+
+def wrote(spark: SparkSession, sink: DeltaSink, *batches: str) -> None:
+    """Batches as rows of VALUES: id, lsn, text, op."""
+    for number, rows in enumerate(batches):
+        frame = spark.sql(f"SELECT 0 AS list, id, lsn, text, op FROM VALUES {rows} AS t(id, lsn, text, op)")
+        opened(spark, sink, frame).write(frame, number)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
+    kind: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = changes.drawn(lists=300, batches=4, seed=7)
+    sink, everything = sink_of(tmp_path, kind), [change for batch in batches for change in batch]
+    for number, batch in enumerate(batches):
+        frame = changes.frame(spark, batch)
+        writer = opened(spark, sink, frame)
+        if number % 2:
+            # A driver that died after it had kept the deletions, and before the commit.
+            assert writer._changes is not None
+            writer._changes.keep_deletions(frame)
+        writer.write(frame, number)
+
+    expected = changes.history(everything) if kind == 2 else changes.latest(everything)
+    assert table(spark, sink, kind) == expected
+    whole = sink.outcome(changes.frame(spark, everything))
+    assert whole is not None
+    assert {tuple(row) for row in whole.collect()} == expected
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_batch_that_comes_again_changes_nothing(kind: int, spark: SparkSession, tmp_path: Path) -> None:
+    first, second = changes.drawn(lists=20, batches=2, seed=3)
+    sink = sink_of(tmp_path, kind)
+    for number, batch in enumerate((first, second)):
+        opened(spark, sink, changes.frame(spark, batch)).write(changes.frame(spark, batch), number)
+    before = table(spark, sink, kind)
+    old = opened(spark, sink, changes.frame(spark, first))
+    old._last = None  # as a driver that looked before the other wrote
+
+    old.write(changes.frame(spark, first), 0)
+
+    assert opened(spark, sink, changes.frame(spark, second)).write(changes.frame(spark, second), 1).skipped
+    assert table(spark, sink, kind) == before
+
+
+def test_what_comes_after_its_own_newer_deletion_stays_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sink_of(tmp_path)
+
+    wrote(
+        spark,
+        sink,
+        "(1, 1, 'a', 'c'), (2, 9, '', 'd')",
+        "(1, 5, '', 'd')",
+        "(1, 3, 'late', 'u'), (2, 8, 'x', 'c')",
+    )
+    assert table(spark, sink) == set()
+
+    wrote(spark, sink, *["(3, 1, 'q', 'c')"] * 3, "(1, 6, 'back', 'c')")
+    assert table(spark, sink) == {(0, 1, 6, "back")}
+
+
+def test_a_late_version_splits_the_interval_that_it_falls_into(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sink_of(tmp_path, 2)
+
+    wrote(spark, sink, "(1, 10, 'a', 'c'), (1, 30, 'c', 'u')", "(1, 20, 'b', 'u'), (1, 40, '', 'd')")
+
+    assert table(spark, sink, 2) == {
+        (0, 1, 10, "a", 10, 20), (0, 1, 20, "b", 20, 30), (0, 1, 30, "c", 30, 40)
+    }  # fmt: skip
+
+
+def test_deletions_are_in_no_row_that_a_reader_finds(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sink_of(tmp_path)
+
+    wrote(spark, sink, "(1, 1, 'a', 'c'), (2, 9, '', 'd')")
+
+    held = spark.read.format("delta").load(str(sink.path))
+    assert held.columns == LATEST
+    assert [tuple(row) for row in held.collect()] == [(0, 1, 1, "a")]
+
+
+def test_a_change_without_a_sequence_ends_the_batch_with_its_key(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sink_of(tmp_path)
+
+    with pytest.raises(MillstreamError, match=r"has no sequence: .*'lsn' is null, key \{.*\"id\":7"):
+        wrote(spark, sink, "(1, 1, 'a', 'c'), (7, CAST(NULL AS INT), 'b', 'c')")
+
+
+def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match=r"apply_as_deletes of .* is no condition"):
+        wrote(spark, sink_of(tmp_path, apply_as_deletes="kind = 'D'"), "(1, 1, 'a', 'c')")
