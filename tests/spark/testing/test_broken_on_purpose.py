@@ -25,6 +25,15 @@ NO_WATERMARK = {"watermark": None, "drop_duplicates_within_watermark": []}
 FUNNEL = "ecommerce/tests/funnel.yml"
 PURCHASES = "ecommerce/tests/purchases.yml"
 AVERAGES = "starter/tests/averages.yml"
+SUMMARY = "user_events/tests/summary.yml"
+CLEAN = "dedup/tests/clean.yml"
+MATCHING = "order_matching/tests/matching.yml"
+EVENTS = "multi_sink/tests/events.yml"
+WORDS = "word_count/tests/words.yml"
+
+ANY_TIME = """
+SELECT o.order_id, p.payment_id FROM orders AS o JOIN payments AS p ON o.order_id = p.order_id
+"""
 
 
 def without(*sources: str) -> dict[str, Any]:
@@ -103,6 +112,60 @@ def differs(outcome: Outcome) -> set[str]:
             {"sources.purchases.drop_duplicates_within_watermark": []},
             id="a repeated purchase, without a key",
         ),
+        pytest.param(
+            SUMMARY,
+            "an event that is late by more than three minutes is dropped",
+            without("user_events"),
+            id="a late event of a summary, without a watermark",
+        ),
+        pytest.param(
+            SUMMARY,
+            "an event that is delivered twice counts once",
+            {"sources.user_events.drop_duplicates_within_watermark": []},
+            id="a repeated event of a summary, without a key",
+        ),
+        pytest.param(
+            CLEAN,
+            "an event that is late by more is dropped",
+            {"sources.raw_events.watermark": None},
+            id="a late raw event, without a watermark",
+        ),
+        pytest.param(
+            CLEAN,
+            "a retry is dropped",
+            {"views.clean_events": {"sql": "SELECT * FROM raw_events"}},
+            id="a retry, without a key",
+        ),
+        pytest.param(
+            MATCHING,
+            "a payment that is late by less than the watermark finds its order, a later one is dropped",
+            without("orders", "payments"),
+            id="a late payment, without a watermark",
+        ),
+        pytest.param(
+            MATCHING,
+            "a payment that is delivered twice makes one match",
+            without("orders", "payments"),
+            id="a repeated payment, without a key",
+        ),
+        pytest.param(
+            MATCHING,
+            "a payment counts from the order to four hours after it",
+            {"views.matched_orders": {"sql": ANY_TIME}},
+            id="a payment after four hours, without a range",
+        ),
+        pytest.param(
+            EVENTS,
+            "an event that is late by less than ten minutes is kept, a later one dropped",
+            without("user_events"),
+            id="a late event, without a watermark",
+        ),
+        pytest.param(
+            EVENTS,
+            "an event that is delivered twice is handed over once",
+            {"sources.user_events.drop_duplicates_within_watermark": []},
+            id="a repeated event, without a key",
+        ),
     ],
 )
 def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
@@ -117,6 +180,10 @@ def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
         pytest.param(FUNNEL, "the table has each window once", id="the funnel's table"),
         pytest.param(AVERAGES, "the table has each window once", id="the table of averages"),
         pytest.param(PURCHASES, "the files have each purchase once", id="the files of purchases"),
+        pytest.param(CLEAN, "an event is written once", id="clean events"),
+        pytest.param(MATCHING, "a match is written once", id="matched orders"),
+        pytest.param(EVENTS, "the files have an event once", id="the files of raw events"),
+        pytest.param(WORDS, "the table of the files is right", id="the table of words"),
     ],
 )
 def test_a_case_with_a_crash_goes_red_with_a_writer_that_forgets_what_it_has_written(

@@ -1,0 +1,96 @@
+"""What the functions of the example multi_sink do with a batch that comes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors.foreach_batch.writer import Batch
+from millstream.runtime.hooks import find
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "multi_sink"
+
+
+@pytest.fixture
+def deliver(tmp_path: Path) -> Any:
+    """Calls `user_totals` with a batch of the query with that id."""
+    function = find("deliveries:user_totals", EXAMPLE)
+
+    def call(frame: DataFrame, number: int, query_id: str = "first") -> None:
+        function(frame, Batch(number, "multi_sink", "events", query_id, {"path": str(tmp_path / "totals")}))
+
+    return call
+
+
+def batch(spark: SparkSession, *rows: tuple[str | None, float | None]) -> DataFrame:
+    """Events of users with amounts."""
+    return spark.createDataFrame(list(rows), "user_id STRING, amount DOUBLE")
+
+
+def totals(spark: SparkSession, tmp_path: Path) -> dict[str | None, tuple[int, float | None]]:
+    """Events and amount of each user."""
+    rows = spark.read.format("delta").load(str(tmp_path / "totals")).collect()
+    return {row.user_id: (row.event_count, row.total_amount) for row in rows}
+
+
+def test_batches_add_up_and_one_that_comes_again_adds_nothing(
+    spark: SparkSession, tmp_path: Path, deliver: Any
+) -> None:
+    first, second = batch(spark, ("ann", 1.0), ("ann", 2.0), ("bob", 5.0)), batch(spark, ("ann", 4.0))
+
+    deliver(first, 0)
+    deliver(first, 0)
+    deliver(second, 1)
+    deliver(second, 1)
+
+    assert totals(spark, tmp_path) == {"ann": (3, 7.0), "bob": (1, 5.0)}
+
+
+def test_without_its_condition_a_batch_that_comes_again_is_added_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = (EXAMPLE / "deliveries.py").read_text(encoding="utf-8")
+    guarded = " AND (total.query_id <> batch.query_id OR total.batch_id < batch.batch_id)"
+    assert guarded in text
+    (tmp_path / "deliveries.py").write_text(text.replace(guarded, ""), encoding="utf-8")
+    function = find("deliveries:user_totals", tmp_path)
+    again = Batch(0, "multi_sink", "events", "first", {"path": str(tmp_path / "totals")})
+
+    for _ in range(2):
+        function(batch(spark, ("ann", 1.0), ("ann", 2.0), ("bob", 5.0)), again)
+
+    assert totals(spark, tmp_path) == {"ann": (4, 6.0), "bob": (2, 10.0)}
+
+
+def test_a_user_without_a_name_is_one_user_and_a_missing_amount_adds_nothing(
+    spark: SparkSession, tmp_path: Path, deliver: Any
+) -> None:
+    deliver(batch(spark, (None, 1.0), ("ann", None)), 0)
+    deliver(batch(spark, (None, 2.0), ("ann", 3.0)), 1)
+
+    assert totals(spark, tmp_path) == {None: (2, 3.0), "ann": (2, 3.0)}
+
+
+def test_a_batch_of_a_fresh_checkpoint_is_not_taken_for_the_old_one_of_its_number(
+    spark: SparkSession, tmp_path: Path, deliver: Any
+) -> None:
+    deliver(batch(spark, ("ann", 1.0)), 7, "first")
+    deliver(batch(spark, ("ann", 2.0)), 0, "second")
+
+    assert totals(spark, tmp_path) == {"ann": (2, 3.0)}
+
+
+def test_an_empty_batch_touches_neither_table_nor_database(
+    spark: SparkSession, tmp_path: Path, deliver: Any
+) -> None:
+    empty = batch(spark).where("false")
+
+    deliver(empty, 0)
+    find("deliveries:batch_log", EXAMPLE)(empty, Batch(0, "multi_sink", "events", "first", {}))
+
+    assert not (tmp_path / "totals").exists()
