@@ -184,7 +184,8 @@ class _Judge:
             PlannedSink(
                 name=entry.sink.describe(),
                 kind=entry.sink.kind,
-                key=entry.sink.row_key,
+                # Where no row replaces another, as with records of a topic in append mode, a key says no such thing.
+                key=entry.sink.row_key if entry.sink.replaces(query.output_mode) else (),
                 routed_by=entry.sink.routed_by,
                 span=places.key("queries", name, "to", number, "sink"),
                 function=self._code(entry.sink),
