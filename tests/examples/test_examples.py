@@ -13,6 +13,7 @@ import pytest
 COMMAND = str(Path(sys.executable).with_name("millstream"))
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yml"))
+IN_PYTHON = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.py"))
 
 
 def call(example: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -78,3 +79,22 @@ def test_what_a_run_of_it_leaves_behind_is_offered_to_no_commit(name: str) -> No
             ["git", "check-ignore", "--quiet", made], cwd=EXAMPLES / name, timeout=20, check=False
         )
         assert ignored.returncode == 0, f"{made} would be committed"
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_the_same_pipeline_in_python_is_clean_and_keeps_the_same_sources_sinks_and_guarantees(
+    name: str,
+) -> None:
+    told = {}
+    for file in ("pipeline.yml", "pipeline.py"):
+        graph = json.loads(call(name, "graph", "--format", "json", "-f", file).stdout)
+        checked = json.loads(call(name, "check", "--fast", "--format", "json", "-f", file).stdout)
+        # A view may be SQL in the one and a function in the other.
+        for node in graph["nodes"]:
+            if node["kind"] == "view":
+                del node["label"]
+        kept = [(one["query"], one["sink"], one["guarantee"]) for one in checked["guarantees"]]
+        told[file] = (graph, kept, checked["findings"])
+
+    assert told["pipeline.py"] == told["pipeline.yml"]
+    assert told["pipeline.py"][2] == []
