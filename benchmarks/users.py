@@ -133,7 +133,9 @@ def by_hand(place: Path, actions: Path) -> tuple[list[str], Path, dict[str, str]
     """As `ours`."""
     locked = ",".join(str(path) for path in jars.ensure("spark"))
     words = [str(actions), str(place / "lake"), str(place / "state"), locked]
-    return [sys.executable, str(HERE / "users_by_hand.py"), *words], place / "state", {}
+    # The workers' Python, which Spark would take from the PATH.
+    own = {"PYSPARK_PYTHON": sys.executable}
+    return [sys.executable, str(HERE / "users_by_hand.py"), *words], place / "state", own
 
 
 def batches(log: Path) -> list[dict[str, int]]:

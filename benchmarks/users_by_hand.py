@@ -1,4 +1,4 @@
-"""The status of users in PySpark by hand: `transformWithStateInPandas`, as the example user_status has it in a spec.
+"""The status of users in PySpark by hand: `transformWithState`, as the example user_status has it in a spec.
 
     python benchmarks/users_by_hand.py ACTIONS LAKE CHECKPOINT JARS
 
@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Frames = Iterator[pd.DataFrame]
+    Rows = Iterator[Row]
 
 SCHEMA = "user_id STRING, action STRING, event_time TIMESTAMP"
 OUTPUT = "user_id STRING, status STRING, since TIMESTAMP"
 STATE = "status STRING, at BIGINT, until BIGINT"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 60 * 60 * 1000
 STATUS = {"sign_in": "signed in", "work": "busy", "pause": "idle"}
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -31,7 +32,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.memory": "4g",
@@ -46,16 +47,10 @@ class Status(StatefulProcessor):
         self.handle = handle
         self.last = handle.getValueState("last", STATE)
 
-    def handleInputRows(self, key: Any, rows: Frames, timerValues: Any) -> Frames:  # noqa: ARG002, N802, N803
-        action, at = max(
-            (
-                (action, int(pd.Timestamp(at).timestamp() * 1000))
-                for frame in rows
-                for action, at in zip(frame["action"], frame["event_time"], strict=True)
-            ),
-            key=lambda one: one[1],
-        )
-        before = self.last.get() if self.last.exists() else None
+    def handleInputRows(self, key: Any, rows: Rows, timerValues: Any) -> Rows:  # noqa: ARG002, N802, N803
+        newest = max(rows, key=lambda row: row.event_time)
+        action, at = newest.action, (_utc(newest.event_time) - EPOCH) // timedelta(milliseconds=1)
+        before = self.last.get()
         if before is not None:
             if at < before[1]:
                 return
@@ -70,7 +65,7 @@ class Status(StatefulProcessor):
         if before is None or status != before[0]:
             yield _row(key[0], status, at)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Frames:  # noqa: ARG002, N802, N803
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Rows:  # noqa: ARG002, N802, N803
         self.last.clear()
         yield _row(key[0], "gone", expiredTimerInfo.getExpiryTimeInMs())
 
@@ -78,8 +73,12 @@ class Status(StatefulProcessor):
         pass
 
 
-def _row(user: str, status: str, at: int) -> pd.DataFrame:
-    return pd.DataFrame({"user_id": [user], "status": [status], "since": [pd.Timestamp(at, unit="ms")]})
+def _utc(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _row(user: str, status: str, at: int) -> Row:
+    return Row(user_id=user, status=status, since=EPOCH + timedelta(milliseconds=at))
 
 
 def main(actions: str, lake: str, checkpoint: str, jars: str) -> None:
@@ -92,7 +91,7 @@ def main(actions: str, lake: str, checkpoint: str, jars: str) -> None:
     made = (
         rows.withWatermark("event_time", "10 minutes")
         .groupBy("user_id")
-        .transformWithStateInPandas(Status(), OUTPUT, "Append", "EventTime")
+        .transformWithState(Status(), OUTPUT, "Append", "EventTime")
     )
     query = (
         made.writeStream.format("delta")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,29 +11,20 @@ from pyspark.sql import Row
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 60 * 60 * 1000  # Spark counts time in milliseconds
 STATUS = {"sign_in": "signed in", "work": "busy", "pause": "idle"}
 
 
-def millis(at: Any) -> int:
+def millis(at: datetime) -> int:
     """A time of Spark's in milliseconds since 1970. Frames show it in UTC without the zone, rows with it."""
-    time = pd.Timestamp(at)
-    return int((time if time.tzinfo else time.tz_localize("UTC")).timestamp() * 1000)
+    time = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (time - EPOCH) // timedelta(milliseconds=1)
 
 
-def latest(frames: Iterator[pd.DataFrame]) -> tuple[str, int]:
-    """The newest action and its time: a batch's rows of a user come in no order."""
-    actions = [
-        (action, millis(at))
-        for frame in frames
-        for action, at in zip(frame["action"], frame["event_time"], strict=True)
-    ]
-    return max(actions, key=lambda one: one[1])
-
-
-def told(user: str, status: str, at: int) -> pd.DataFrame:
-    """One row of the result."""
-    return pd.DataFrame({"user_id": [user], "status": [status], "since": [pd.Timestamp(at, unit="ms")]})
+def moment(at: int) -> datetime:
+    """The other way round."""
+    return EPOCH + timedelta(milliseconds=at)
 
 
 class Status:
@@ -45,30 +36,31 @@ class Status:
     last: Any
     handle: Any
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
-        """The rows of one user in a batch."""
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
+        """The rows of one user in a batch, which come in no order: the newest action decides."""
         user = key[0]
-        action, at = latest(rows)
-        before = self.last.get() if self.last.exists() else None
+        newest = max(rows, key=lambda row: row.event_time)
+        at = millis(newest.event_time)
+        before = self.last.get()
         if before is not None:
             if at < before[1]:
                 return  # older than what is known
             self.handle.deleteTimer(before[2])
-        if action == "sign_out":
+        if newest.action == "sign_out":
             self.last.clear()
-            yield told(user, "gone", at)
+            yield Row(user_id=user, status="gone", since=moment(at))
             return
-        status = STATUS.get(action, before[0] if before else "signed in")
+        status = STATUS.get(newest.action, before[0] if before else "signed in")
         until = self.deadline(at, timers)
         self.last.update((status, at, until))
         self.handle.registerTimer(until)
         if before is None or status != before[0]:
-            yield told(user, status, at)
+            yield Row(user_id=user, status=status, since=moment(at))
 
-    def handleExpiredTimer(self, key: Any, timers: Any, expired: Any) -> Iterator[pd.DataFrame]:  # noqa: ARG002, N802
+    def handleExpiredTimer(self, key: Any, timers: Any, expired: Any) -> Iterator[Row]:  # noqa: ARG002, N802
         """Nothing was heard for an hour: forget the user, and say so."""
         self.last.clear()
-        yield told(key[0], "gone", expired.getExpiryTimeInMs())
+        yield Row(user_id=key[0], status="gone", since=moment(expired.getExpiryTimeInMs()))
 
     def deadline(self, at: int, timers: Any) -> int:  # noqa: ARG002
         """When the user is gone if nothing more is heard."""
@@ -91,7 +83,7 @@ class Alerts:
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: ARG002, N802
         """The actions of one user in a batch, in the order they happened."""
-        status, until = self.last.get() if self.last.exists() else ("", 0)
+        status, until = self.last.get() or ("", 0)
         if until:
             self.handle.deleteTimer(until)
         for row in sorted(rows, key=lambda one: one.event_time):
@@ -105,9 +97,24 @@ class Alerts:
     def handleExpiredTimer(self, key: Any, timers: Any, expired: Any) -> Iterator[Row]:  # noqa: ARG002, N802
         """An hour without a word."""
         if self.last.get()[0] == "busy":
-            at = datetime.fromtimestamp(expired.getExpiryTimeInMs() / 1000, UTC)
+            at = moment(expired.getExpiryTimeInMs())
             yield Row(user_id=key[0], alert="fell silent while busy", at=at)
         self.last.clear()
+
+
+def latest(frames: Iterator[pd.DataFrame]) -> tuple[str, int]:
+    """The newest action and its time."""
+    actions = [
+        (action, millis(at))
+        for frame in frames
+        for action, at in zip(frame["action"], frame["event_time"], strict=True)
+    ]
+    return max(actions, key=lambda one: one[1])
+
+
+def told(user: str, status: str, at: int) -> pd.DataFrame:
+    """One row of the result."""
+    return pd.DataFrame({"user_id": [user], "status": [status], "since": [pd.Timestamp(at, unit="ms")]})
 
 
 def older(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:

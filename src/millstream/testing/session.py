@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.pipeline.stateful import STORE
 from millstream.runtime.checker import at_start
 from millstream.runtime.lending import lent
 from millstream.runtime.session import open_session
@@ -71,7 +72,9 @@ def case_session(spark: SparkSession, pipeline: Pipeline) -> Iterator[SparkSessi
     Settings of the pipeline that Spark takes at its start only have no effect.
     """
     with lent(spark, {**_CASE, **pipeline.spark}) as session:
-        for key, value in _FILES.items():
+        # RocksDB's files go through Hadoop's own local file system, which no other may stand for.
+        files = {} if STORE in pipeline.spark else _FILES
+        for key, value in files.items():
             session.conf.set(key, value)
         yield session
 
