@@ -114,6 +114,15 @@ def test_a_late_version_splits_the_interval_that_it_falls_into(spark: SparkSessi
     }  # fmt: skip
 
 
+def test_a_history_is_not_taken_for_a_latest_state(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sink_of(tmp_path, 2)
+    wrote(spark, sink, "(1, 10, 'a', 'c')")
+    other = sink_of(tmp_path).model_copy(update={"path": sink.path})
+
+    with pytest.raises(NotReady, match="keeps a history, and the spec says stored_as_scd_type: 1"):
+        wrote(spark, other, "(1, 20, 'b', 'u')")
+
+
 def test_deletions_are_in_no_row_that_a_reader_finds(spark: SparkSession, tmp_path: Path) -> None:
     sink = sink_of(tmp_path)
 

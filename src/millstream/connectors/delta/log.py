@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.cdc import START
 from millstream.connectors.remembered import Entry, noted
 from millstream.diagnostics.failure import NotReady
 
@@ -170,6 +171,11 @@ def fit(found: Look, sink: DeltaSink, columns: list[str]) -> None:
         raise NotReady(
             f"Delta table {sink.target()} has no column '{absent[0]}'",
             "say merge_schema: true to add it, or leave it out in the view",
+        )
+    if sink.cdc and not sink.cdc.history and START in held:
+        raise NotReady(
+            f"Delta table {sink.target()} keeps a history, and the spec says stored_as_scd_type: 1",
+            "say stored_as_scd_type: 2, or write to another path",
         )
     if sink.partition_by and _lower(sink.partition_by) != _lower(found.partitions):
         by = f"by {', '.join(found.partitions)}" if found.partitions else "not at all"

@@ -206,8 +206,8 @@ class DeltaSink(Sink):
 
     @property
     def routed_by(self) -> tuple[str, ...]:
-        """The columns of `partition_by`."""
-        return tuple(self.partition_by)
+        """The columns of `partition_by`, and the one that tells which change is newer."""
+        return (*self.partition_by, self.cdc.sequence_by) if self.cdc else tuple(self.partition_by)
 
     @classmethod
     def of_spark(

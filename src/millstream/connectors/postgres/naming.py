@@ -34,10 +34,13 @@ def bad_column(name: str) -> str:
     return ""
 
 
-def deletions(table: str) -> str:
-    """The name of the table in which the deletions of `table` are kept: it fits, and is no other table's."""
+def deletions(table: str, kind: int) -> str:
+    """The name of the table in which the deletions of `table` are kept: it fits, and is no other table's.
+
+    A history (`kind` 2) has a key of its own, and so a table of its own.
+    """
     schema, name = parts(table)
-    mark = hashlib.sha256(f"{schema}.{name}".encode()).hexdigest()[:6]
+    mark = hashlib.sha256(f"{schema}.{name} {kind}".encode()).hexdigest()[:6]
     return f"deletions_{name[:40].lower()}_{mark}"
 
 

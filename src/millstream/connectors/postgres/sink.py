@@ -181,6 +181,11 @@ class PostgresSink(Sink):
         return self.cdc.row_key if self.cdc else tuple(self.merge_on)
 
     @property
+    def routed_by(self) -> tuple[str, ...]:
+        """The column that tells which change is newer."""
+        return (self.cdc.sequence_by,) if self.cdc else ()
+
+    @property
     def marks(self) -> tuple[str, str] | None:
         """The setting that tells which rows delete, and its condition over the query's columns."""
         if self.cdc:
@@ -190,7 +195,7 @@ class PostgresSink(Sink):
     @property
     def deletions(self) -> str:
         """The table of the ledger's schema in which `cdc` keeps deletions."""
-        return deletions(self.table)
+        return deletions(self.table, self.cdc.stored_as_scd_type if self.cdc else 1)
 
     @property
     def reorders(self) -> bool:

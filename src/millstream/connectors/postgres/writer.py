@@ -89,7 +89,7 @@ class PostgresWriter(Writer):
                     f"there is no table {self._sink.table}", "create it, or leave out `create: false`"
                 )
             tables.fit(self._table, tuple(types), key, "cdc" if cdc else "merge_on")
-            if cdc:
+            if cdc and tables.find(connection, self._deletions) is None:
                 tables.make(connection, self._deletions, {name: self._table.casts[name] for name in key}, key)
             self._wired = wired(schema, columns, self._table.types)
             if self._sink.marks is not None:
