@@ -90,7 +90,12 @@ class PostgresWriter(Writer):
                 )
             tables.fit(self._table, tuple(types), key, "cdc" if cdc else "merge_on")
             if cdc and tables.find(connection, self._deletions) is None:
-                tables.make(connection, self._deletions, {name: self._table.casts[name] for name in key}, key)
+                tables.make(
+                    connection,
+                    self._deletions,
+                    {name: self._table.casts[name] for name in (*cdc.keys, cdc.sequence_by)},
+                    key,
+                )
             self._wired = wired(schema, columns, self._table.types)
             if self._sink.marks is not None:
                 self._wired += (Wired(DELETED, f"{self._sink.marks[1]} AS {DELETED}", "bool", fits=False),)
