@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
-from statistics import mean
 from typing import TYPE_CHECKING
 
 from millstream.dashboard import moments
+from millstream.dashboard.lag import growing
 from millstream.spec.alert import Condition, Watch, condition
 
 if TYPE_CHECKING:
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
 
     from millstream.dashboard import shapes
     from millstream.dashboard.following import Followed
-
-# Lag goes up and down with every batch. It grows where each quarter of the time is above the one before in its
-# mean, and the last by a fifth above the first: noise around a level does not do that.
-QUARTERS = 4
-RISE = 1.2
 
 
 @dataclass
@@ -85,23 +79,6 @@ def measured(alert: Condition, query: Followed, now: float) -> float | None:
             return float(query.counts["dead_letters"])
         case Watch.BATCH_TIME:
             return query.seconds()
-
-
-def growing(history: Iterable[tuple[float, int]], now: float, length: float) -> bool:
-    """Has a figure grown over the last `length` seconds? Not where less than that is known."""
-    known = list(history)
-    if not known or known[0][0] > now - length:
-        return False
-    quarters: list[list[int]] = [[] for _ in range(QUARTERS)]
-    for at, value in known:
-        if at >= now - length:
-            part = int((at - (now - length)) / length * QUARTERS)
-            quarters[min(part, QUARTERS - 1)].append(value)
-    if not all(quarters):
-        return False
-    means = [mean(part) for part in quarters]
-    rising = all(after > before for before, after in itertools.pairwise(means))
-    return rising and means[-1] > means[0] * RISE
 
 
 def said(alert: Condition, value: float | None) -> str:

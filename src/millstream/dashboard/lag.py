@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from millstream.dashboard import moments, shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 # Values behind a sparkline; at a batch every five seconds, some three minutes.
 KEPT = 40
-# So many rises in a row are a trend; one or two are what every topic does.
-RISES = 3
+# Lag goes up and down with every batch. It grows where each quarter of the time is above the one before in its
+# mean, and the last by a fifth above the first: noise around a level does not do that.
+QUARTERS = 4
+RISE = 1.2
 
 
 @dataclass
@@ -32,14 +35,30 @@ class Partition:
         return max(0, self.latest - self.offset)
 
     def growing_since(self) -> float | None:
-        """Since when it has not fallen and has risen at least three times; None where it does not grow."""
-        since, rises = None, 0
-        for (_, after), (at, before) in pairwise(reversed(self.history)):
-            if before > after:
-                break
-            rises += before < after
-            since = at
-        return since if rises >= RISES else None
+        """When it was lowest, where it has grown from then on as an alert means it; None where it does not grow."""
+        if len(self.history) < QUARTERS:
+            return None
+        last = self.history[-1][0]
+        # Of several times of the same least value the last.
+        _, back = min((behind, -at) for at, behind in self.history)
+        return -back if growing(self.history, last, last + back) else None
+
+
+def growing(history: Iterable[tuple[float, int]], now: float, length: float) -> bool:
+    """Has a figure grown over the last `length` seconds? Not where less than that is known."""
+    known = list(history)
+    if not known or length <= 0 or known[0][0] > now - length:
+        return False
+    quarters: list[list[int]] = [[] for _ in range(QUARTERS)]
+    for at, value in known:
+        if at >= now - length:
+            part = int((at - (now - length)) / length * QUARTERS)
+            quarters[min(part, QUARTERS - 1)].append(value)
+    if not all(quarters):
+        return False
+    means = [mean(part) for part in quarters]
+    rising = all(after > before for before, after in pairwise(means))
+    return rising and means[-1] > means[0] * RISE
 
 
 Key = tuple[str, str, str]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.dashboard.alarms import Alarms, growing
+from millstream.dashboard.alarms import Alarms
+from millstream.dashboard.lag import growing
 from millstream.runtime.events import Event
 from unit.dashboard.conftest import START, at, batch, folded, started
 

@@ -138,7 +138,7 @@ def test_the_clock_of_a_run_that_is_over_stands_at_its_end() -> None:
     assert (state["at"], state["run"]["exit_code"], state["queries"][0]["state"]) == (at(10), 0, "running")
 
 
-def test_lag_that_rose_three_times_and_never_fell_grows_since_its_lowest() -> None:
+def test_lag_that_grows_as_an_alert_means_it_does_so_since_its_lowest() -> None:
     def read(number: int, behind: int) -> Event:
         end, newest = {"clicks": {"0": 100}}, {"clicks": {"0": 100 + behind}}
         sources = [{"description": "Kafka", "endOffset": end, "latestOffset": newest, "numInputRows": 1}]
@@ -151,3 +151,5 @@ def test_lag_that_rose_three_times_and_never_fell_grows_since_its_lowest() -> No
     assert since(9, 5, 6, 7, 8) == at(10)
     assert since(5, 6, 7) is None
     assert since(5, 6, 7, 8, 3) is None
+    assert since(100, 101, 102, 103, 104) is None
+    assert since(5, 9, 4, 8, 5, 9, 4, 8) is None
