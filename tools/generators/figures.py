@@ -8,6 +8,7 @@ import textwrap
 from pydantic import TypeAdapter
 
 from generators.layout import MADE, escaped, joined
+from millstream.dashboard.engine import ENGINE
 from millstream.dashboard.names import BUCKETS, METRICS
 from millstream.dashboard.shapes import Document
 
@@ -23,10 +24,22 @@ def metrics_page() -> str:
         f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {escaped(one.what)} |"
         for one in METRICS
     ]
+    engine = [
+        f"| `{one.metric.name}` | {one.metric.kind} | {', '.join(f'`{label}`' for label in one.metric.labels)} "
+        f"| {escaped(one.metric.what)} |"
+        for one in ENGINE
+    ]
+    beside = """\
+        ## Spark and its JVM
+
+        Read by one call of the JVM for all who ask within a second; absent while Spark is not up, and from a scrape
+        that the JVM does not answer within two seconds. Those of executors are there where tasks run in the driver's
+        own JVM."""
     head = ["| metric | kind | labels | what it is |", "| --- | --- | --- | --- |"]
     bounds = ", ".join(f"{bound:g}" for bound in BUCKETS)
     end = f"Buckets of histograms end at {bounds} seconds and at infinity."
-    return joined(["# Metrics", MADE, textwrap.dedent(intro), "\n".join([*head, *rows]), end])
+    second = [textwrap.dedent(beside), "\n".join([*head, *engine])]
+    return joined(["# Metrics", MADE, textwrap.dedent(intro), "\n".join([*head, *rows]), end, *second])
 
 
 def state_schema() -> str:

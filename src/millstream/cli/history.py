@@ -55,7 +55,8 @@ def ended(run: Past) -> str:
     """How a run ended, in words."""
     if run.ended is None:
         return "runs, or was killed"
-    return "stopped" if run.exit_code == 0 else "a query gave up"
+    words = {0: "stopped", 1: "a query gave up"}
+    return words.get(run.exit_code or 0, f"ended with exit code {run.exit_code}")
 
 
 def serve(folder: Path, wish: Wish) -> int:

@@ -143,6 +143,7 @@ def start(
         display.say("starting Spark")
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         held.callback(stop, spark)
+        held.enter_context(page.spark(spark))
         if verbose:
             for setting in applied():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")

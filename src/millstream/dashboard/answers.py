@@ -101,7 +101,11 @@ class Answers:
                 )
             case "/metrics":
                 told = metrics.text(
-                    self.feed.document(), self.feed.counts, self.feed.dropped, self.feed.outward
+                    self.feed.document(),
+                    self.feed.counts,
+                    self.feed.dropped,
+                    self.feed.outward,
+                    self.feed.engine_figures(),
                 )
                 return Answer(200, told.encode(), metrics.CONTENT)
             case "/healthz":

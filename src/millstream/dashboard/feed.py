@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.dashboard import moments
 from millstream.dashboard.hiding import Hiding
+from millstream.runtime.events import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from millstream.dashboard import shapes
+    from millstream.dashboard.engine import Engine
     from millstream.dashboard.fold import Folded
     from millstream.dashboard.metrics import Counts
     from millstream.dashboard.outward import Outward
     from millstream.dashboard.runlog import RunLog
-    from millstream.runtime.events import Event
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +67,14 @@ class Feed:
         """Runs of the same pipeline that the history reaches back into: `id`, `from`, `to` in seconds."""
         self.outward: list[Outward] = []
         """Who else hears of each event, its secrets hidden."""
+        self.engine: Engine | None = None
+        """Spark's own metrics, while it is up."""
+        self.ended_by: int | None = None
+        """The exit code of a run that was ended before it could tell so itself."""
         self.on_alerts: Callable[[list[shapes.Alert]], None] | None = None
         self._log = log
+        if log is not None:
+            log.heading = self._totals
         self._hiding = hiding or Hiding()
         self._number = 0
         self._place = 0
@@ -94,6 +101,8 @@ class Feed:
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=5)
+        if self.ended_by is not None and self.folded.run["ended"] is None and not self._closed:
+            self.fold(Event("run_stopped", data={"exit_code": self.ended_by}))
         with self._changed:
             self._closed = True
             self.folded.run["live"] = False
@@ -101,6 +110,11 @@ class Feed:
             self._changed.notify_all()
         if self._log is not None:
             self._log.close()
+
+    def engine_figures(self) -> Mapping[str, float]:
+        """What Spark's own metrics say, by its names; nothing where it is not up."""
+        engine = self.engine
+        return {} if engine is None else engine.figures()
 
     def failed(self, what: str) -> None:
         """Keep the traceback of an answer that could not be made; called while it is handled."""
@@ -126,11 +140,21 @@ class Feed:
             self._changed.notify_all()
         if self._log is not None:
             try:
-                self._log.write(f'{event.to_json()[:-1]}, "n": {self._number}}}')
+                self._log.write(self._line(event))
             except OSError as refused:
                 # A full disk must not end the page: the run goes on without its log.
                 _log.warning("the run's log is not written any more: %s", refused)
                 self._log = None
+
+    def _totals(self) -> Iterable[str]:
+        """What the queries' batches add up to so far, as events of the log alone."""
+        at = moments.text(self.clock())
+        for query in self.folded.queries.values():
+            totals = Event("totals", query.name, {"counts": dict(query.counts), "starts": query.starts}, at)
+            yield self._line(totals)
+
+    def _line(self, event: Event) -> str:
+        return f'{event.to_json()[:-1]}, "n": {self._number}}}'
 
     def recall(self, event: Event, number: int) -> None:
         """Take in an event of a run that is over: nobody waits for it."""

@@ -23,7 +23,7 @@ VERSION = 1
 # So many lines of the event log are shown; the log on disk has all.
 LINES = 300
 # Told by the plots, or by nothing.
-_UNSAID = {"batch_committed", "batch_written", "idle", "described", "checked"}
+_UNSAID = {"batch_committed", "batch_written", "idle", "described", "checked", "totals"}
 _LEVELS: dict[str, shapes.Level] = {
     "query_failed": "bad",
     "retry": "warn",

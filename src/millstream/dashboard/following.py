@@ -71,6 +71,9 @@ class Followed:
                 self.become("starting", at)
             case "batch_committed":
                 self._batch(data, at)
+            case "totals":
+                # Of a log: batches before it may be missing from there.
+                self.counts, self.starts = Counter(data["counts"]), data["starts"]
             case "batch_written":
                 self.heard = at
             case "idle":

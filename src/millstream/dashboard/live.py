@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.analysis.telling import steps
 from millstream.dashboard import moments
 from millstream.dashboard.described import columns, described
+from millstream.dashboard.engine import Engine
 from millstream.dashboard.feed import Feed
 from millstream.dashboard.fold import begun
 from millstream.dashboard.hiding import Hiding
@@ -21,13 +22,16 @@ from millstream.dashboard.page import LOCAL, serve
 from millstream.dashboard.runlog import RunLog, forget, past, tail
 from millstream.dashboard.telling import receivers
 from millstream.dashboard.webhook import Webhook
-from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.machine import plain
 from millstream.runtime.events import Event
+from millstream.runtime.gauges import Gauges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from millstream.dashboard.fold import Folded
     from millstream.pipeline.model import Pipeline
@@ -111,8 +115,21 @@ class LivePage:
         held.callback(self.feed.close)
         self.address = page.address
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
+        if raised is not None:
+            self.feed.ended_by = code_of(raised)
         self._held.close()
+
+    @contextmanager
+    def spark(self, spark: SparkSession) -> Iterator[None]:
+        """Tell the metrics of a session while this is held, which is to end before the session does."""
+        engine = Engine(Gauges(spark).read)
+        self.feed.engine = engine
+        try:
+            yield
+        finally:
+            self.feed.engine = None
+            engine.close()
 
     def checked(self, checked: Checked) -> None:
         """Show what a check has found and what the queries do."""
@@ -125,6 +142,18 @@ class LivePage:
             "columns": columns(self.pipeline, checked),
         }
         self.feed.take(Event("checked", data=found))
+
+
+def code_of(raised: BaseException) -> int:
+    """The exit code of a process that ends by an exception."""
+    match raised:
+        case SystemExit():
+            return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
+        case KeyboardInterrupt():
+            return 130
+        case MillstreamError():
+            return raised.exit_code
+    return 70
 
 
 def runs_of(pipeline: Pipeline) -> Path:
@@ -142,6 +171,9 @@ def earlier(
         try:
             for number, event in tail(run.folder):
                 entry, dot = folded.take(event, number)
+                if event.event == "totals":
+                    # No event of the run: nobody who follows its stream has seen it.
+                    continue
                 entries.append({**entry, "point": dot})
         except (OSError, ValueError, KeyError, EOFError):
             # A log that a crash has torn, or of another version: what comes before it is of no use either.

@@ -6,13 +6,16 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
 from millstream.dashboard import moments, shapes
+from millstream.dashboard.engine import ENGINE
+from millstream.dashboard.engine import samples as spark_samples
 from millstream.dashboard.names import BUCKETS, METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from millstream.dashboard.outward import Outward
     from millstream.runtime.events import Event
@@ -43,19 +46,30 @@ class Counts:
             counted[bisect_left(BUCKETS, seconds)] += 1
 
 
-def text(state: shapes.Document, counts: Counts, dropped: int, outward: Iterable[Outward] = ()) -> str:
+def text(
+    state: shapes.Document,
+    counts: Counts,
+    dropped: int,
+    outward: Iterable[Outward] = (),
+    engine: Mapping[str, float] = MappingProxyType({}),
+) -> str:
     """Every metric with its samples, each name once; those without a sample have their head alone."""
     pipeline = {"pipeline": state["run"]["pipeline"]}
     samples = _samples(state, counts, dropped)
     for one in outward:
         samples["millstream_exported_total"].append(("", {"to": one.name}, one.sent))
         samples["millstream_export_lost_total"].append(("", {"to": one.name}, one.lost))
+    told = [*METRICS]
+    if engine:
+        told += [one.metric for one in ENGINE]
+        for name, sample in spark_samples(engine):
+            samples.setdefault(name, []).append(sample)
     lines: list[str] = []
-    for metric in METRICS:
+    for metric in told:
         lines += [f"# HELP {metric.name} {_plain(metric.what)}", f"# TYPE {metric.name} {metric.kind}"]
-        for end, labels, value in samples[metric.name]:
-            told = ",".join(f'{name}="{_escaped(one)}"' for name, one in {**pipeline, **labels}.items())
-            lines.append(f"{metric.name}{end}{{{told}}} {_number(value)}")
+        for end, labels, value in samples.get(metric.name, []):
+            pairs = ",".join(f'{name}="{_escaped(one)}"' for name, one in {**pipeline, **labels}.items())
+            lines.append(f"{metric.name}{end}{{{pairs}}} {_number(value)}")
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from millstream.dashboard.feed import Feed
 from millstream.dashboard.fold import begun
 from millstream.dashboard.metrics import Counts
 from millstream.dashboard.page import serve
-from millstream.dashboard.runlog import events
+from millstream.dashboard.runlog import brief, events
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ def paced(recorded: Iterable[Event], speed: float) -> Iterator[Event]:
 
 
 def opened(place: Path, name: str) -> Feed:
-    """The feed of a finished run, with all its events. Raises `OSError` and `ValueError`."""
-    recorded = events(place)
+    """The feed of a finished run; of a long one not every batch. Raises `OSError` and `ValueError`."""
+    recorded = brief(place)
     number, first = next(recorded, (0, None))
     if first is None:
         raise ValueError(f"{place} holds no event")

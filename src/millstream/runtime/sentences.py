@@ -58,7 +58,8 @@ def sentence(event: Event) -> str | None:
         case "stopping":
             return "finishing the batches in progress"
         case "run_stopped":
-            return "stopped" if data["exit_code"] == 0 else "stopped, because a query gave up"
+            words = {0: "stopped", 1: "stopped, because a query gave up"}
+            return words.get(data["exit_code"], f"ended with exit code {data['exit_code']}")
     return None
 
 

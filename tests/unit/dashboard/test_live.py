@@ -7,10 +7,13 @@ import time
 import urllib.request
 from typing import TYPE_CHECKING
 
+import pytest
+
 from millstream.dashboard import moments
 from millstream.dashboard.live import LivePage, Wish, earlier, runs_of
 from millstream.dashboard.replay import moved, opened
 from millstream.dashboard.runlog import RunLog, events, past
+from millstream.diagnostics.failure import NotReady
 from millstream.pipeline.model import Pipeline
 from millstream.runtime.events import Event
 from unit.dashboard.conftest import RECORDED
@@ -91,3 +94,33 @@ def test_a_killed_run_shows_its_last_moment() -> None:
 
     assert (over["at"], over["run"]["live"]) == ("2026-03-01T12:00:59.400Z", False)
     assert over["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [(SystemExit(0), 0), (KeyboardInterrupt(), 130), (NotReady("no broker", ""), 4), (OSError(), 70)],
+)
+def test_a_run_that_is_ended_before_spark_is_up_says_so_in_its_log(
+    tmp_path: Path, raised: BaseException, code: int
+) -> None:
+    with (
+        pytest.raises(type(raised)),
+        LivePage(pipeline(tmp_path), ["funnel"], Wish(served=False)),
+    ):
+        raise raised
+
+    kept = past(runs_of(pipeline(tmp_path)))
+    assert [one.exit_code for one in kept] == [code]
+    assert [event.event for _, event in events(kept[0].folder)] == ["described", "run_stopped"]
+
+
+def test_a_run_that_told_its_end_tells_it_once(tmp_path: Path) -> None:
+    def run() -> None:
+        with LivePage(pipeline(tmp_path), ["funnel"], Wish(port=0)) as page:
+            page.feed.take(Event("run_stopped", data={"exit_code": 1}))
+            raise SystemExit(0)
+
+    with pytest.raises(SystemExit):
+        run()
+
+    assert [one.exit_code for one in past(runs_of(pipeline(tmp_path)))] == [1]

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import yaml
 
 from millstream.dashboard import metrics
+from millstream.dashboard.engine import ENGINE, Engine
 from millstream.dashboard.names import METRICS, exported
 
 if TYPE_CHECKING:
+    import pytest
+
     from millstream.dashboard.feed import Feed
 
 MONITORING = Path(__file__).parents[3] / "monitoring"
@@ -112,3 +115,60 @@ def test_the_dashboard_and_the_rules_ask_for_names_that_are_exported() -> None:
 
     assert len(names) > 10
     assert names - exported() == set()
+
+
+def test_sparks_own_figures_stand_beside_those_of_the_run(feed: Feed) -> None:
+    theirs = {
+        "jvm.heap.used": 1000.0,
+        "jvm.non-heap.max": -1.0,
+        "jvm.G1-Young-Generation.count": 3.0,
+        "jvm.G1-Young-Generation.time": 1500.0,
+        "BlockManager.memory.maxMem_MB": 2.0,
+        "executor.cpuTime": 2.5e9,
+        "unheard.of": 1.0,
+    }
+    feed.engine = Engine(lambda: theirs)
+
+    text = metrics.text(feed.document(), feed.counts, 0, (), feed.engine_figures())
+
+    found = {key: value for key, value in read(text).items() if key[0].startswith(("spark_", "jvm_"))}
+    assert found == {
+        ("jvm_memory_used_bytes", labels(area="heap")): 1000,
+        ("jvm_gc_collections_total", labels(gc="G1-Young-Generation")): 3,
+        ("jvm_gc_seconds_total", labels(gc="G1-Young-Generation")): 1.5,
+        ("spark_storage_memory_max_bytes", labels()): 2 * 2**20,
+        ("spark_executor_cpu_seconds_total", labels()): 2.5,
+    }
+    heads = re.findall(r"^# TYPE ((?:spark|jvm)_\w+) (\w+)$", text, re.MULTILINE)
+    assert heads == [(one.metric.name, one.metric.kind) for one in ENGINE]
+    feed.engine.close()
+
+
+def test_spark_is_asked_once_a_second_and_never_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("millstream.dashboard.engine.time.monotonic", lambda: clock[0])
+    asked: list[float] = []
+
+    def once() -> dict[str, float]:
+        asked.append(clock[0])
+        return {"jvm.heap.used": clock[0]}
+
+    engine = Engine(once)
+    for now in (100.0, 100.5, 101.5, 101.6):
+        clock[0] = now
+        engine.figures()
+    engine.close()
+    clock[0] = 200.0
+
+    assert engine.figures() == {}
+    assert asked == [100.0, 101.5]
+
+
+def test_a_jvm_that_ends_in_the_middle_leaves_its_figures_out() -> None:
+    def dead() -> dict[str, float]:
+        raise ConnectionRefusedError
+
+    engine = Engine(dead)
+
+    assert engine.figures() == {}
+    engine.close()
