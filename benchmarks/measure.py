@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 TICK = os.sysconf("SC_CLK_TCK")
@@ -58,8 +58,25 @@ def measure(
         return Cost(**json.loads(told.read_text()))
 
 
-def cpu_seconds() -> float:
-    """User and system seconds of this process and all that descend from it, the ended ones too."""
+def children() -> set[int]:
+    """The processes that this one has started and that live."""
+    return {pid for pid, parent in _processes()[0].items() if parent == os.getpid()}
+
+
+def cpu_seconds(without: Container[int] = ()) -> float:
+    """User and system seconds of this process and all that descend from it, the ended ones too.
+
+    Those of `without`, children of this process, and of their descendants are left out.
+    """
+    parents, used = _processes()
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in without} - ours:
+        ours |= more
+    return sum(used[pid] for pid in ours) / TICK
+
+
+def _processes() -> tuple[dict[int, int], dict[int, int]]:
+    """The parent of each process, and the ticks that it and its ended children have used."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -70,10 +87,7 @@ def cpu_seconds() -> float:
                 continue
             parents[int(entry.name)] = int(fields[1])
             used[int(entry.name)] = sum(int(ticks) for ticks in fields[11:15])
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(used[pid] for pid in ours) / TICK
+    return parents, used
 
 
 def main() -> None:

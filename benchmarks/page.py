@@ -1,18 +1,25 @@
 """What the live page costs a run: CPU seconds of its threads beside those of the run, on the e-commerce pipeline.
 
     python benchmarks/page.py [--seconds 60] [--rate 2000] [--no-browser]
+    python benchmarks/page.py --rounds 8 [--seconds 60] [--control]
 
 Runs the demo's pipeline in this process with its traffic, and a client in another process that asks for what an open
 page asks for: the stream of events, and every five seconds rows, messages and letters. Counted are the feed's thread,
 each answer of the server, and each look at a sink or a topic, by the kernel's clock of that thread; and what it costs
 Spark's listener thread to hand an event over. The run is this process, the JVM and its Python workers; servers and
 traffic are not counted. `--no-browser` shows the cost of a page that nobody looks at.
+
+With `--rounds` each round is two runs, each a process with servers and traffic of its own: one with the page and a
+client, one in which no event is folded, kept or served; the other first in every second round. Printed are the CPU
+seconds of each run and the ratio with / without by round: its median, least and most. `--control` sets a run without
+against another one without, which shows what of that is noise.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,7 +41,7 @@ from millstream.devstack import stack
 from millstream.runtime.run import RunOptions
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measure import cpu_seconds
+from measure import children, cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +62,7 @@ threading.Thread(target=ask, daemon=True).start()
 for line in urllib.request.urlopen(page + "api/events"):
     pass
 """
+CPU = "cpu seconds: "
 spent: dict[str, float] = defaultdict(float)
 calls: dict[str, int] = defaultdict(int)
 
@@ -108,6 +116,64 @@ def browse(seen: list[subprocess.Popen[bytes]]) -> None:
     LivePage.__enter__ = enter  # type: ignore[method-assign]
 
 
+def silent() -> None:
+    """Let the feed hear nothing, keep nothing, tell nothing."""
+
+    def nothing(self: Feed, event: Any) -> None: ...
+
+    Feed.take = nothing  # type: ignore[method-assign]
+    Feed.fold = nothing  # type: ignore[method-assign]
+
+
+def once(how: str, chosen: argparse.Namespace) -> float:
+    """The CPU seconds of one run in a process of its own."""
+    more = ["--no-browser"] if chosen.no_browser else []
+    ran = subprocess.run(
+        [
+            sys.executable,
+            __file__,
+            "--only",
+            how,
+            "--seconds",
+            str(chosen.seconds),
+            "--rate",
+            str(chosen.rate),
+            *more,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    told = [line for line in ran.stderr.splitlines() if line.startswith(CPU)]
+    if not told:
+        raise SystemExit(f"the run {how} the page failed:\n{ran.stderr[-2000:]}")
+    return float(told[-1].removeprefix(CPU))
+
+
+def paired(chosen: argparse.Namespace) -> None:
+    """Run pairs, the other first in every second round, and tell ratios."""
+    first = "without" if chosen.control else "with"
+    ratios, costs = [], []
+    for number in range(chosen.rounds):
+        if number % 2:
+            base = once("without", chosen)
+            page = once(first, chosen)
+        else:
+            page = once(first, chosen)
+            base = once("without", chosen)
+        ratios.append(page / base)
+        costs.append((page, base))
+        print(
+            f"round {number + 1}: {first} {page:.1f} s, without {base:.1f} s, ratio {ratios[-1]:.4f}",
+            flush=True,
+        )
+    page, base = (statistics.median(one) for one in zip(*costs, strict=True))
+    middle = statistics.median(ratios)
+    print(f"median of {chosen.rounds}: {first} {page:.1f} s, without {base:.1f} s")
+    print(f"ratio {middle:.4f}, from {min(ratios):.4f} to {max(ratios):.4f}")
+
+
 def main() -> None:
     """Run, and tell."""
     parser = argparse.ArgumentParser(
@@ -116,13 +182,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rate", type=float, default=2000)
     parser.add_argument("--no-browser", action="store_true")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--control", action="store_true")
+    parser.add_argument("--only", choices=("with", "without"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.rounds:
+        paired(chosen)
+        return
+    if chosen.only == "without":
+        silent()
     counted(Feed, "_work", "the feed: events folded and kept on disk")
     counted(Feed, "take", "handing events over, in the threads of the run")
     counted(ThreadingMixIn, "process_request_thread", "answers of the server, the stream among them")
     looks()
     clients: list[subprocess.Popen[bytes]] = []
-    if not chosen.no_browser:
+    if not chosen.no_browser and chosen.only != "without":
         browse(clients)
     whole: list[float] = []
     with tempfile.TemporaryDirectory() as place:
@@ -131,17 +205,26 @@ def main() -> None:
         stack.up(folder, lambda _: _needs(folder), attached=True)
         traffic = Traffic(folder, chosen.rate)
         try:
-            before = cpu_seconds()
+            # Servers and traffic, which are there already; clients come later.
+            others = children()
+            before = cpu_seconds(others)
             # Before Spark ends: what an ended process has used is not to be had any more.
-            watch = threading.Timer(chosen.seconds - 2, lambda: whole.append(cpu_seconds() - before))
+            watch = threading.Timer(
+                chosen.seconds - 2,
+                lambda: whole.append(cpu_seconds({*others, *(one.pid for one in clients)}) - before),
+            )
             watch.start()
-            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=Wish(port=0))
+            wish = Wish(port=0, served=chosen.only != "without")
+            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=wish)
         finally:
             for client in clients:
                 client.kill()
             traffic.end()
             stack.down(folder)
     run = whole[0]
+    if chosen.only:
+        print(f"{CPU}{run}", file=sys.stderr)
+        return
     print(f"the run: {run:.1f} CPU seconds in {chosen.seconds - 2:g} s, its start included", file=sys.stderr)
     for what, seconds in sorted(spent.items(), key=lambda one: -one[1]):
         print(
