@@ -41,7 +41,10 @@ def day(queries: int, seconds: int) -> Iterator[Event]:
     chance = random.Random(1)
     names = [f"query_{number}" for number in range(queries)]
     yield Event(
-        "run_started", "", {"queries": names, "guarantees": [], "pipeline": "day"}, moments.text(START)
+        "run_started",
+        "",
+        {"queries": names, "guarantees": [], "pipeline": "day", "log": ""},
+        moments.text(START),
     )
     for name in names:
         told = {

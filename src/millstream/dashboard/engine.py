@@ -72,7 +72,7 @@ ENGINE = (
     _of(
         "jvm_gc_collections_total",
         "counter",
-        r"jvm\.(?P<gc>[^.]+)\.count",
+        r"jvm\.(?P<gc>(?!direct|mapped)[^.]+)\.count",
         "Collections of garbage, by collector.",
     ),
     _of("jvm_gc_seconds_total", "counter", r"jvm\.(?P<gc>[^.]+)\.time", "Time spent on them.", 1e-3),

@@ -123,6 +123,8 @@ def test_sparks_own_figures_stand_beside_those_of_the_run(feed: Feed) -> None:
         "jvm.non-heap.max": -1.0,
         "jvm.G1-Young-Generation.count": 3.0,
         "jvm.G1-Young-Generation.time": 1500.0,
+        "jvm.direct.count": 7.0,
+        "jvm.mapped - 'non-volatile memory'.count": 7.0,
         "BlockManager.memory.maxMem_MB": 2.0,
         "executor.cpuTime": 2.5e9,
         "unheard.of": 1.0,
