@@ -52,7 +52,7 @@ def find(paths: Sequence[Path]) -> list[Path]:
             if not below:
                 raise WrongUse(
                     f"there is no test file in {path}",
-                    f"write one: {path.name}/{FOLDER}/first.yml with a key 'tests'",
+                    f"write one: {path / FOLDER / 'first.yml'} with a key 'tests'",
                 )
             found += below
         else:
