@@ -31,10 +31,6 @@ def call(example: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_there_are_examples() -> None:
-    assert NAMES
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_its_spec_is_clean(name: str) -> None:
     done = call(name, "check", "--fast", "--format", "json")
