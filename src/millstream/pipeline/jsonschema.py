@@ -91,13 +91,29 @@ def schema_of(model: type[Spec], title: str) -> Schema:
         for key, held in one.get("properties", {}).items():
             beside = {name: held[name] for name in ("description", "default", "examples") if name in held}
             inner = {name: value for name, value in held.items() if name not in beside}
-            one["properties"][key] = {**beside, "anyOf": [inner, _VARIABLE]}
+            one["properties"][key] = {**beside, "anyOf": [_whole(inner), _VARIABLE]}
     defs["Variable"] = {
         "type": "string",
         "pattern": r"\$\{[^}]+\}",
         "description": "A value from elsewhere: ${name}.",
     }
     return {"$schema": DIALECT, "title": title, **whole, "$defs": defs}
+
+
+def _whole(schema: Any) -> Any:
+    """The schema with a variable allowed for a list or mapping inside of it."""
+    if isinstance(schema, list):
+        return [_whole(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    for key in ("items", "additionalProperties"):
+        held = schema.get(key)
+        if isinstance(held, dict) and held.get("type") in ("array", "object"):
+            made[key] = {"anyOf": [_whole(held), _VARIABLE]}
+    if "anyOf" in schema:
+        made["anyOf"] = _whole(schema["anyOf"])
+    return made
 
 
 def _of(model: type[Spec], defs: Schema) -> Schema:
