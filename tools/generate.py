@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from generators.codes import rules_page
 from generators.commands import cli_page
+from generators.coverage import NotThere, coverage_page
 from generators.figures import metrics_page, state_schema
 from generators.kinds import kind_pages
 from generators.layout import OUT, ROOT
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def pages() -> dict[Path, str]:
     """Every generated page: its path from the root, and its text."""
-    return {
+    made = {
         **kind_pages(),
         OUT / "spec.md": spec_page(),
         OUT / "cli.md": cli_page(),
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
         OUT / "metrics.md": metrics_page(),
         OUT / "page-api.schema.json": state_schema(),
     }
+    return {**made, OUT / "coverage.md": coverage_page(made=made)}
 
 
 def main() -> int:
@@ -40,7 +42,11 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--check", action="store_true", help="write nothing; end with 1 when a page differs")
     check = reader.parse_args().check
-    made = pages()
+    try:
+        made = pages()
+    except NotThere as wrong:
+        print(wrong)
+        return 1
     known = {
         path.relative_to(ROOT)
         for folder in ("sources", "sinks", "dead-letters")

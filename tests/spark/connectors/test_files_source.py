@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,6 +97,21 @@ def test_a_stream_takes_so_many_files_a_batch(spark: SparkSession, tmp_path: Pat
     query.awaitTermination()
 
     assert batches == [1, 1, 1]
+
+
+def test_the_latest_file_comes_first_when_it_is_asked_for(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    for number, name in enumerate("abc"):
+        (tmp_path / f"{name}.txt").write_text(name)
+        os.utime(tmp_path / f"{name}.txt", (1_767_225_600 + number,) * 2)
+    given = TextSource(
+        path=str(tmp_path), path_glob_filter="*.txt", max_files_per_trigger=1, latest_first=True
+    )
+
+    rows = streamed(given.read(spark, static=False, schema=None).select("value"), checkpoint)
+
+    assert rows == [("c",), ("b",), ("a",)]
 
 
 def test_each_batch_can_be_read_again_by_the_checkpoints_own_list_of_files(
