@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
+from millstream.analysis.dataflow import Column, Operator, PlannedQuery, Read
 from millstream.connectors.dataset import of_place
 from millstream.dashboard import moments
+from millstream.dashboard.described import columns
 from millstream.dashboard.lineage import Lineage, receiver
 from millstream.dashboard.live import LivePage, Wish
 from millstream.pipeline.model import Pipeline
+from millstream.runtime.checking import Checked
 from millstream.runtime.events import Event
+from millstream.spec.mode import OutputMode
+from millstream.spec.trigger import Trigger
 from unit.dashboard.conftest import at, batch
 from unit.dashboard.receiving import Receiver
 
@@ -225,3 +230,15 @@ def test_an_address_of_another_kind_is_told_in_one_sentence(
 )
 def test_a_folder_is_named_by_its_store(place: str, named: tuple[str, str]) -> None:
     assert of_place(place) == named
+
+
+def test_columns_are_those_of_the_spec_or_of_the_plan(tmp_path: Path) -> None:
+    spec = pipeline(tmp_path)
+    read = Read(1, "Relation", "", columns=(Column("value", "binary"),), source="clicks", streaming=True)
+    root = Operator(0, "Project", "", (read,), (Column("event_id", "string"), Column("n", "bigint")))
+    planned = PlannedQuery("funnel", root, OutputMode.APPEND, Trigger(once=True))
+
+    found = columns(spec, Checked([], (planned,), [], (), {}))
+
+    assert found["source.clicks"] == {"event_id": "string", "at": "timestamp"}
+    assert found["sink.funnel.0"] == found["sink.funnel.1"] == {"event_id": "string", "n": "bigint"}
