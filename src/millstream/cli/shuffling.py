@@ -76,7 +76,8 @@ def _shuffled(runner: Runner, case: Case, many: int, seed: int, screen: Screen) 
             screen.say(f"{case.name}: {text}")
 
     baseline = Baseline(runner.spark([case]), case, items(case))
-    found = shuffle(baseline, runner.play, many, seed, say)
+    with runner.replaying(case) as play:
+        found = shuffle(baseline, play, many, seed, say)
     own = _own(case)
     outcome = _outcome(found)
     file = str(shown(case.file))

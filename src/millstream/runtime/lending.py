@@ -30,5 +30,6 @@ def lent(spark: SparkSession, conf: Mapping[str, object]) -> Iterator[SparkSessi
         yield session
     finally:
         SparkSession._instantiatedSession = before
-        kind.setActiveSession(spark._jsparkSession)
-        kind.setDefaultSession(spark._jsparkSession)
+        # Another one may be lent around this one.
+        kind.setActiveSession((before or spark)._jsparkSession)
+        kind.setDefaultSession((before or spark)._jsparkSession)

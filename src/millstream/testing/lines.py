@@ -33,6 +33,11 @@ class Lines:
         for name, rows in raw.items():
             self.of(name).add(rows)
 
+    def reset(self) -> None:
+        """Empty all lines; frames that are made of them stay."""
+        for line in self.lines.values():
+            line.reset()
+
     def of(self, name: str) -> Line:
         """The line of a source, made when it is first asked for."""
         return (

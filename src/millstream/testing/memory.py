@@ -53,6 +53,11 @@ class Line:
             self._stream.addData(getattr(self.spark._jvm, _UTILS).toSeq(list(rows)))
             self.portions.append(tuple(rows))
 
+    def reset(self) -> None:
+        """Forget all portions: a query that starts from the beginning reads what is added from here on."""
+        self._stream.reset()
+        self.portions.clear()
+
     def frame(self, ddl: str) -> DataFrame:
         """The stream, in the raw columns of `ddl`, with the source's name left in the plan."""
         leaf = self._stream.logicalPlan()

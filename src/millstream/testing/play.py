@@ -31,15 +31,25 @@ def play(spark: SparkSession, case: Case, folder: Path, *, on: bool = False, lim
     fault = None
     try:
         with Stage(spark, case, folder, limit=limit) as stage:
-            for step in case.steps:
-                act(stage, step)
-                one = stage.played(step)
-                played.append(replace(one, differences=differences(step.expected, one, case)))
-                if played[-1].differences and not on:
-                    break
+            through(stage, case, played, on=on)
     except MillstreamError as wrong:
-        fault = f"{wrong.what}; {wrong.fix}" if wrong.fix else wrong.what
+        fault = told(wrong)
     return Outcome(case, tuple(played), time.perf_counter() - began, fault)
+
+
+def told(wrong: MillstreamError) -> str:
+    """What an outcome says of a case that could not be played."""
+    return f"{wrong.what}; {wrong.fix}" if wrong.fix else wrong.what
+
+
+def through(stage: Stage, case: Case, played: list[Played], *, on: bool) -> None:
+    """Play a case's steps on a stage, and add what came of each to `played`."""
+    for step in case.steps:
+        act(stage, step)
+        one = stage.played(step)
+        played.append(replace(one, differences=differences(step.expected, one, case)))
+        if played[-1].differences and not on:
+            break
 
 
 def act(stage: Stage, step: Step) -> None:

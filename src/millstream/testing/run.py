@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, Self
 
 from millstream.testing.results import Result, result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -66,6 +66,21 @@ class Runner:
         # A sink that prints would do so between the results, and into what a program reads.
         with case_folder() as folder, redirect_stdout(sys.stderr):
             return play(spark, case, folder, on=on)
+
+    @contextmanager
+    def replaying(self, case: Case) -> Iterator[Callable[[Case], Outcome]]:
+        """What plays a case and others that differ from it in their steps, on one stage."""
+        spark = self.spark([case])
+        from millstream.testing.replay import Replay  # noqa: PLC0415 - as above
+        from millstream.testing.session import case_folder  # noqa: PLC0415 - as above
+
+        with case_folder() as folder, Replay(spark, folder) as replay:
+
+            def played(given: Case) -> Outcome:
+                with redirect_stdout(sys.stderr):
+                    return replay.play(given)
+
+            yield played
 
     def all(
         self,

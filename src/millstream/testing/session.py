@@ -79,6 +79,18 @@ def case_session(spark: SparkSession, pipeline: Pipeline) -> Iterator[SparkSessi
         yield session
 
 
+def settings_of_later(session: SparkSession, before: Pipeline, after: Pipeline) -> None:
+    """Give a case's session the settings of a later version of its pipeline; a query takes them at its next start."""
+    for key in {**before.spark, **after.spark}:
+        value = after.spark.get(key, _CASE.get(key))
+        if not session.conf.isModifiable(key):
+            continue
+        if value is None:
+            session.conf.unset(key)
+        else:
+            session.conf.set(key, value if isinstance(value, bool | int | str) else str(value))
+
+
 @contextmanager
 def case_folder() -> Iterator[Path]:
     """A folder for one case, in memory where the machine has such a place; it is gone afterwards."""

@@ -22,7 +22,7 @@ from millstream.testing.feeding import Feeder
 from millstream.testing.letters import Letterbox
 from millstream.testing.lines import Lines, part
 from millstream.testing.moved import Moved, moved
-from millstream.testing.session import case_session
+from millstream.testing.session import case_session, settings_of_later
 from millstream.testing.shelf import Shelf
 from millstream.testing.side import Side
 from millstream.testing.strand import LIMIT, Strand
@@ -67,15 +67,22 @@ class Stage:
         return self
 
     def _open(self) -> None:
-        case = self.case
-        self.session = self._held.enter_context(case_session(self.spark, case.pipeline))
+        self.session = self._held.enter_context(case_session(self.spark, self.case.pipeline))
+        self._held.callback(lambda: self._shelf.discard())
         self._held.callback(self._stop)
         self._events = Events()
         self._held.callback(self._events.close)
-        now = case.now or _SOMEDAY
         self._prefix = f"case_{secrets.token_hex(4)}"
-        self._feeders: dict[str, Feeder] = {}
         self._lines = Lines(self.session)
+        self._tested: Pipeline | None = None
+        self._shelf = Shelf(self.session, self.case.pipeline.queries[self.case.query].output_mode)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have everything as it is before the first step."""
+        case = self.case
+        now = case.now or _SOMEDAY
+        self._feeders: dict[str, Feeder] = {}
         self._strand = Strand(self.session, case.query, _millis(now), self.limit)
         self._doom = Doom()
         self._query: TestedQuery | None = None
@@ -90,8 +97,6 @@ class Stage:
         mode = self._moved.pipeline.queries[case.query].output_mode
         self._collected = {key: Collected(mode) for key in (OUTPUT, *self._moved.collecting)}
         self._letters = Letterbox(self._moved.pipeline)
-        self._shelf = Shelf(self.session, mode)
-        self._held.callback(self._shelf.discard)
         for key, sink in self._moved.real():
             self._shelf.seen(key, sink)
         names = [name for step in case.steps for name in step.expected.rows]
@@ -104,6 +109,32 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def fits(self, case: Case) -> bool:
+        """Can that case be played here too, with the sources and views that are made already?"""
+        mine = self.case
+        same = (case.query, case.real, case.now) == (mine.query, mine.real, mine.now)
+        return same and case.static == mine.static and case.pipeline is mine.pipeline is self._version
+
+    def rest(self) -> None:
+        """End the run, as after the last step; the stage may be played on again."""
+        self._stop()
+
+    def again(self, case: Case, folder: Path) -> None:
+        """Play a case that `fits` from its beginning, in a folder of its own.
+
+        What was fed, state and checkpoint are left behind; session, sources and views stay as they were made.
+        """
+        self.rest()
+        self._lines.reset()
+        self.case, self.folder = case, folder
+        frame, tested = self._frame, self._tested
+        self._begin()
+        if frame is not None and tested is not None:
+            self._frame = frame
+            self._tested = part(self._moved.pipeline, self._written).model_copy(
+                update={"sources": tested.sources}
+            )
 
     def feed(self, rows: Mapping[str, Sequence[Fed]], crash: str | None = None) -> None:
         """Let these rows arrive, of all sources at once, and play the batch that reads them.
@@ -151,6 +182,7 @@ class Stage:
         self._halt()
         self._error = None
         if pipeline is not None:
+            settings_of_later(self.session, self._moved.pipeline, pipeline)
             self._to(pipeline)
             for key in self._moved.collecting:
                 self._collected.setdefault(key, Collected(pipeline.queries[self.case.query].output_mode))
@@ -192,7 +224,9 @@ class Stage:
     def _to(self, pipeline: Pipeline) -> None:
         """Take that pipeline from the next start on."""
         self._moved: Moved = moved(pipeline, self.case.query, self.folder, self._prefix, real=self.case.real)
+        self._version = pipeline
         self._frame = None
+        self._tested = None
 
     @property
     def _written(self) -> str:
@@ -259,6 +293,7 @@ class Stage:
                 needed = part(self._moved.pipeline, written)
                 self._tested, frames = self._lines.frames(needed, case.static, now)
                 self._frame = frames[written]
+            assert self._tested is not None
             self._query = TestedQuery(
                 spark=self.session,
                 pipeline=self._tested,

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.testing.baseline import Baseline
 from millstream.testing.load import load
-from millstream.testing.play import play
+from millstream.testing.replay import Replay
 from millstream.testing.session import case_folder
 from millstream.testing.shuffle import Shuffled, shuffle
 from millstream.testing.splits import items
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Case, Outcome
+    from millstream.testing.case import Case
 
 SPEC = """
 name: shop
@@ -28,12 +28,25 @@ sources:
     json: clicks
     schema: {id: string, user: string, at: timestamp, n: int}
     watermark: {event_time: at, delay_threshold: 5 minutes}
+  paid:
+    json: paid
+    schema: {id: string, at: timestamp, n: int}
+    watermark: {event_time: at, delay_threshold: 5 minutes}
 views:
   counts: |
     SELECT window.start AS begin, user, count(*) AS many, sum(n) AS total
     FROM clicks GROUP BY window(at, '10 minutes'), user
   dice: SELECT *, rand() AS luck FROM clicks
+  sessions: |
+    SELECT session_window.start AS begin, user, count(*) AS many
+    FROM clicks GROUP BY session_window(at, '5 minutes'), user
+  bought: |
+    SELECT c.id, c.user, p.n FROM clicks c JOIN paid p
+    ON c.id = p.id AND p.at BETWEEN c.at AND c.at + INTERVAL 10 MINUTES
 queries:
+  windows: {from: counts, output_mode: append, to: {memory: windows}}
+  sessions: {output_mode: append, to: {memory: sessions}}
+  bought: {to: {memory: bought}}
   counts: {output_mode: update, to: {memory: counts}}
   all_counts: {from: counts, output_mode: complete, to: {memory: all_counts}}
   dice: {to: {memory: dice}}
@@ -67,11 +80,8 @@ def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
 
 
 def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
-    def played(given: Case) -> Outcome:
-        with case_folder() as folder:
-            return play(spark, given, folder)
-
-    found = shuffle(Baseline(spark, one, items(one)), played, many, seed=1)
+    with case_folder() as folder, Replay(spark, folder) as replay:
+        found = shuffle(Baseline(spark, one, items(one)), replay.play, many, seed=1)
     told = "\n".join(lines(found, items(one), {}))
     assert found.fault is None, found.fault
     print(one.query, round(found.seconds, 1), told)  # noqa: T201 - pytest shows it where a test fails
@@ -87,6 +97,21 @@ def test_a_right_pipeline_ends_with_the_batch_answer_in_any_split(
 
     assert found.wrong is None
     assert found.splits == 8
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("query", ["windows", "sessions", "bought"])
+def test_rows_that_wait_for_the_watermark_or_for_each_other_end_right_in_any_split(
+    spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    paid = [{key: row[key] for key in ("id", "at", "n")} for row in clicked([("a", "", 3), ("b", "", 9)])]
+    more = {"paid": paid} if query == "bought" else {}
+
+    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS), **more}), 3)
+
+    assert found.wrong is None
+    assert found.splits == 3
+    assert found.notes == ()
 
 
 @pytest.mark.timeout(600)

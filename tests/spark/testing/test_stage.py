@@ -36,6 +36,16 @@ tests:
   one:
     steps: [{feed: {clicks: [{id: a}]}}]
 """
+COUNTS = """
+pipeline:
+  name: shop
+  sources: {clicks: {json: clicks, schema: {id: string}}}
+  views: {counts: SELECT count(*) AS many FROM clicks}
+  queries: {counts: {output_mode: complete, to: {memory: counts}}}
+tests:
+  one:
+    steps: [{feed: {clicks: [{id: a}]}}]
+"""
 ROWS = {"clicks": ({"id": "a"},)}
 
 
@@ -136,3 +146,36 @@ def test_a_step_tells_its_batches(spark: SparkSession, tmp_path: Path) -> None:
             told.append(stage.played(empty(case)).batches)
 
     assert told == [(0,), (1,), (2,)]
+
+
+def test_settings_of_a_later_version_hold_from_its_restart_on(spark: SparkSession, tmp_path: Path) -> None:
+    setting = "spark.sql.session.timeZone"
+    case = case_of(tmp_path, "current_timezone()")
+    tokyo = case.pipeline.model_copy(update={"spark": {**case.pipeline.spark, setting: "Asia/Tokyo"}})
+    told = []
+
+    with Stage(spark, case, tmp_path / "stage") as stage:
+        for later in (None, tokyo, case.pipeline):
+            stage.restart(later)
+            stage.feed(ROWS)
+            told += [row["told"] for row in stage.played(empty(case)).rows[""]]
+
+    assert told == ["UTC", "Asia/Tokyo", "UTC"]
+
+
+def test_a_case_that_is_played_again_on_a_stage_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+    suite = load_text("case.yml", COUNTS, tmp_path / "case.yml", lambda _: {})
+    (case,) = suite.cases
+    told = []
+
+    with Stage(spark, case, tmp_path / "1") as stage:
+        for number in range(2, 4):
+            stage.feed(ROWS)
+            stage.feed(ROWS)
+            one = stage.played(empty(case))
+            told.append((one.batches, one.rows[""]))
+            assert stage.fits(case)
+            stage.again(case, tmp_path / str(number))
+
+    assert told == [((0, 1), ({"many": 2},))] * 2
+    assert not stage.fits(case_of(tmp_path, "1"))
