@@ -105,10 +105,7 @@ class RunningQuery:
             if self.delivery.letters is not None:
                 self.delivery.letters.keeper.open(self.spark)
             unplanned(self.name, writers, planned)
-            records.write(
-                checkpoint.folder,
-                record(self.spark, self.pipeline, self.name, query_id, self.frame, names, self.probed),
-            )
+            self._record(checkpoint, query_id, names)
             self.handle = self._start(checkpoint)
         except BaseException:
             self.delivery.close()
@@ -126,6 +123,11 @@ class RunningQuery:
             sources=names,
             sinks=list(self._sinks()),
         )
+
+    def _record(self, checkpoint: Checkpoint, query_id: str, names: list[str | None]) -> None:
+        """Keep beside the checkpoint what it is made by."""
+        made = record(self.spark, self.pipeline, self.name, query_id, self.frame, names, self.probed)
+        records.write(checkpoint.folder, made)
 
     def _surveyed(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], Notes]:
         """The writers, once their sinks and the checkpoint tell one story. Raises `Unfit` where they do not."""

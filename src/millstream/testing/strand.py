@@ -26,10 +26,16 @@ if TYPE_CHECKING:
 
 # Seconds. A step takes a tenth of one; a loaded machine or a first Python worker takes ten.
 LIMIT = 60.0
-# Seconds between two looks at a query that works: the first, and the longest; a tenth of what was waited between.
-_FIRST_LOOK, _LAST_LOOK = 0.001, 0.02
-# What Spark says of a query that has done all of a trigger and waits for the clock.
+# Seconds between two looks at a query that works: a tenth of what was waited, within these; the first while it begins
+# a batch, the second while it ends one. A look is four calls, for which the query's own Python function waits.
+_BEGINS, _ENDS, _LONGEST = 0.001, 0.004, 0.02
+# Of so many looks one asks whether the query is there at all.
+_ALIVE = 8
+# Spark keeps so many reports of a query, and then forgets the oldest (spark.sql.streaming.numRecentProgressUpdates).
+_RETAINED = 100
+# What Spark says of a query that has done all of a trigger and waits for the clock, and of one that has ended.
 _PARKED = "Waiting for next trigger"
+_ENDED = ("Stopped", "Terminated with exception")
 # The shortest there is: a trigger for each tick of a clock that ticks when it is told to.
 _TICK = "1 millisecond"
 
@@ -71,6 +77,12 @@ class Strand:
     _hand: Hand | None = None
     _tick: int = 0
     _seen: int = field(default=-1)
+    _told: int = 0
+    """So many reports have been read since the last start."""
+    _execution: Any = None
+    """Spark's own StreamExecution: asked for again, it would be one more call for each look."""
+    _said: str = ""
+    """What Spark said at the last look."""
 
     def start(
         self, frame: DataFrame, mode: OutputMode, deliver: Callable[[DataFrame, int], None], checkpoint: Path
@@ -81,6 +93,8 @@ class Strand:
         self._tick = self.now
         self.error = None
         self._seen = -1
+        self._told = 0
+        self._said = ""
         none = getattr(jvm, "scala.Option").empty()
         self._hand = Hand(deliver)
         writer = frame.writeStream.outputMode(mode.value).foreachBatch(self._hand)
@@ -104,6 +118,7 @@ class Strand:
             )
         )
         self.handle = StreamingQuery(started)
+        self._execution = started.streamingQuery()
         return self.handle
 
     def trigger(self) -> None:
@@ -113,7 +128,7 @@ class Strand:
         try:
             self._tick = max(self._tick, self.now) + 1
             self._clock.setTime(self._tick)
-            self._wait(lambda: lock.hasQueuedThreads(), "begin a batch")
+            self._wait(lambda: lock.hasQueuedThreads(), "begin a batch", _BEGINS)
             self._clock.setTime(self.now)
         finally:
             lock.unlock()
@@ -121,13 +136,16 @@ class Strand:
 
     def settle(self) -> None:
         """Wait until the query is parked, or has died."""
-        self._wait(self._parked, "end a batch")
+        self._wait(self._parked, "end a batch", _ENDS)
 
     def reports(self) -> list[Progress]:
         """The batches that ended since the last call, oldest first."""
         if self.handle is None:
             return []
-        told = [json.loads(one.json()) for one in self.handle._jsq.recentProgress()]
+        every = self.handle._jsq.recentProgress()
+        many = len(every)
+        told = [json.loads(every[at].json()) for at in range(self._told if many < _RETAINED else 0, many)]
+        self._told = many
         # A trigger without a batch may be reported as well, under the number of the next batch.
         new = [one for one in told if one["batchId"] > self._seen and "addBatch" in one["durationMs"]]
         if new:
@@ -158,7 +176,7 @@ class Strand:
             # A thread that does not heed its interruption is left behind: Spark gives up after `stopTimeout`.
             with contextlib.suppress(Py4JJavaError, PySparkException):
                 self.handle.stop()
-            self.handle = None
+            self.handle = self._execution = None
         if self._hand is not None:
             self._hand.let_go()
 
@@ -169,21 +187,27 @@ class Strand:
 
     @property
     def _stream(self) -> Any:
-        assert self.handle is not None
-        return self.handle._jsq.streamingQuery()
+        assert self._execution is not None
+        return self._execution
 
     def _parked(self) -> bool:
-        assert self.handle is not None
         status = self._stream.status()
-        return not status.isTriggerActive() and status.message() == _PARKED
+        self._said = str(status.message())
+        return self._said == _PARKED and not status.isTriggerActive()
 
-    def _wait(self, reached: Callable[[], bool], what: str) -> None:
-        """Wait for that, or for the query's death. Raises `MillstreamError` when neither comes in time."""
+    def _wait(self, reached: Callable[[], bool], what: str, least: float) -> None:
+        """Wait for that, or for the query's death. Raises `MillstreamError` when neither comes in time.
+
+        `least` is how many seconds there are between two looks at least.
+        """
         assert self.handle is not None
         began = time.monotonic()
         until = began + self.limit
+        looks = 0
         while not reached():
-            if not self.handle.isActive:
+            looks += 1
+            dying = looks % _ALIVE == 0 or self._said.startswith(_ENDED)
+            if dying and not self.handle.isActive:
                 self.error = self.handle.exception()
                 return
             if time.monotonic() > until:
@@ -193,7 +217,7 @@ class Strand:
                     f"query '{self.name}' did not {what} within {self.limit:g} s; it was at: {doing}",
                     "look for a function of the pipeline that does not return, or give the test more time",
                 )
-            time.sleep(min(max((time.monotonic() - began) / 10, _FIRST_LOOK), _LAST_LOOK))
+            time.sleep(min(max((time.monotonic() - began) / 10, least), _LONGEST))
 
 
 def _sink(jvm: Any, writer: Any, frame: DataFrame) -> Any:

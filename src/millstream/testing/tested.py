@@ -47,8 +47,8 @@ class Doom:
 class TestedQuery(RunningQuery):
     """A start of a query in a test.
 
-    Everything is a run's own but three things: the clock, the sinks where they are only to collect, and a death
-    where a test asks for one.
+    Everything is a run's own but four things: the clock, the sinks where they are only to collect, a death where a
+    test asks for one, and the record of what made the checkpoint, which it does not keep.
     """
 
     __test__ = False
@@ -64,6 +64,9 @@ class TestedQuery(RunningQuery):
         mode = self.pipeline.queries[self.name].output_mode
         counted = self.frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         return self.strand.start(counted, mode, self._deliver, checkpoint.folder)
+
+    def _record(self, checkpoint: Checkpoint, query_id: str, names: list[str | None]) -> None:
+        """Keep nothing: nobody plans a restart of a test, and asking Spark for all operators costs time."""
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
         self._batch.clear()
