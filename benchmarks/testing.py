@@ -1,31 +1,39 @@
 """What a case of `millstream test` costs once Spark is up: seconds and CPU seconds, and where they go.
 
 `python benchmarks/testing.py [CASES]` plays one case of three steps so often (20 unless given) in one session. It
-prints a line a case, then what its parts took. CPU seconds are those of this process and its JVM: they tell what an
-idle machine would take where this one is not idle.
+prints a line a case, then what the parts of the later half took. CPU seconds are those of this process, its JVM and
+the processes that the JVM started: they tell what an idle machine would take where this one is not idle. `--quiet`
+waits until the load of the machine is below a half, for figures in seconds.
 """
 
 from __future__ import annotations
 
-import cProfile
 import os
-import pstats
 import statistics
 import sys
 import time
+from collections import Counter
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.runtime.session import end
+from millstream.testing.lines import Lines
 from millstream.testing.load import load_text
+from millstream.testing.memory import Line
 from millstream.testing.play import play
 from millstream.testing.session import case_folder, open_tests
+from millstream.testing.stage import Stage
+from millstream.testing.strand import Strand
+from millstream.testing.tested import TestedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.testing.case import Case, Outcome
 
+# The load, averaged over a minute, below which nobody else works on the machine to speak of.
+QUIET = 0.5
 CASE = """
 pipeline:
   name: shop
@@ -52,34 +60,89 @@ tests:
         expect: []
         expect_dropped: 1
 """
-# Functions of ours, and what each stands for in the account.
-PARTS = {
-    "frames": "sources and views as frames",
-    "_start": "the query's start",
-    "settle": "Spark's batches, waited for",
-    "reports": "reading the batches' figures",
-    "take": "collected rows",
-}
+# Functions of ours, and what each stands for in the account: its own time, without that of others in it.
+PARTS: tuple[tuple[Any, str, str], ...] = (
+    (Stage, "__enter__", "a session of its own"),
+    (Lines, "frames", "sources and views as frames"),
+    (TestedQuery, "start", "writers, and what the checkpoint tells"),
+    (Strand, "start", "the query's start"),
+    (Line, "add", "rows fed"),
+    (Strand, "settle", "Spark's batches, and their rows collected"),
+    (Strand, "reports", "reading the batches' figures"),
+    (Stage, "__exit__", "the end"),
+)
+
+
+class Meter:
+    """Adds up seconds and CPU seconds of `PARTS`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 - PySpark has no other way to it
+        self.seconds: Counter[str] = Counter()
+        self.cpu: Counter[str] = Counter()
+        self.times: Counter[str] = Counter()
+        self._inner: list[tuple[float, float]] = []
+        for owner, name, what in PARTS:
+            setattr(owner, name, self._timed(getattr(owner, name), what))
+
+    def now(self) -> float:
+        """CPU seconds so far of this process, its JVM, and processes of the JVM that have ended."""
+        # The clock of another process by its number, as the kernel has it: sched clock, all threads.
+        jvm = time.clock_gettime((~self.jvm << 3) | 2)
+        fields = Path(f"/proc/{self.jvm}/stat").read_text().rpartition(") ")[2].split()
+        ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+        return time.process_time() + jvm + ended
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for counter in (self.seconds, self.cpu, self.times):
+            counter.clear()
+
+    def _timed(self, function: Any, what: str) -> Any:
+        @wraps(function)
+        def timed(*args: Any, **more: Any) -> Any:
+            began, cpu = time.perf_counter(), self.now()
+            self._inner.append((0.0, 0.0))
+            try:
+                return function(*args, **more)
+            finally:
+                took, used = time.perf_counter() - began, self.now() - cpu
+                within = self._inner.pop()
+                self.seconds[what] += took - within[0]
+                self.cpu[what] += used - within[1]
+                self.times[what] += 1
+                if self._inner:
+                    around = self._inner[-1]
+                    self._inner[-1] = (around[0] + took, around[1] + used)
+
+        return timed
 
 
 def main() -> None:
     """Play and print."""
-    many = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    words = [word for word in sys.argv[1:] if word != "--quiet"]
+    many = int(words[0]) if words else 20
+    while "--quiet" in sys.argv and os.getloadavg()[0] > QUIET:
+        time.sleep(5)
     suite = load_text("case.yml", CASE, Path("case.yml").absolute(), lambda _: {})
     began = time.perf_counter()
     spark = open_tests({})
     print(f"Spark up: {time.perf_counter() - began:.2f} s; load of the machine {os.getloadavg()[0]:.1f}")
-    rows = []
+    meter, rows = Meter(spark), []
     for number in range(1, many + 1):
-        before = cpu(spark)
+        if number == many // 2 + 1:
+            meter.clear()
+        before = meter.now()
         outcome = once(spark, suite.cases[0])
-        rows.append((outcome.seconds, cpu(spark) - before))
+        rows.append((outcome.seconds, meter.now() - before))
         steps = ", ".join(f"{one.seconds:.2f}" for one in outcome.played)
         print(f"case {number}: {rows[-1][0]:.2f} s, CPU {rows[-1][1]:.2f} s; its steps {steps}")
     last = rows[len(rows) // 2 :]
     middle = [statistics.median(column) for column in zip(*last, strict=True)]
     print(f"median of the later half: {middle[0]:.2f} s, CPU {middle[1]:.2f} s")
-    account(spark, suite.cases[0])
+    for what, times in meter.times.items():
+        took, used = meter.seconds[what] / len(last), meter.cpu[what] / len(last)
+        print(f"  {took:.3f} s  CPU {used:.3f} s  {times / len(last):.0f} times  {what}")
     spark.stop()
     end()
 
@@ -90,25 +153,6 @@ def once(spark: SparkSession, case: Case) -> Outcome:
         outcome = play(spark, case, folder)
     assert outcome.passed, outcome
     return outcome
-
-
-def account(spark: SparkSession, case: Case) -> None:
-    """Where the time of one case goes."""
-    profile = cProfile.Profile()
-    profile.enable()
-    outcome = once(spark, case)
-    profile.disable()
-    print(f"a case of {outcome.seconds:.2f} s, under a profiler:")
-    for (file, _, name), told in sorted(pstats.Stats(profile).stats.items(), key=lambda one: -one[1][3]):  # type: ignore[attr-defined]
-        if "millstream/testing" in file and name in PARTS:
-            print(f"  {told[3]:.3f} s  {told[0]} times  {PARTS[name]} ({Path(file).stem}.{name})")
-
-
-def cpu(spark: SparkSession) -> float:
-    """CPU seconds so far, of this process and its JVM."""
-    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 - PySpark has no other way to it
-    fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(") ")[2].split()
-    return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
