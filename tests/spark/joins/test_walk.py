@@ -1,0 +1,181 @@
+"""Joins of every kind, watermark and mode: what Spark takes gives the batch answer, what it refuses has a cure.
+
+Of 720 combinations those are judged, and started where they are refused, in which any three values of three
+dimensions meet; of these, those are checked or run in which any two do. `MILLSTREAM_WALK=all` looks at all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from millstream.diagnostics.finding import Severity
+from millstream.pipeline.load import load_text
+from millstream.runtime import complaints
+from millstream.runtime.assemble import assemble
+from millstream.runtime.batch.answer import answers
+from millstream.runtime.checking import check
+from millstream.runtime.judging import refusal
+from millstream.spec.mode import OutputMode
+from spark.joins.walk import CLOSING, KINDS, Join, covering, spec, walk, write_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.diagnostics.finding import Finding
+    from millstream.runtime.judging import Refusal
+
+Rows = list[tuple[Any, ...]]
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "stream-joins.md"
+WHOLE = os.environ.get("MILLSTREAM_WALK") == "all"
+
+
+@dataclass
+class Walk:
+    """All combinations over the same rows in one session."""
+
+    spark: SparkSession
+    folder: Path
+
+    @cached_property
+    def frames(self) -> dict[str, DataFrame]:
+        """Each join as a stream, by its view."""
+        pipeline = load_text("pipeline.yml", spec(self.joins), self.folder, {}).pipeline
+        assert pipeline is not None
+        return assemble(self.spark, pipeline)
+
+    @cached_property
+    def joins(self) -> list[Join]:
+        """Those that are looked at, and of each kind and mode the one that Spark takes most likely."""
+        bound = [
+            join
+            for join in walk()
+            if (join.condition, join.watermark, join.result) == ("window", join.streams, "rows")
+        ]
+        return walk() if WHOLE else [*dict.fromkeys([*bound, *covering(walk(), 3)])]
+
+    @cached_property
+    def refused(self) -> dict[Join, Refusal | None]:
+        """What we say of each."""
+        return {join: refusal(self.frames[join.view], OutputMode(join.mode)) for join in self.joins}
+
+    def starting(self, join: Join) -> str:
+        """What Spark says when it is started; empty when it starts."""
+        writer = self.frames[join.view].writeStream.format("noop").outputMode(join.mode)
+        try:
+            writer.option("checkpointLocation", str(self.folder / "starts" / join.query)).start().stop()
+        except PySparkException as wrong:
+            return complaints.text(wrong)
+        return ""
+
+    def errors(self, joins: Sequence[Join]) -> dict[str, list[Finding]]:
+        """The errors that a whole check finds, by query."""
+        found: dict[str, list[Finding]] = {join.query: [] for join in joins}
+        for one in check(load_text("pipeline.yml", spec(joins), self.folder, {}), self.spark).findings:
+            if one.severity is Severity.ERROR:
+                found[str(one.query)].append(one)
+        return found
+
+    def given(self, join: Join) -> Rows:
+        """What a run gives in all its batches, less the closing rows."""
+        writer = self.frames[join.view].writeStream.format("memory").queryName("given").outputMode(join.mode)
+        writer = writer.option("checkpointLocation", str(self.folder / "runs" / join.query))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        rows = [tuple(row) for row in self.spark.table("given").collect()]
+        # A count comes out again each time it grows.
+        rows = list({row[0]: row for row in rows}.values()) if join.result == "counts" else rows
+        return kept(rows)
+
+    def wanted(self, joins: Iterable[Join]) -> dict[str, Rows]:
+        """The batch answer of each view."""
+        pipeline = load_text("pipeline.yml", spec(joins), self.folder, {}).pipeline
+        assert pipeline is not None
+        made = answers(self.spark, pipeline)
+        views = {join.view: made[join.query] for join in joins}
+        return {view: kept([tuple(row) for row in frame.collect()]) for view, frame in views.items()}
+
+
+def kept(rows: Rows) -> Rows:
+    """Without the closing rows, in an order."""
+    return sorted(
+        (row for row in rows if next(key for key in row[::2] if key is not None) < CLOSING), key=str
+    )
+
+
+@pytest.fixture(scope="module")
+def walked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    folder = tmp_path_factory.mktemp("joins")
+    write_rows(folder)
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    # A few rows: each partition more is a store of state more for every side.
+    spark.conf.set("spark.sql.shuffle.partitions", 1)
+    yield Walk(spark, folder)
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def some(joins: Sequence[Join]) -> Sequence[Join]:
+    """All of them, or few in which all pairs of values meet."""
+    return joins if WHOLE else covering(joins, 2)
+
+
+@pytest.mark.timeout(900)
+def test_what_is_refused_is_what_spark_does_not_start_in_its_words(walked: Walk) -> None:
+    refused = {join: one.text for join, one in walked.refused.items() if one is not None}
+
+    started = {join: walked.starting(join) for join in refused}
+
+    assert started == refused
+
+
+def test_the_page_tells_what_spark_takes(walked: Walk) -> None:
+    taken: dict[str, list[str]] = {}
+    for kind, words in KINDS.items():
+        for streams in ("left", "right", "both"):
+            modes = [
+                mode
+                for mode in OutputMode
+                if any(
+                    one is None
+                    for join, one in walked.refused.items()
+                    if (join.kind, join.streams, join.mode, join.result) == (kind, streams, mode, "rows")
+                )
+            ]
+            taken.setdefault(words, []).append(", ".join(modes) or "-")
+
+    rows = re.findall(
+        r"^\| `([A-Z ]+JOIN|JOIN)` \| (.*?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {words: cells.split(" | ") for words, cells in rows} == taken
+
+
+@pytest.mark.timeout(1800)
+def test_what_is_refused_is_a_finding_with_a_cure(walked: Walk) -> None:
+    joins = [*some([join for join, one in walked.refused.items() if one is not None])]
+
+    found = walked.errors(joins)
+
+    assert [join.query for join in joins if not found[join.query]] == []
+    assert [(one.query, one.code) for several in found.values() for one in several if not one.fix] == []
+
+
+@pytest.mark.timeout(1800)
+def test_what_is_taken_gives_the_batch_answer(walked: Walk) -> None:
+    joins = [*some([join for join, one in walked.refused.items() if one is None])]
+    wanted = walked.wanted(joins)
+
+    given = {join: walked.given(join) for join in joins}
+    wrong = {
+        join.query: (rows, wanted[join.view]) for join, rows in given.items() if rows != wanted[join.view]
+    }
+
+    assert wrong == {}
+    assert sum(len(rows) for rows in given.values()) > len(joins)
