@@ -47,6 +47,7 @@ def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | No
     """
     from pyspark import SparkContext  # noqa: PLC0415 - importing this module must stay cheap
 
+    conf = settings.with_lasting_metastore(conf)
     active = SparkContext._active_spark_context
     if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         _boot(name, conf, log)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.diagnostics.failure import WrongUse
@@ -9,7 +11,6 @@ from millstream.runtime import machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 # A quarter of the memory, within these bounds, in MiB: state of RocksDB, Python workers and the page
 # cache need the rest, and a heap above 8 GiB mostly makes one collection longer.
@@ -37,6 +38,22 @@ class Setting(NamedTuple):
     key: str
     value: str
     reason: str
+
+
+# The folder of a Hive metastore that Derby keeps, where it is relative.
+_METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
+_RELATIVE = re.compile(r"(?<=^jdbc:derby:;databaseName=)(?!/)[^;]+")
+
+
+def with_lasting_metastore(conf: Mapping[str, object]) -> Mapping[str, object]:
+    """The settings with a metastore's folder by the working directory, as Spark takes its warehouse.
+
+    Derby by itself begins at its home, which is private to this process and goes with it.
+    """
+    if _METASTORE not in conf:
+        return conf
+    given = str(conf[_METASTORE])
+    return {**conf, _METASTORE: _RELATIVE.sub(lambda found: str(Path(found[0]).absolute()), given)}
 
 
 def start_settings(

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.diagnostics.failure import WrongUse
 from millstream.runtime.launch import _escaped
-from millstream.runtime.settings import start_settings
+from millstream.runtime.settings import start_settings, with_lasting_metastore
 
 PRIVATE = Path("private")
 
@@ -53,3 +53,14 @@ def test_every_setting_has_a_reason() -> None:
 )
 def test_a_value_is_written_as_java_reads_properties(text: str, written: str) -> None:
     assert _escaped(text) == written
+
+
+@pytest.mark.parametrize(
+    ("folder", "meant"), [("lake/metastore", str(Path("lake/metastore").absolute())), ("/srv/m", "/srv/m")]
+)
+def test_a_metastore_in_a_folder_outlives_the_process(folder: str, meant: str) -> None:
+    key = "spark.hadoop.javax.jdo.option.ConnectionURL"
+
+    lasting = with_lasting_metastore({key: f"jdbc:derby:;databaseName={folder};create=true"})
+
+    assert lasting == {key: f"jdbc:derby:;databaseName={meant};create=true"}
