@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from pyspark.errors import PySparkException
@@ -88,7 +89,8 @@ class Walk:
     def given(self, join: Join) -> Rows:
         """What a run gives in all its batches, less the closing rows."""
         writer = self.frames[join.view].writeStream.format("memory").queryName("given").outputMode(join.mode)
-        writer = writer.option("checkpointLocation", str(self.folder / "runs" / join.query))
+        # A test that runs twice begins anew.
+        writer = writer.option("checkpointLocation", str(self.folder / "runs" / uuid4().hex))
         writer.trigger(availableNow=True).start().awaitTermination()
         rows = [tuple(row) for row in self.spark.table("given").collect()]
         # A count comes out again each time it grows.
