@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@F.udf("double")  # type: ignore[untyped-decorator]
+@F.udf(returnType="double", useArrow=True)
 def fahrenheit(celsius: float) -> float:
     return celsius * 9 / 5 + 32
 

@@ -138,6 +138,8 @@ def test_a_catalog_table_is_streamed_by_its_name(
 ) -> None:
     name = f"stream_{tmp_path.name}"
     spark.range(3).write.format("delta").option("path", str(tmp_path / "t")).saveAsTable(name)
+    # As a view named like the table is, once the views of a pipeline are made.
+    spark.range(99).createOrReplaceTempView(name)
 
     rows = streamed(TableSource(name=name).read(spark, static=False, schema=None), checkpoint)
 

@@ -27,7 +27,9 @@ class TableSource(Source):
 
     def read(self, spark: SparkSession, *, static: bool, schema: str | None) -> DataFrame:  # noqa: ARG002
         """The table's own columns; `schema` is not used, for the table knows its own."""
-        return (spark.read if static else spark.readStream).options(**self.options).table(self.name)
+        # By a bare name Spark would take a view of the session for it, such as one named after this very source.
+        name = self.name if "." in self.name else f"{spark.catalog.currentDatabase()}.{self.name}"
+        return (spark.read if static else spark.readStream).options(**self.options).table(name)
 
     def replay(self, *, static: bool) -> Replay:
         """What its format gives again, which its name does not tell."""
