@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.cli.init import copy_example, examples_folder
@@ -19,7 +20,6 @@ from trials.expected import FILE, Size, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from trials.stage import Stage
 
@@ -89,9 +89,9 @@ def update(trial: Trial) -> bool:
 def _play(trial: Trial, wanted: Size, room: Stage, folder: Path) -> None:
     copy_example(trial.name, folder)
     write_schema(folder)
+    _millstream(folder, "up", "--detach", "--kafka", room.kafka, "--postgres-url", room.postgres)
     for command in wanted.prepare:
         _call(_words(command), folder)
-    _millstream(folder, "up", "--detach", "--kafka", room.kafka, "--postgres-url", room.postgres)
     with ExitStack() as beside:
         for command in wanted.beside:
             process = subprocess.Popen(_words(command), cwd=folder, env=_environment())
@@ -119,12 +119,16 @@ def _run(folder: Path, words: Sequence[str]) -> float | None:
             command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=log, text=True
         )
         assert process.stdout is not None
-        with process.stdout as events:
-            for line in events:
-                event = json.loads(line)
-                if first is None and event["event"] == "batch_committed" and _gave_rows(event):
-                    first = time.monotonic() - began
-        code = process.wait(_LONGEST)
+        try:
+            with process.stdout as events:
+                for line in events:
+                    event = json.loads(line)
+                    if first is None and event["event"] == "batch_committed" and _gave_rows(event):
+                        first = time.monotonic() - began
+            code = process.wait(_LONGEST)
+        finally:
+            # One that has ended is not touched.
+            process.kill()
     if code != 0:
         raise TrialFailed(f"millstream run ended with {code}: {_last(said.read_text())}")
     return first
@@ -165,11 +169,13 @@ def _words(command: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {
+    """The caller's, less what a spec might read; `millstream` is the one beside this Python."""
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT or name.startswith(("MILLSTREAM_", "LC_", "XDG_"))
     }
+    return {**kept, "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])}
 
 
 def _last(said: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -18,13 +20,23 @@ _QUIET = {"batch_written", "idle"}
 
 
 class JsonLines:
-    """One JSON object a line on stdout for each event."""
+    """One JSON object a line on stdout for each event, and nothing else there.
+
+    What else is printed meanwhile, by a console sink or a function of the pipeline, goes to stderr.
+    """
+
+    def __init__(self) -> None:
+        self._out: TextIO = sys.stdout
+        self._others = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> JsonLines:
+        self._out = sys.stdout
+        self._others.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to let go of."""
+        """What is printed from now on is seen again."""
+        self._others.__exit__(None, None, None)
 
     def say(self, text: str) -> None:
         """A word on what is being done, for a person: on stderr."""
@@ -38,7 +50,7 @@ class JsonLines:
     def show(self, event: Event) -> None:
         """Print one event."""
         if event.event not in _QUIET:
-            click.echo(event.to_json())
+            click.echo(event.to_json(), file=self._out)
 
 
 class PlainLines:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from datetime import UTC, datetime
 
+import click
 import pytest
 
-from millstream.cli.display import sentence
+from millstream.cli.display import JsonLines, sentence
 from millstream.cli.table import table, text
 from millstream.runtime.events import Event
 
@@ -97,3 +100,19 @@ def test_a_table_without_rows_is_its_head() -> None:
 )
 def test_a_value_is_shown_so_that_no_terminal_obeys_it(value: object, shown: str) -> None:
     assert text(value) == shown
+
+
+def test_what_a_pipeline_prints_does_not_come_between_the_json_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with JsonLines() as lines:
+        click.echo("a table of the console sink")
+        lines.show(Event("query_started", "funnel", {"batch": None}))
+        sys.stdout.write("a function of the user\n")
+    click.echo("afterwards")
+
+    said = capsys.readouterr()
+    first, last = said.out.splitlines()
+    assert json.loads(first)["event"] == "query_started"
+    assert last == "afterwards"
+    assert said.err.splitlines() == ["a table of the console sink", "a function of the user"]
