@@ -91,12 +91,17 @@ class Letters:
 
     def keep(self, spark: SparkSession, batch_id: int, aside: Mapping[str, Aside]) -> None:
         """Keep what a batch set aside, by source and view; a batch kept already adds nothing."""
+        # A source that a query reads twice, for a join with itself, is there twice, mostly with the same records.
+        ranges = {
+            (name, self._range(batch_id, index)): None
+            for index, name in enumerate(self.origins)
+            if name is not None and name in aside
+        }
         found = [
             letters
-            for index, name in enumerate(self.origins)
-            if name is not None
-            and name in aside
-            and (letters := self._of_source(spark, batch_id, index, name, aside[name])) is not None
+            for number, (name, offsets) in enumerate(ranges)
+            if offsets is not None
+            and (letters := self._of_source(spark, batch_id, number, name, offsets, aside[name])) is not None
         ]
         found += [
             self._of_passing(spark, batch_id, name, one.letters) for name, one in aside.items() if one.letters
@@ -107,15 +112,14 @@ class Letters:
         self.keeper.keep(frame, batch_id, sum(one.size for one in aside.values()))
 
     def _of_source(
-        self, spark: SparkSession, batch_id: int, index: int, name: str, aside: Aside
+        self, spark: SparkSession, batch_id: int, number: int, name: str, offsets: OffsetRange, aside: Aside
     ) -> DataFrame | None:
         """What was set aside of one source's records, read again, in the columns of the dead-letter table."""
         entry = self.pipeline.sources[name]
         expect = entry.expect if aside.broken and aside.letters is None else {}
         if not aside.malformed and not expect:
             return None
-        offsets = self._range(batch_id, index)
-        raw = entry.source.read_range(spark, offsets, entry.ddl) if offsets else None
+        raw = entry.source.read_range(spark, offsets, entry.ddl)
         if raw is None:
             return None
         columns = [*raw_columns(entry, raw.columns), *(CORRUPT,) * (CORRUPT in raw.columns)]
@@ -132,7 +136,7 @@ class Letters:
             judged = judged.withColumn(BROKEN, F.when(F.col(REASON).isNull(), broken(expect)))
         # Spark would move the filter below the decoding and decode once for each mention of the result; it
         # moves nothing past a metric. This halves what setting aside costs.
-        judged = judged.observe(f"millstream:letters:{name}", F.count(F.lit(1)).alias("rows"))
+        judged = judged.observe(f"millstream:letters:{name}:{number}", F.count(F.lit(1)).alias("rows"))
         malformed = F.col(REASON).isNotNull() & F.lit(self.wanted(name))
         row = as_bytes(names) if expect else F.lit(None)
         text = F.encode(F.col(RAW)[CORRUPT], "UTF-8") if CORRUPT in columns else F.lit(None)
