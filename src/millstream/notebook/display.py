@@ -75,9 +75,13 @@ class Shown:
         self._asked.set()
         if self._live is not None:
             self._live.changed.set()
-            if self._thread is not None and self._thread is not threading.current_thread():
+            beside = self._thread is not None and self._thread is not threading.current_thread()
+            if beside and self._thread is not None:
                 self._thread.join()
             self._live.stop()
+            if beside:
+                # A notebook that is run without a person takes no picture from a thread.
+                self._screen.show(self._last())
 
     def __enter__(self) -> Shown:
         return self
@@ -110,16 +114,21 @@ class Shown:
         finally:
             self._asked.set()
             self._live.stop()
-            screen.show(
-                self._sight(f"ended: {self.error}" if self.error else f"stopped after {self.batches} batches")
-            )
+            screen.show(self._last())
 
     def beside(self, screen: Screen, seconds: float | None) -> None:
-        """As `follow`, in a thread."""
+        """As `follow`, in a thread; the first picture is the cell's own."""
+        self._screen = screen
+        if self._live is not None:
+            screen.show(self._sight("waiting for rows"))
         self._thread = threading.Thread(
             target=self.follow, args=(screen, seconds), name="display", daemon=True
         )
         self._thread.start()
+
+    def _last(self) -> Sight:
+        """What is left to be seen."""
+        return self._sight(f"ended: {self.error}" if self.error else f"stopped after {self.batches} batches")
 
     def _sight(self, state: str) -> Sight:
         rows = self.rows
