@@ -88,9 +88,11 @@ def with_sinks(sinks: Any, mode: str) -> str:
 
 
 def listed(value: Any) -> set[str]:
-    """The words that stand in lists, as names of columns do."""
+    """The words that stand in lists, as names of columns do, and the column that orders changes."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     words = {one for one in inside if isinstance(one, str)} if isinstance(value, list) else set()
+    if isinstance(value, dict) and "sequence_by" in value:
+        words.add(value["sequence_by"])
     return words.union(*(listed(one) for one in inside))
 
 
