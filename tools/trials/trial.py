@@ -112,6 +112,7 @@ def _run(folder: Path, words: Sequence[str]) -> float | None:
     """Run the pipeline to its end; gives the seconds to the first batch that had output."""
     said = folder / ".millstream" / "run.log"
     first: float | None = None
+    failures: list[str] = []
     began = time.monotonic()
     command = [sys.executable, "-m", "millstream", "run", "--json", "--no-page", *words]
     with said.open("w") as log:
@@ -125,12 +126,16 @@ def _run(folder: Path, words: Sequence[str]) -> float | None:
                     event = json.loads(line)
                     if first is None and event["event"] == "batch_committed" and _gave_rows(event):
                         first = time.monotonic() - began
+                    if event["event"] == "query_failed":
+                        failures.append(f"{event['query']}: {event['reason']}")
             code = process.wait(_LONGEST)
         finally:
             # One that has ended is not touched.
             process.kill()
     if code != 0:
-        raise TrialFailed(f"millstream run ended with {code}: {_last(said.read_text())}")
+        raise TrialFailed(
+            f"millstream run ended with {code}: {' / '.join(failures) or _last(said.read_text())}"
+        )
     return first
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint.folder import Checkpoint
     from millstream.connectors.letters import Keeper
+    from millstream.runtime.origins import Origin
 
 SINK = "dead_letters"
 
@@ -66,12 +67,12 @@ class Letters:
     pipeline: Pipeline
     query: str
     checkpoint: Checkpoint
-    origins: list[str | None]
+    origins: list[Origin]
     keeper: Keeper
 
     @classmethod
     def of(
-        cls, pipeline: Pipeline, query: str, query_id: str, checkpoint: Checkpoint, origins: list[str | None]
+        cls, pipeline: Pipeline, query: str, query_id: str, checkpoint: Checkpoint, origins: list[Origin]
     ) -> Letters:
         """The dead letters of a query, kept where the pipeline says."""
         identity = SinkIdentity(pipeline.name, query, query_id, SINK, OutputMode.APPEND)
@@ -85,7 +86,7 @@ class Letters:
     @property
     def places(self) -> list[str]:
         """The sources and views of the query whose rows may be set aside, each once."""
-        known = dict.fromkeys(name for name in self.origins if name is not None)
+        known = dict.fromkeys(origin.name for origin in self.origins if origin.name is not None)
         views = Graph.of(self.pipeline).views(self.query)
         return [name for name in (*known, *views) if self.pipeline.sets_aside(name)]
 
@@ -93,9 +94,9 @@ class Letters:
         """Keep what a batch set aside, by source and view; a batch kept already adds nothing."""
         # A source that a query reads twice, for a join with itself, is there twice, mostly with the same records.
         ranges = {
-            (name, self._range(batch_id, index)): None
-            for index, name in enumerate(self.origins)
-            if name is not None and name in aside
+            (origin.name, self._range(batch_id, index, origin.number)): None
+            for index, origin in enumerate(self.origins)
+            if origin.name is not None and origin.name in aside
         }
         found = [
             letters
@@ -171,15 +172,15 @@ class Letters:
             F.col("expectation"),
         )
 
-    def _range(self, batch_id: int, index: int) -> OffsetRange | None:
-        """What the batch read of the source at that place of the plan."""
+    def _range(self, batch_id: int, index: int, number: int) -> OffsetRange | None:
+        """What the batch read of the source at that place of the plan, whose folder has that number."""
         planned = self.checkpoint.offsets(batch_id)
         if planned is None or index >= len(planned.sources) or (end := planned.sources[index]) is None:
             return None
         before = self.checkpoint.offsets(batch_id - 1) if batch_id else None
         start = before.sources[index] if before and index < len(before.sources) else None
-        files = self.checkpoint.files(index, start, end)
-        return OffsetRange(start or (None if files else self.checkpoint.first(index)), end, files)
+        files = self.checkpoint.files(number, start, end)
+        return OffsetRange(start or (None if files else self.checkpoint.first(number)), end, files)
 
 
 def aside(letters: Letters, metrics: Any) -> dict[str, Aside]:

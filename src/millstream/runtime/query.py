@@ -20,7 +20,7 @@ from millstream.runtime.gaps import named, passed
 from millstream.runtime.hand import Hand
 from millstream.runtime.letters import Letters
 from millstream.runtime.notes import Notes, counted
-from millstream.runtime.origins import origins
+from millstream.runtime.origins import Origin, origins
 from millstream.runtime.poison import find, run
 from millstream.runtime.probing import Probing
 from millstream.runtime.progress import ROWS_OUT
@@ -89,11 +89,12 @@ class RunningQuery:
         writers, notes = self._surveyed(checkpoint)
         query_id = str(checkpoint.query_id())
         planned, committed = checkpoint.planned(), checkpoint.committed()
-        names = origins(self.frame)
+        read = origins(self.frame)
+        names = [origin.name for origin in read]
         self.delivery = Delivery(
             query=self.name,
             writers=writers,
-            letters=self._letters(query_id, checkpoint, names),
+            letters=self._letters(query_id, checkpoint, read),
             events=self.events,
             notes=notes,
             replayed=planned if planned != committed else None,
@@ -184,11 +185,11 @@ class RunningQuery:
             for key, entry in ordered
         }
 
-    def _letters(self, query_id: str, checkpoint: Checkpoint, names: list[str | None]) -> Letters | None:
+    def _letters(self, query_id: str, checkpoint: Checkpoint, origins: list[Origin]) -> Letters | None:
         """The query's dead letters, when one of its sources or views asks for them."""
-        read = [*filter(None, names), *Graph.of(self.pipeline).views(self.name)]
+        read = [*(one.name for one in origins if one.name), *Graph.of(self.pipeline).views(self.name)]
         asked = any(self.pipeline.sets_aside(name) for name in read)
-        return Letters.of(self.pipeline, self.name, query_id, checkpoint, names) if asked else None
+        return Letters.of(self.pipeline, self.name, query_id, checkpoint, origins) if asked else None
 
     @property
     def active(self) -> bool:

@@ -65,6 +65,18 @@ def kept(project: Project) -> list[tuple[Any, ...]]:
     return [((letter.file or "").rpartition("/")[2], letter.value, letter.reason) for letter in found]
 
 
+def test_a_malformed_row_of_a_source_that_a_query_reads_twice_is_set_aside_once(project: Project) -> None:
+    project.put(A, "{broken", B)
+    both = "SELECT id, amount, at FROM orders UNION ALL SELECT id, -amount AS amount, at FROM orders"
+    copy = {"from": "both", "to": {"delta": str(project.folder / "table")}}
+
+    fine = project.run(project.pipeline(views={"both": both}, queries={"copy": copy}))
+
+    assert fine
+    assert sorted(row[1] for row in project.rows("table")) == [-4, -3, 3, 4]
+    assert [value for _, value, _ in kept(project)] == [b"{broken"]
+
+
 def test_a_malformed_row_is_set_aside_with_its_file_and_the_others_go_on(project: Project) -> None:
     project.put(A, "{broken")
     project.put({"id": "x", "amount": "many", "at": "2026-01-01T12:05:00Z"}, {"id": "y", "amount": 1})
