@@ -1,7 +1,7 @@
 """The page of the engine's parts: for each an example, a test and a page that exist.
 
 `docs/reference/coverage.yml` says which. What it names and is not there ends the generator, so that the page cannot
-lie; names under `coming` are examples that may be missing yet, and appear on the page by themselves.
+lie: beside each example stand words of it that show the part, and they must be found in one of its files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 DATA = OUT / "coverage.yml"
 INTRO = """\
 Each part of the engine that a pipeline may use, with an example that shows it, a test that is red without it, and the
-page that tells how it is used."""
+page that tells how it is used. A dash: no example shows it yet."""
+NONE = "none"
+FILES = (".yml", ".py", ".sql", ".md", ".ipynb")
 
 
 class NotThere(Exception):
@@ -33,20 +35,31 @@ class NotThere(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the engine: examples by name, tests as `path::name`, pages by their path from the root."""
+    """A part of the engine: examples with their words, tests as `path::name`, pages by their path from the root."""
 
     what: str
-    examples: tuple[str, ...]
+    examples: Mapping[str, str] | None
+    """None where it is said that there is none."""
     tests: tuple[str, ...]
     pages: tuple[str, ...]
 
     @classmethod
     def of(cls, what: str, said: dict[str, Any]) -> Part:
-        """A part as the file says it: each of `example`, `test` and `page` one or a list."""
+        """A part as the file says it: `example` a mapping or `none`, each of `test` and `page` one or a list."""
         unknown = set(said) - {"example", "test", "page"}
         if unknown:
             raise NotThere(f"{what}: there is no key {', '.join(sorted(unknown))}")
-        return cls(what, *(_several(said.get(key)) for key in ("example", "test", "page")))
+        shown = said.get("example") or {}
+        return cls(
+            what,
+            None
+            if shown == NONE
+            else shown
+            if isinstance(shown, dict)
+            else dict.fromkeys(_several(shown), ""),
+            _several(said.get("test")),
+            _several(said.get("page")),
+        )
 
 
 @dataclass(frozen=True)
@@ -71,12 +84,11 @@ def coverage_page(root: Path = ROOT, made: Mapping[Path, str] = MappingProxyType
     """
     pages = Pages(root, made)
     data = yaml.safe_load((root / DATA).read_text(encoding="utf-8"))
-    coming = set(data.get("coming", ()))
     wrong: list[str] = []
     parts = [f"# What is covered\n\n{MADE}\n\n{INTRO}"]
     for heading, said in data["parts"].items():
         rows = [Part.of(what, one) for what, one in said.items()]
-        wrong += [sentence for part in rows for sentence in missing(part, coming, pages)]
+        wrong += [sentence for part in rows for sentence in missing(part, pages)]
         head = ["| part | example | test | page |", "| --- | --- | --- | --- |"]
         parts += [f"## {heading}", "\n".join([*head, *(line(part, pages) for part in rows)])]
     if wrong:
@@ -84,14 +96,16 @@ def coverage_page(root: Path = ROOT, made: Mapping[Path, str] = MappingProxyType
     return joined(parts)
 
 
-def missing(part: Part, coming: set[str], pages: Pages) -> Iterator[str]:
+def missing(part: Part, pages: Pages) -> Iterator[str]:
     """What of a part is not there."""
     root = pages.root
-    for name in part.examples:
-        if not exists(name, root) and name not in coming:
+    for name, words in (part.examples or {}).items():
+        if not exists(name, root):
             yield f"{part.what}: there is no example '{name}'"
-    if not part.examples:
-        yield f"{part.what}: no example is named"
+        elif not words or not shows(root / "examples" / name, words):
+            yield f"{part.what}: the example '{name}' has no '{words}' that shows it"
+    if part.examples is not None and not part.examples:
+        yield f"{part.what}: no example is named, nor said that there is none"
     for test in part.tests:
         if test.partition("::")[2] not in tests(root / test.partition("::")[0]):
             yield f"{part.what}: there is no test {test}"
@@ -110,6 +124,12 @@ def missing(part: Part, coming: set[str], pages: Pages) -> Iterator[str]:
 def exists(example: str, root: Path) -> bool:
     """Is there such an example?"""
     return (root / "examples" / example / "pipeline.yml").is_file()
+
+
+def shows(folder: Path, words: str) -> bool:
+    """Are the words in one of an example's files?"""
+    files = [file for file in folder.rglob("*") if file.suffix in FILES]
+    return any(words in file.read_text(encoding="utf-8") for file in files)
 
 
 @cache
@@ -131,9 +151,7 @@ def anchors(text: str) -> frozenset[str]:
 
 def line(part: Part, pages: Pages) -> str:
     """A part's line of its table."""
-    shown = ", ".join(
-        f"[{name}](../../examples/{name}/README.md)" for name in part.examples if exists(name, pages.root)
-    )
+    shown = ", ".join(f"[{name}](../../examples/{name}/README.md)" for name in part.examples or ()) or "-"
     proved = "<br>".join(
         f"[{test.partition('::')[2].removeprefix('test_').replace('_', ' ')}](../../{test.partition('::')[0]})"
         for test in part.tests

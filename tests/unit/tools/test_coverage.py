@@ -11,7 +11,11 @@ from generators.coverage import NotThere, coverage_page
 if TYPE_CHECKING:
     from pathlib import Path
 
-GOOD = {"example": "shop", "test": "tests/test_rate.py::test_it_runs", "page": "docs/rate.md#how-fast"}
+GOOD = {
+    "example": "{shop: 'rate: 5'}",
+    "test": "tests/test_rate.py::test_it_runs",
+    "page": "docs/rate.md#how-fast",
+}
 
 
 @pytest.fixture
@@ -19,16 +23,16 @@ def root(tmp_path: Path) -> Path:
     """A repository with one example, two tests and one page."""
     for folder in ("docs/reference", "examples/shop", "tests"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "examples/shop/pipeline.yml").write_text("name: shop\n")
+    (tmp_path / "examples/shop/pipeline.yml").write_text("name: shop\nrate: 5\n")
     (tmp_path / "tests/test_rate.py").write_text("def test_it_runs() -> None: ...\n")
     (tmp_path / "tests/cases.yml").write_text("tests:\n  a row comes: {}\n")
     (tmp_path / "docs/rate.md").write_text("# The rate\n\n## How fast?\n")
     return tmp_path
 
 
-def page(root: Path, coming: str = "[]", **more: str) -> str:
+def page(root: Path, **more: str) -> str:
     said = "".join(f"      {key}: {value}\n" for key, value in (GOOD | more).items() if value)
-    text = f"coming: {coming}\nparts:\n  Sources:\n    rate:\n{said}"
+    text = f"parts:\n  Sources:\n    rate:\n{said}"
     (root / "docs/reference/coverage.yml").write_text(text)
     return coverage_page(root)
 
@@ -47,7 +51,9 @@ def test_a_case_of_a_test_file_is_a_test(root: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"example": "stall"}, "rate: there is no example 'stall'"),
+        ({"example": "{stall: rate}"}, "rate: there is no example 'stall'"),
+        ({"example": "{shop: 'rate: 6'}"}, "rate: the example 'shop' has no 'rate: 6' that shows it"),
+        ({"example": "shop"}, "rate: the example 'shop' has no '' that shows it"),
         ({"example": ""}, "rate: no example is named"),
         (
             {"test": "tests/test_rate.py::test_it_walks"},
@@ -66,10 +72,5 @@ def test_what_does_not_exist_ends_the_generator(root: Path, more: dict[str, str]
         page(root, **more)
 
 
-def test_an_example_that_is_coming_appears_once_it_is_there(root: Path) -> None:
-    assert "stall" not in page(root, coming="[stall]", example="[shop, stall]")
-
-    (root / "examples/stall").mkdir()
-    (root / "examples/stall/pipeline.yml").write_text("name: stall\n")
-
-    assert "[stall](../../examples/stall/README.md)" in page(root, coming="[stall]", example="[shop, stall]")
+def test_a_part_that_no_example_shows_says_so(root: Path) -> None:
+    assert "| rate | - |" in page(root, example="none")
