@@ -34,6 +34,12 @@ WORDS = "word_count/tests/words.yml"
 ANY_TIME = """
 SELECT o.order_id, p.payment_id FROM orders AS o JOIN payments AS p ON o.order_id = p.order_id
 """
+PAGES = "clickstream/tests/page_views.yml"
+JOINS = "ad_ctr/tests/joins.yml"
+RATES = "ad_ctr/tests/ctr.yml"
+SENSORS = "sensors/tests/readings.yml"
+ACTIVITY = "activity/tests/activity.yml"
+TABLES = "table_stream/tests/tables.yml"
 
 
 def without(*sources: str) -> dict[str, Any]:
@@ -166,6 +172,69 @@ def differs(outcome: Outcome) -> set[str]:
             {"sources.user_events.drop_duplicates_within_watermark": []},
             id="a repeated event, without a key",
         ),
+        pytest.param(
+            PAGES, "an event that is late", without("clicks"), id="a late look at a page, without a watermark"
+        ),
+        pytest.param(
+            PAGES,
+            "an event that is delivered twice",
+            {"sources.clicks.drop_duplicates_within_watermark": []},
+            id="a repeated look at a page, without a key",
+        ),
+        pytest.param(
+            JOINS,
+            "a click that is late",
+            without("impressions", "clicks"),
+            id="a late click on an ad, without a watermark",
+        ),
+        pytest.param(
+            JOINS,
+            "deliveries that come again",
+            {"sources.clicks.drop_duplicates_within_watermark": []},
+            id="a repeated click on an ad, without a key",
+        ),
+        pytest.param(
+            RATES,
+            "an alert is above five percent",
+            {"views.high_ctr": "SELECT * FROM ctr WHERE ctr > 0.5"},
+            id="an ad above five percent, with another limit",
+        ),
+        pytest.param(
+            SENSORS,
+            "a reading that is late",
+            without("readings"),
+            id="a late reading of a sensor, without a watermark",
+        ),
+        pytest.param(
+            SENSORS,
+            "a reading that is delivered twice",
+            {"sources.readings.drop_duplicates_within_watermark": []},
+            id="a repeated reading of a sensor, without a key",
+        ),
+        pytest.param(
+            ACTIVITY,
+            "with a watermark a late reading",
+            {"sources.activity.watermark": None},
+            id="a late reading of a phone, without a watermark",
+        ),
+        pytest.param(
+            ACTIVITY,
+            "a reading that comes again",
+            {"views.unrepeated": "SELECT * FROM activity"},
+            id="a repeated reading of a phone, without a key",
+        ),
+        pytest.param(
+            TABLES,
+            "an event that is late",
+            without("order_events_in_time"),
+            id="a late event of an order, without a watermark",
+        ),
+        pytest.param(
+            TABLES,
+            "an event that stands in the table twice",
+            {"sources.order_events_in_time.drop_duplicates_within_watermark": []},
+            id="a repeated event of an order, without a key",
+        ),
     ],
 )
 def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
@@ -184,6 +253,11 @@ def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
         pytest.param(MATCHING, "a match is written once", id="matched orders"),
         pytest.param(EVENTS, "the files have an event once", id="the files of raw events"),
         pytest.param(WORDS, "the table of the files is right", id="the table of words"),
+        pytest.param(PAGES, "the files have each window once", id="the files of page views"),
+        pytest.param(JOINS, "the files have each pair once", id="the files of pairs"),
+        pytest.param(SENSORS, "each table is right", id="the table of sensors"),
+        pytest.param(ACTIVITY, "the counts are replaced", id="the table of activities"),
+        pytest.param(TABLES, "an hour is replaced", id="the table of hours"),
     ],
 )
 def test_a_case_with_a_crash_goes_red_with_a_writer_that_forgets_what_it_has_written(
