@@ -57,7 +57,7 @@ def ask():
                 break
         urllib.request.urlopen(page + "api/messages?source=clicks").read()
         urllib.request.urlopen(page + "api/letters").read()
-        time.sleep(5)
+        time.sleep(5)  # as often as an open page asks
 threading.Thread(target=ask, daemon=True).start()
 for line in urllib.request.urlopen(page + "api/events"):
     pass

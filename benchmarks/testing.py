@@ -123,6 +123,7 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != "--quiet"]
     many = int(words[0]) if words else 20
     while "--quiet" in sys.argv and os.getloadavg()[0] > QUIET:
+        # Nothing tells that a machine has come to rest: its load is asked for.
         time.sleep(5)
     suite = load_text("case.yml", CASE, Path("case.yml").absolute(), lambda _: {})
     began = time.perf_counter()
