@@ -5,11 +5,11 @@
 Each case writes the same cached rows twice in a round, in changing order: as a query does, and bare: the same way
 to the same place without what makes it exact. Bare Postgres copies in a transaction of its own; bare Delta appends
 without a transaction's number and asks the log for nothing; bare files are Spark's own append; bare Kafka sends
-without a transaction. Delta's own way to write a batch once (`txnAppId`, `txnVersion`) makes it rebuild the
-table's state for each commit; "delta, beside its own" has that on both sides. The sum alone stands beside the same
-pass over the rows without it. CPU is user and system time of this process, the JVM and its workers; servers are not
-counted. The last column is the share of a guarded batch that its guards take, as the median over rounds, with the
-least and the most.
+without a transaction. "delta, beside its own" stands beside Delta's own way to write a batch once (`txnAppId`,
+`txnVersion`), which rebuilds the table's state for each commit. The sum alone stands beside the same pass over the
+rows without it. CPU is user and system time of this process, the JVM and its workers; servers are not counted. The
+last column is the share of a guarded batch that its guards take, as the median over rounds, with the least and the
+most.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.ddl import quoted
+from millstream.connectors.delta.append import NumberedAppend
 from millstream.connectors.delta.changes import Changes
 from millstream.connectors.delta.errors import condition, explain, of_another_writer
 from millstream.connectors.delta.log import entries, entry, fit, glance, look
@@ -178,7 +179,7 @@ class DeltaWriter(Writer):
         elif self._changes:
             self._change(self._changes, frame, batch_id, marks)
         elif not self._sink.merge_on:
-            self._save(frame, "append", marks)
+            self._append(frame, marks)
         else:
             with self._single(frame, batch_id) as source:
                 if self._exists:
@@ -190,6 +191,16 @@ class DeltaWriter(Writer):
                     if self._sink.delete_when is not None:
                         added = added.where(f"NOT {self._gone}")
                     self._save(added, "append", marks)
+
+    def _append(self, frame: DataFrame, marks: dict[str, str]) -> None:
+        """Add the rows, the cheaper way where the table is a folder whose log tells this writer's last number."""
+        if self._exists and self._sink.path is not None:
+            more = {"mergeSchema": "true"} if self._sink.merge_schema else {}
+            numbered = NumberedAppend(frame, str(self._sink.path), {**marks, **more})
+            if numbered.last() is not None:
+                numbered.commit()
+                return
+        self._save(frame, "append", marks)
 
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:
         """Append to the table or replace its rows; make it if need be."""

@@ -1,0 +1,143 @@
+"""Appends to a Delta table whose number is looked up in the commit's checksum."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.connectors.delta.append import NumberedAppend
+from millstream.connectors.delta.errors import condition, of_another_writer
+from millstream.connectors.delta.sink import DeltaSink
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.connectors.sink import SinkIdentity
+from millstream.diagnostics.failure import MillstreamError
+from millstream.spec.mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def opened(spark: SparkSession, folder: Path, query_id: str = "one", **more: object) -> DeltaWriter:
+    sink = DeltaSink.model_validate({"path": str(folder), **more})
+    writer = DeltaWriter(sink, SinkIdentity("shop", "orders", query_id, "delta:o", OutputMode.APPEND))
+    writer.open(spark, rows(spark, 0).schema)
+    return writer
+
+
+def rows(spark: SparkSession, batch: int) -> DataFrame:
+    return spark.range(batch * 10, batch * 10 + 10)
+
+
+def begun(frame: DataFrame, folder: Path, writer: str, batch: int) -> NumberedAppend:
+    return NumberedAppend(
+        frame, str(folder), {"txnAppId": writer, "txnVersion": str(batch), "userMetadata": "{}"}
+    )
+
+
+def held(spark: SparkSession, folder: Path) -> list[int]:
+    return sorted(row.id for row in spark.read.format("delta").load(str(folder)).collect())
+
+
+def test_an_append_takes_no_more_jobs_than_one_without_a_number(spark: SparkSession, tmp_path: Path) -> None:
+    writer, context = opened(spark, tmp_path / "t"), spark.sparkContext
+    plain = rows(spark, 0).write.format("delta").mode("append")
+    plain.save(str(tmp_path / "plain"))
+    for batch in range(2):
+        writer.write(rows(spark, batch), batch)
+
+    def jobs(group: str) -> int:
+        return len(context.statusTracker().getJobIdsForGroup(group))
+
+    ours, bare = uuid.uuid4().hex, uuid.uuid4().hex
+    context.setJobGroup(ours, "")
+    writer.write(rows(spark, 2), 2)
+    context.setJobGroup(bare, "")
+    plain.save(str(tmp_path / "plain"))
+    context.setJobGroup("", "")
+
+    assert jobs(ours) == jobs(bare) > 0
+    assert held(spark, tmp_path / "t") == list(range(30))
+
+
+def test_of_two_appends_of_one_batch_that_began_at_once_one_conflicts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
+    first, second = (begun(rows(spark, 1), tmp_path / "t", "w", 1) for _ in range(2))
+    first.commit()
+
+    with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION") as lost:
+        second.commit()
+
+    assert of_another_writer(condition(lost.value))
+    begun(rows(spark, 1), tmp_path / "t", "w", 1).commit()
+    assert held(spark, tmp_path / "t") == list(range(20))
+
+
+def test_appends_of_two_writers_that_began_at_once_are_both_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
+    first, second = (begun(rows(spark, batch), tmp_path / "t", f"w{batch}", 0) for batch in (1, 2))
+
+    first.commit()
+    second.commit()
+
+    assert held(spark, tmp_path / "t") == list(range(30))
+    assert [begun(rows(spark, 3), tmp_path / "t", writer, 9).last() for writer in ("w1", "w2", "w3")] == [
+        0,
+        0,
+        -1,
+    ]
+
+
+def test_a_batch_that_the_log_has_is_not_appended_by_a_driver_that_knew_less(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stale = opened(spark, tmp_path / "t")
+    stale.write(rows(spark, 0), 0)
+    other = opened(spark, tmp_path / "t")
+    for batch in (1, 2):
+        other.write(rows(spark, batch), batch)
+
+    stale.write(rows(spark, 1), 1)
+
+    assert held(spark, tmp_path / "t") == list(range(30))
+
+
+def test_where_no_checksum_tells_the_number_the_table_is_asked(spark: SparkSession, tmp_path: Path) -> None:
+    writer = opened(spark, tmp_path / "t")
+    for batch in range(2):
+        writer.write(rows(spark, batch), batch)
+    for file in (tmp_path / "t/_delta_log").glob("*.crc"):
+        file.unlink()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    assert begun(rows(spark, 1), tmp_path / "t", writer.identity.key, 1).last() is None
+
+    stale = opened(spark, tmp_path / "t")
+    stale._last = 0  # as a driver that looked before batch 1 was written
+    stale.write(rows(spark, 1), 1)
+    opened(spark, tmp_path / "t").write(rows(spark, 2), 2)
+
+    assert held(spark, tmp_path / "t") == list(range(30))
+
+
+def test_a_column_is_added_where_the_sink_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    for more, batch in (({}, 0), ({"merge_schema": True}, 1)):
+        frame = rows(spark, batch).selectExpr("id", *(["1 AS more"] if more else []))
+        opened(spark, tmp_path / "t", **more).write(frame, batch)
+
+    assert spark.read.format("delta").load(str(tmp_path / "t")).where("more = 1").count() == 10
+
+
+def test_a_column_of_another_type_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
+
+    with pytest.raises(MillstreamError, match="columns of other types"):
+        opened(spark, tmp_path / "t").write(spark.sql("SELECT named_struct('a', 1) AS id"), 1)
+
+    assert held(spark, tmp_path / "t") == list(range(10))
