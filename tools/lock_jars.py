@@ -26,6 +26,8 @@ GROUPS = {
         f"io.delta:delta-storage:{DELTA}",
         "org.apache.commons:commons-pool2:2.13.1",
         "org.apache.kafka:kafka-clients:3.9.2",
+        # Maven Central has none of 4.2. What it needs of Spark lies in spark-sql itself since 4.0.
+        "org.apache.spark:spark-avro_2.13:4.1.1",
         f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
         # Maven Central has no later one; it reads and writes beside Spark 4.2.
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",

@@ -43,7 +43,9 @@ def mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
     """What does not go together in the source called `name`."""
     who, kind = f"source '{name}'", entry.source.kind
     yield from _reading(who, kind, entry)
-    if entry.source.payload and entry.format is not Format.RAW and entry.columns is None:
+    yield from _avro(who, entry)
+    avro = entry.format is Format.AVRO
+    if entry.source.payload and not avro and entry.format is not Format.RAW and entry.columns is None:
         yield Mismatch(
             "MS014",
             (),
@@ -80,6 +82,43 @@ def mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
         yield from _column(who, entry.watermark.event_time, known, ("watermark", "event_time"))
     for number, key in enumerate(entry.drop_duplicates_within_watermark):
         yield from _column(who, key, known, ("drop_duplicates_within_watermark", number))
+
+
+def _avro(who: str, entry: SourceEntry) -> Iterator[Mismatch]:
+    """Avro values need their schema, which says the columns, and no other values do."""
+    if entry.format is Format.AVRO and entry.avro_value is None:
+        yield Mismatch(
+            "MS014",
+            (),
+            f"{who} decodes avro and has no schema of its values",
+            "a value in Avro's binary form does not say what it is made of",
+            "add 'avro_value: {schema: FILE.avsc}', with 'header: confluent' for values of a schema registry",
+        )
+    if entry.avro_value is None:
+        return
+    if entry.format is not Format.AVRO:
+        message = f"'avro_value' of {who} has no meaning: its format is {entry.format}"
+        yield Mismatch("MS003", ("avro_value",), message, fix="write 'format: avro', or remove 'avro_value'")
+        return
+    if entry.options:
+        yield Mismatch(
+            "MS003", ("options",), f"{who} has options, and avro knows none", fix="remove 'options'"
+        )
+    said = {name: _plain(kind) for name, kind in (entry.columns or {}).items()}
+    if said != {name: _plain(kind) for name, kind in entry.avro_value.columns.items()}:
+        yield Mismatch(
+            "MS003",
+            ("schema",),
+            f"{who} has columns that are not those of its Avro schema",
+            "the Avro schema says them: "
+            + ", ".join(f"{name} {kind}" for name, kind in entry.avro_value.columns.items()),
+            "remove 'schema'",
+        )
+
+
+def _plain(kind: str) -> str:
+    """A type without case and blanks."""
+    return "".join(kind.lower().split())
 
 
 def _reading(who: str, kind: str, entry: SourceEntry) -> Iterator[Mismatch]:

@@ -16,6 +16,7 @@ from millstream.connectors.source import Source
 from millstream.pipeline.kinds import KindEntry
 from millstream.pipeline.stateful import ROCKSDB, STORE, Hook, Stateful
 from millstream.spec.alert import condition
+from millstream.spec.avro import Avro
 from millstream.spec.backoff import Backoff
 from millstream.spec.base import Spec
 from millstream.spec.expectation import Expectation, Otherwise
@@ -73,6 +74,8 @@ class Format(StrEnum):
     """One JSON object a message."""
     CSV = "csv"
     """One line a message, columns in the schema's order."""
+    AVRO = "avro"
+    """A record in Avro's binary form, of the schema in `avro_value`."""
     RAW = "raw"
     """Not decoded: the column `value` as it came."""
 
@@ -100,7 +103,9 @@ class SourceEntry(KindEntry):
     format: Format = Format.JSON
     """How `value` is decoded, for kinds whose rows are undecoded messages."""
     columns: dict[str, str] | None = Field(default=None, alias="schema")
-    """The columns and their Spark SQL types."""
+    """The columns and their Spark SQL types; of Avro values those of their own schema."""
+    avro_value: Avro | None = None
+    """With `format: avro`, the schema of the values and what stands before them."""
     options: dict[str, str] = Field(default_factory=dict)
     """Options of Spark's JSON or CSV reader for decoding, such as `timestampFormat` or `sep`."""
     keep: tuple[Keep, ...] = ()
@@ -115,6 +120,13 @@ class SourceEntry(KindEntry):
     """What every decoded row is expected to be, by a name of your choice."""
     static: bool = False
     """Read once as a table, and not as a stream."""
+
+    @model_validator(mode="after")
+    def _by_avro(self) -> SourceEntry:
+        """An Avro schema says the columns."""
+        if self.avro_value is not None and self.columns is None:
+            object.__setattr__(self, "columns", self.avro_value.columns)
+        return self
 
     @property
     def ddl(self) -> str | None:

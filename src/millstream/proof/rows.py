@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.elsewhere import Fed
 from millstream.pipeline.model import Format, OnMalformed
+from millstream.spec.avro_bytes import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,6 +98,8 @@ class Maker:
                 values.values()
             )
             return Fed(line.getvalue().encode(), key.encode())
+        if self.entry.avro_value is not None:
+            return Fed(encoded(self.entry.avro_value, values), key.encode())
         return Fed(json.dumps(values).encode(), key.encode())
 
 

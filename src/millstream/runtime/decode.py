@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.pipeline.model import Format, OnMalformed, SourceEntry
+from millstream.runtime import avro
 from millstream.runtime.expect import RAW, hold
 from millstream.runtime.letter import of_row, passing, raw_columns
 from millstream.spec.expectation import Otherwise
@@ -29,14 +30,15 @@ def observed(source: str) -> str:
     return f"millstream:source:{source}"
 
 
-def decode(pipeline: Pipeline, name: str, raw: DataFrame) -> DataFrame:
+def decode(pipeline: Pipeline, name: str, raw: DataFrame, *, counted: bool = True) -> DataFrame:
     """The rows of a source as views see them: decoded, held to what is expected, watermarked, deduplicated.
 
-    `raw` has the columns of the kind's `read`. Its rows are counted by an observed metric in passing.
+    `raw` has the columns of the kind's `read`. Its rows are counted by an observed metric in passing, unless they
+    are not to be `counted`.
     """
     entry = pipeline.sources[name]
     judged = judge(entry, raw)
-    if not entry.static:
+    if counted and not entry.static:
         judged = _count(name, entry, judged)
     good = judged.where(
         _refuse(name, entry) if entry.on_malformed is OnMalformed.FAIL else F.col(REASON).isNull()
@@ -60,6 +62,10 @@ def judge(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     """
     if not entry.source.payload or entry.format is Format.RAW:
         return raw.withColumn(REASON, _reason_of_columns(entry, raw))
+    if entry.format is Format.AVRO:
+        return avro.judged(entry, raw, DECODED).withColumn(
+            REASON, F.expr(avro.reason(entry, DECODED, _timeless(entry)))
+        )
     ddl = f"{entry.ddl}, `{CORRUPT}` STRING"
     options = {**entry.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     read = F.from_json if entry.format is Format.JSON else F.from_csv
@@ -97,11 +103,15 @@ def _reason_of_bytes(entry: SourceEntry) -> Column:
         WHEN length(`value`) = 0 THEN 'the value is empty'
         WHEN {corrupt} AND NOT is_valid_utf8({_TEXT}) THEN 'the value is not UTF-8'
         WHEN {corrupt} THEN {why}"""
-    if entry.watermark is not None and entry.watermark.event_time in (entry.columns or {}):
-        # A row without event time falls into no window and would never leave the state.
-        time = entry.watermark.event_time
-        reason += f" WHEN {DECODED}.{_quoted(time)} IS NULL THEN {_literal(f'{time} is missing')}"
-    return F.expr(f"CASE {reason} END")
+    return F.expr(f"CASE {reason} {_timeless(entry)} END")
+
+
+def _timeless(entry: SourceEntry) -> str:
+    """The clause on a decoded row without event time: it falls into no window and would never leave the state."""
+    if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
+        return ""
+    time = entry.watermark.event_time
+    return f"WHEN {DECODED}.{_quoted(time)} IS NULL THEN {_literal(f'{time} is missing')}"
 
 
 def _quoted(name: str) -> str:

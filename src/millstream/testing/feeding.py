@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.failure import WrongUse
 from millstream.pipeline.model import Format, Keep
+from millstream.spec.avro_bytes import encoded
 from millstream.testing.case import Record
 
 if TYPE_CHECKING:
@@ -103,6 +104,13 @@ def _encoded(entry: SourceEntry, columns: Sequence[str], row: Row) -> bytes | No
         return _bytes(row.get("value"))
     if entry.format is Format.JSON:
         return _json(row).encode()
+    if entry.avro_value is not None:
+        try:
+            return encoded(entry.avro_value, row)
+        except ValueError as wrong:
+            raise WrongUse(
+                f"no Avro value can be made of {row}: {wrong}", "feed what the schema takes"
+            ) from wrong
     line = io.StringIO()
     options = {key.lower(): value for key, value in entry.options.items()}
     sep = options.get("sep") or options.get("delimiter") or ","

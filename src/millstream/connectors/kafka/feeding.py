@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.kafka.admin import PATIENCE, SILENT
 from millstream.connectors.kafka.ends import settle
@@ -73,6 +74,21 @@ def committed(sink: KafkaSink, spark: SparkSession, schema: StructType, mode: Ou
             for name in schema.fieldNames()
         )
     )
+
+
+def make(broker: Broker, topic: str) -> None:
+    """Make a topic of one partition; one that is there stays. Raises `NotReady` where it is not allowed."""
+    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    made = NewTopic(topic, num_partitions=1, replication_factor=-1)
+    try:
+        admin.create_topics([made], request_timeout=PATIENCE)[topic].result(PATIENCE)
+    except KafkaException as cause:
+        if cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        raise NotReady(
+            f"topic '{topic}' cannot be made: {cause.args[0].str()}",
+            "see that the broker is up and allows it",
+        ) from cause
 
 
 def remove(broker: Broker, topics: Sequence[str]) -> None:

@@ -47,7 +47,7 @@ class _Writer(TransactionalWriter):
         ensure(self.sink, self.sink.topic or "")
         super().open(spark, schema)
 
-    def records(self, frame: DataFrame, batch_id: int) -> DataFrame:  # noqa: ARG002 - a column tells the batch
+    def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:  # noqa: ARG002 - a column tells the batch
         """Key and value as they came; the headers too, and behind them the one that tells the rest."""
         told = ", ".join([*(f"`{name}`" for name in _TOLD), _TIME.format("timestamp"), _TIME.format("at")])
         letter = f"to_json(struct({told}), map('ignoreNullFields', 'false'))"

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from millstream.connectors.ddl import outer, within
+from millstream.connectors.kafka import avro
 from millstream.connectors.kafka.broker import Broker
 from millstream.connectors.kafka.options import problems as option_problems
 from millstream.connectors.kafka.options import text
 from millstream.connectors.sink import Sink, SinkIdentity, Writer
 from millstream.connectors.source import Need, Problem
+from millstream.spec.avro import Avro
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.mode import OutputMode
 from millstream.spec.names import Names
@@ -54,6 +56,7 @@ class KafkaSink(Broker, Sink):
     main = "topic"
     modes = frozenset({OutputMode.APPEND, OutputMode.UPDATE})
     in_tasks = True
+    flows = frozenset({"continuous", "real_time"})
 
     topic: str | None = Field(default=None, examples=["funnel"])
     """The topic that every record goes to."""
@@ -61,8 +64,11 @@ class KafkaSink(Broker, Sink):
     """A column that names the topic of its row, instead of one topic."""
     key: Names = ()
     """The record's key: one column as text (bytes as they are), several as a JSON object. None: no key."""
-    format: Literal["json", "csv", "raw"] = "json"
-    """The record's value: `json` an object with every field, nulls too; `csv` a line; `raw` one column."""
+    format: Literal["json", "csv", "avro", "raw"] = "json"
+    """The record's value: `json` an object with every field, nulls too; `csv` a line; `avro` a record in Avro's
+    binary form; `raw` one column."""
+    avro_value: Avro | None = None
+    """With `format: avro`, the schema that values are written in and what stands before them."""
     value: str | None = None
     """With `format: raw`, the column whose text or bytes are the value; `value` unless given."""
     headers: dict[str, str] = Field(default_factory=dict, examples=[{"trace-id": "trace_id"}])
@@ -123,8 +129,9 @@ class KafkaSink(Broker, Sink):
             found.append(
                 Problem("value", f"format {self.format} makes the value of all columns", "set format: raw")
             )
-        if self.format == "raw" and self.format_options:
-            found.append(Problem("format_options", "format raw has no options", "leave them out"))
+        if self.format in ("raw", "avro") and self.format_options:
+            found.append(Problem("format_options", f"format {self.format} has no options", "leave them out"))
+        found += avro.problems(self.format, self.avro_value)
         if mode is OutputMode.UPDATE and not self.key:
             found.append(
                 Problem(
@@ -135,6 +142,18 @@ class KafkaSink(Broker, Sink):
                 )
             )
         return found
+
+    def unflowing(self) -> list[Problem]:
+        """Transactions: each is one batch."""
+        if not self.transactional:
+            return []
+        return [
+            Problem(
+                "transactional",
+                "a transaction of kafka is one batch, and there are none",
+                "leave out transactional, and guarantee: exactly-once, which asks for it",
+            )
+        ]
 
     def writes_to(self) -> frozenset[str]:
         """The topic with its brokers, when it is fixed."""
@@ -198,6 +217,8 @@ class KafkaSink(Broker, Sink):
             for name, kind in columns.items()
             if name not in {self.topic_column, *self.headers.values()}
         }
+        if self.avro_value is not None:
+            return avro.misfits(self.avro_value, body)
         if not body:
             return [
                 Problem(
@@ -338,6 +359,12 @@ class KafkaSink(Broker, Sink):
     def replaces(self, mode: OutputMode) -> bool:
         """Only in update mode: elsewhere a key says which partition, and several records may share one."""
         return bool(self.row_key) and mode is OutputMode.UPDATE
+
+    def prepare(self) -> None:
+        """Make its topic, unless it is there."""
+        from millstream.connectors.kafka.feeding import make  # noqa: PLC0415 - loads the client
+
+        make(self, self.topic or "")
 
     def discard(self) -> None:
         """Delete its topic and its ledger."""

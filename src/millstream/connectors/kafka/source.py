@@ -69,6 +69,8 @@ class KafkaSource(Broker, Source):
     replayable = True
     reread = True
     payload = True
+    flows = frozenset({"continuous", "real_time"})
+    bounds = ("min_offsets_per_trigger", "max_offsets_per_trigger", "max_trigger_delay", "min_partitions")
     columns = _COLUMNS
     place = ("topic", "partition", "offset")
 

@@ -97,7 +97,7 @@ class TransactionalWriter(KafkaWriter):
         self._last = Entry(self.identity.key, batch_id, 0, self.note(batch_id))
         return Written(rows=table.num_rows)
 
-    def records(self, frame: DataFrame, batch_id: int) -> DataFrame:
+    def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
         """As in the base, but no header tells a replay: there is none."""
         made = super().records(frame, batch_id)
         return made if self.sink.headers else made.drop("headers")

@@ -12,6 +12,7 @@ from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
     from millstream.connectors.kafka.sink import KafkaSink
@@ -43,7 +44,12 @@ class KafkaWriter(Writer):
         reach("kafka.committed")
         return Written()
 
-    def records(self, frame: DataFrame, batch_id: int) -> DataFrame:
+    def flow(self, rows: DataFrame) -> DataStreamWriter:
+        """Spark's Kafka sink. Records say which query they are of, and no batch."""
+        records = self.records(rows, None)
+        return records.writeStream.format("kafka").options(**self._options())
+
+    def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
         """The rows as Spark's Kafka sink takes them: key, value, headers, and topic when rows name it."""
         sink = self.sink
         apart = {sink.topic_column, *sink.headers.values()}
@@ -56,18 +62,25 @@ class KafkaWriter(Writer):
         return frame.selectExpr(*made)
 
     def _send(self, records: DataFrame) -> None:
+        records.write.format("kafka").options(**self._options()).save()
+
+    def _options(self) -> dict[str, str]:
         # Kafka's clients have these two as defaults; options that weaken them must be given by name.
         safe = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
         options = {**safe, **self.sink.client(), "includeHeaders": "true"}
         if self.sink.topic is not None:
             options["topic"] = self.sink.topic
-        records.write.format("kafka").options(**options).save()
+        return options
 
     def _value(self, body: list[str]) -> str:
         sink = self.sink
         if sink.format == "raw":
             return _quoted(sink.value or "value")
         row = f"struct({', '.join(body)})"
+        if sink.avro_value is not None:
+            made = f"to_avro({row}, {_text(sink.avro_value.text)})"
+            head = sink.avro_value.head
+            return f"concat(X'{head.hex()}', {made})" if head else made
         if sink.format == "csv":
             return f"to_csv({row}{_options(sink.format_options)})"
         # Every record has every field: a field that is missing and one that is null read differently.
@@ -81,8 +94,10 @@ class KafkaWriter(Writer):
         binary = schema[name].dataType.typeName() == "binary"
         return _quoted(name) if binary else f"CAST({_quoted(name)} AS STRING)"
 
-    def _headers(self, batch_id: int) -> str:
-        ours = {QUERY_HEADER: _text(self.identity.query_id), BATCH_HEADER: _text(str(batch_id))}
+    def _headers(self, batch_id: int | None) -> str:
+        ours = {QUERY_HEADER: _text(self.identity.query_id)}
+        if batch_id is not None:
+            ours[BATCH_HEADER] = _text(str(batch_id))
         theirs = {name: f"CAST({_quoted(column)} AS STRING)" for name, column in self.sink.headers.items()}
         return (
             "array("

@@ -1,0 +1,60 @@
+"""A source of Avro values: its columns without Spark, and what is wrong with it, where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millstream.pipeline.load import load_text
+
+SPEC = """\
+name: shop
+sources:
+  clicks:
+    kafka: {bootstrap_servers: "a:9092", subscribe: clicks}
+    %s
+    watermark: {event_time: at, delay_threshold: 1 minute}
+queries: {clicks: {to: {console: {}}}}
+"""
+CLICK = "{type: record, name: Click, fields: [{name: at, type: {type: long, logicalType: timestamp-millis}}]}"
+
+
+def test_the_schema_says_the_columns() -> None:
+    loaded = load_text("p.yml", SPEC % f"format: avro\n    avro_value: {{schema: {CLICK}}}", Path(), {})
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert loaded.pipeline.sources["clicks"].columns == {"at": "timestamp"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "said"),
+    [
+        ("format: avro", "MS014", "decodes avro and has no schema of its values"),
+        (f"schema: {{at: timestamp}}\n    avro_value: {{schema: {CLICK}}}", "MS003", "its format is json"),
+        (
+            "format: avro\n    avro_value: {schema: none.avsc}",
+            "MS003",
+            "none.avsc cannot be read: No such file",
+        ),
+        ("format: avro\n    avro_value: {schema: '{'}", "MS003", "the Avro schema is not JSON"),
+        ("format: avro\n    avro_value: {schema: {type: map, values: int}}", "MS003", "must be 'record'"),
+        (
+            f"format: avro\n    schema: {{at: date}}\n    avro_value: {{schema: {CLICK}}}",
+            "MS003",
+            "has columns that are not those of its Avro schema",
+        ),
+        (
+            f"format: avro\n    options: {{sep: x}}\n    avro_value: {{schema: {CLICK}}}",
+            "MS003",
+            "has options, and avro knows none",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_a_finding_in_the_source(lines: str, code: str, said: str) -> None:
+    found = load_text("p.yml", SPEC % lines, Path(), {}).findings
+
+    assert [(one.code, said in one.message) for one in found] == [(code, True)]
+    assert found[0].span is not None
+    assert 3 <= found[0].span.line <= 7
