@@ -27,6 +27,12 @@ _SUMS = frozenset(
     ["sum", "try_sum", "avg", "try_avg", "stddev", "stddev_pop", "variance", "var_pop", "variance_pop"]
 )
 
+# Of a trigger without batches.
+_FLOWS = (
+    "Spark writes rows one by one, and those since the last checkpoint again after a stop or a crash: "
+    "no batch tells a replay"
+)
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -109,6 +115,8 @@ def promise(
     path = _path(touched, several=len(pipeline.queries[query].to) > 1)
     believed = [_belief(cause) for cause in trusted(plan)] if plan else []
     kept, why = entry.sink.guarantee(pipeline.queries[query].output_mode)
+    if pipeline.trigger(query).flows:
+        kept, why = max(kept, Guarantee.AT_LEAST_ONCE, key=list(Guarantee).index), _FLOWS
     reach = touched[0].reach if touched else Reach.NOTHING
     worst = next((link for link in sources if link.replay.how is Replays.NONE), None)
     result = strongest(worst.replay.how if worst else Replays.EXACT, reach, kept)

@@ -24,7 +24,7 @@ class Offsets:
 
     `sources` has one entry a source, in the order of the plan: Spark's own JSON, or None where the source had
     nothing yet. `watermark` and `timestamp` are in milliseconds since 1970. `conf` are the settings that Spark
-    keeps for the life of the checkpoint.
+    keeps for the life of the checkpoint. `epoch`: written by continuous processing, which keeps nothing but offsets.
     """
 
     batch_id: int
@@ -32,6 +32,7 @@ class Offsets:
     timestamp: int
     conf: Mapping[str, str]
     sources: tuple[str | None, ...]
+    epoch: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,14 @@ def _offsets(batch_id: int, file: Path) -> Offsets:
     """Parse an offset file: a version line, a line of metadata, a line a source."""
     version, _, rest = file.read_text().partition("\n")
     lines = rest.splitlines()
-    if version not in ("v1", "v2") or not lines:
+    if version not in ("v1", "v2") or not any(lines):
         raise CannotGoOn(
             f"{file} is not an offset file of Spark: it is torn or of an unknown version",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         )
     try:
-        about: dict[str, Any] = json.loads(lines[0])
+        # Continuous processing writes no metadata: the line is there, and empty.
+        about: dict[str, Any] = json.loads(lines[0]) if lines[0] else {}
     except ValueError as torn:
         raise CannotGoOn(
             f"{file} is torn: {torn}",
@@ -147,4 +149,5 @@ def _offsets(batch_id: int, file: Path) -> Offsets:
         timestamp=int(about.get("batchTimestampMs", 0)),
         conf=about.get("conf", {}),
         sources=tuple(None if text == NOTHING else text for text in texts),
+        epoch=not lines[0],
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
     from millstream.connectors.asking import Remark
@@ -114,6 +115,13 @@ class Writer(ABC):
     def write(self, frame: DataFrame, batch_id: int) -> Written:
         """Write one batch. Writing the same batch id again must change nothing, where the kind promises so."""
 
+    def flow(self, rows: DataFrame) -> DataStreamWriter:
+        """Spark's own writer of a stream whose rows come one by one, with neither mode nor trigger set.
+
+        Asked only of kinds that say `flows`, after `open`, in place of `write`. Each row is written at least once.
+        """
+        raise NotImplementedError
+
     def trial(self, frame: DataFrame) -> None:
         """Offer rows to the sink and take them back, to find out which it refuses. Raises as `write` does.
 
@@ -144,6 +152,9 @@ class Sink(Spec):
     in_tasks: ClassVar[bool] = False
     """Do Spark's tasks send rows outside by themselves, so that a task that runs twice sends them twice?"""
 
+    flows: ClassVar[frozenset[str]] = frozenset()
+    """The triggers without batches under which Spark itself writes it, row by row. Then its writer has `flow`."""
+
     server: ClassVar[str] = ""
     """The server of the local stack that it needs; empty where it needs none."""
 
@@ -169,6 +180,10 @@ class Sink(Spec):
 
     def problems(self, mode: OutputMode) -> list[Problem]:
         """What is wrong with these settings in this mode, as far as can be told without connecting."""
+        return []
+
+    def unflowing(self) -> list[Problem]:
+        """Settings that need batches, and so do not go with rows one by one."""
         return []
 
     def writes_to(self) -> frozenset[str]:
@@ -291,6 +306,9 @@ class Sink(Spec):
     def removes(self) -> str | None:
         """A condition in Spark's SQL: a row for which it holds removes the row of its key. None where no row does."""
         return None
+
+    def prepare(self) -> None:
+        """Make what must be there before its first batch. Asked only of a sink that was moved `elsewhere`."""
 
     def discard(self) -> None:
         """Remove what it has written. Asked only of a sink that was moved `elsewhere`."""

@@ -146,6 +146,11 @@ class Source(Spec):
     reread: ClassVar[bool] = False
     """Does each batch see a static table of this kind as it then stands? Otherwise as it stood at the start."""
 
+    flows: ClassVar[frozenset[str]] = frozenset()
+    """The triggers without batches with which Spark reads it: `continuous`, `real_time`."""
+    bounds: ClassVar[tuple[str, ...]] = ()
+    """Fields that are about batches: how much one takes, and into how many tasks it is cut."""
+
     server: ClassVar[str] = ""
     """The server of the local stack that it needs; empty where it needs none."""
     fed: ClassVar[bool] = False
@@ -234,6 +239,13 @@ class Source(Spec):
     def problems(self) -> list[Problem]:
         """What is wrong with these settings, as far as can be told without connecting."""
         return []
+
+    def unflowing(self) -> list[Problem]:
+        """Settings that are about batches, and say nothing where rows come one by one."""
+        given = (name for name in self.bounds if getattr(self, name) is not None)
+        return [
+            Problem(name, f"{name} is about batches, and there are none", "leave it out") for name in given
+        ]
 
     def begins(self) -> str:
         """Where a query without a checkpoint starts to read, as a clause after the source's name; may be empty."""

@@ -24,17 +24,20 @@ Reader = Callable[[str, SourceEntry], "DataFrame"]
 SOURCE_OPTION = "millstream.source"
 
 
-def assemble(spark: SparkSession, pipeline: Pipeline, reader: Reader | None = None) -> dict[str, DataFrame]:
+def assemble(
+    spark: SparkSession, pipeline: Pipeline, reader: Reader | None = None, *, counted: bool = True
+) -> dict[str, DataFrame]:
     """Sources and views as DataFrames by name, each also a temporary view of the session.
 
-    `reader` replaces how the raw rows of a source are read (empty streams for a check, batches for a look).
+    `reader` replaces how the raw rows of a source are read (empty streams for a check, batches for a look). Rows of
+    sources are counted in passing, unless they are not to be `counted`: continuous processing cannot.
     Spark's own errors (AnalysisException) pass through; a Python view that gives no DataFrame raises
     `MillstreamError` naming its place.
     """
     frames: dict[str, DataFrame] = {}
     for name, entry in pipeline.sources.items():
         raw = reader(name, entry) if reader else read(spark, name, entry)
-        frames[name] = decode(pipeline, name, raw)
+        frames[name] = decode(pipeline, name, raw, counted=counted)
         frames[name].createOrReplaceTempView(name)
     for name in Graph.of(pipeline).order:
         frames[name] = held(pipeline, name, make(spark, pipeline, name, pipeline.views[name], frames))

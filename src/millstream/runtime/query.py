@@ -78,14 +78,7 @@ class RunningQuery:
 
     def start(self) -> None:
         """Open the writers and start. Raises what a writer raises, and Spark's AnalysisException."""
-        checkpoint = Checkpoint(self._folder())
-        if other := taken_over(checkpoint.folder):
-            # After an outage that was a standstill of this process: a start would fence the other run out.
-            raise CannotGoOn(
-                f"checkpoint {checkpoint.folder} has been taken over by {other}",
-                "stop this run and keep the other; two runs of one query never both write",
-            )
-        checkpoint.ensure_id()
+        checkpoint = self._own()
         writers, notes = self._surveyed(checkpoint)
         query_id = str(checkpoint.query_id())
         planned, committed = checkpoint.planned(), checkpoint.committed()
@@ -124,6 +117,27 @@ class RunningQuery:
             sources=names,
             sinks=list(self._sinks()),
         )
+
+    def _own(self) -> Checkpoint:
+        """Its checkpoint, with an id. Raises `CannotGoOn` when another run has taken it over."""
+        checkpoint = Checkpoint(self._folder())
+        if other := taken_over(checkpoint.folder):
+            # After an outage that was a standstill of this process: a start would fence the other run out.
+            raise CannotGoOn(
+                f"checkpoint {checkpoint.folder} has been taken over by {other}",
+                "stop this run and keep the other; two runs of one query never both write",
+            )
+        checkpoint.ensure_id()
+        planned = checkpoint.planned()
+        newest = None if planned is None or self.trigger.continuous else checkpoint.offsets(planned)
+        if newest is not None and newest.epoch:
+            raise CannotGoOn(
+                f"checkpoint {checkpoint.folder} was written under a continuous trigger, "
+                "and Spark starts no batch from it",
+                "keep the continuous trigger and run without --until-caught-up, "
+                "or give the query another checkpoint",
+            )
+        return checkpoint
 
     def _record(self, checkpoint: Checkpoint, query_id: str, names: list[str | None]) -> None:
         """Keep beside the checkpoint what it is made by."""
@@ -191,6 +205,14 @@ class RunningQuery:
         asked = any(self.pipeline.sets_aside(name) for name in read)
         return Letters.of(self.pipeline, self.name, query_id, checkpoint, origins) if asked else None
 
+    def look(self) -> None:
+        """Asked again and again while it runs: tell what Spark does not tell by itself. Here that is nothing."""
+
+    @property
+    def delivered(self) -> bool:
+        """Has anything reached its sinks for good since its start?"""
+        return self.delivery is not None and self.delivery.delivered > 0
+
     @property
     def active(self) -> bool:
         """Is Spark running it?"""
@@ -198,8 +220,7 @@ class RunningQuery:
 
     def past_gaps(self) -> bool:
         """Has a batch been committed that left behind the gaps it was started for?"""
-        delivered = self.delivery is not None and self.delivery.delivered > 0
-        return bool(self.gaps) and delivered and passed(Checkpoint(self._folder()), self.gaps)
+        return bool(self.gaps) and self.delivered and passed(Checkpoint(self._folder()), self.gaps)
 
     def unfinished(self) -> Unfinished | None:
         """The batch it was in, once it has failed; None when it failed between batches."""

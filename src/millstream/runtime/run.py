@@ -12,6 +12,7 @@ from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
 from millstream.pipeline.graph import Graph
 from millstream.pipeline.model import OnError
 from millstream.runtime.assemble import assemble
+from millstream.runtime.flowing import FlowingQuery, roomy
 from millstream.runtime.gaps import lenient
 from millstream.runtime.progress import Listener
 from millstream.runtime.query import RunningQuery
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from millstream.pipeline.model import Pipeline
     from millstream.runtime.events import Events
@@ -123,22 +124,26 @@ def run(
     spark.streams.addListener(listener)
     try:
         passing = lenient(pipeline, gaps)
-        passing_frames = assemble(spark, passing) if gaps else {}
-        frames = assemble(spark, pipeline)
+        flows = {} if options.until_caught_up else {name: pipeline.trigger(name).flows for name in names}
+        if any(flows.values()):
+            roomy(spark, pipeline, names, probed)
+        passing_frames = _frames(spark, passing, [name for name in names if name in gaps], flows)
+        frames = _frames(spark, pipeline, names, flows)
         queries = []
         for name in names:
-            query = RunningQuery(
+            made = FlowingQuery if flows.get(name) else RunningQuery
+            query = made(
                 spark=spark,
                 pipeline=pipeline,
                 name=name,
-                frame=frames[pipeline.reads(name)],
+                frame=frames[name],
                 trigger=Trigger(available_now=True) if options.until_caught_up else pipeline.trigger(name),
                 events=events,
                 probed=probed,
                 adopt=options.adopt,
             )
             if name in gaps:
-                frame, gone = passing_frames[pipeline.reads(name)], tuple(gaps[name])
+                frame, gone = passing_frames[name], tuple(gaps[name])
                 query = replace(query, pipeline=passing, frame=frame, gaps=gone, following=query)
             queries.append(query)
         supervisor = Supervisor(queries, pipeline.defaults.retry, events)
@@ -148,6 +153,18 @@ def run(
         _drain(spark)
         spark.streams.removeListener(listener)
     return fine
+
+
+def _frames(
+    spark: SparkSession, pipeline: Pipeline, names: Sequence[str], flows: Mapping[str, str | None]
+) -> dict[str, DataFrame]:
+    """What each query writes; nothing is counted in passing where rows flow continuously."""
+    found: dict[str, DataFrame] = {}
+    for counted in (False, True):
+        mine = [name for name in names if (flows.get(name) != "continuous") is counted]
+        made = assemble(spark, pipeline, counted=counted) if mine else {}
+        found |= {name: made[pipeline.reads(name)] for name in mine}
+    return found
 
 
 def _drain(spark: SparkSession) -> None:

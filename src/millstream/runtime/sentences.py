@@ -30,12 +30,13 @@ def sentence(event: Event) -> str | None:
                 else None
             )
         case "dead_letter":
-            return f"{query}: {data['records']} records of batch {data['batch']} set aside"
+            return f"{query}: {many(data['records'], 'record')} of batch {data['batch']} set aside"
         case "gap":
             first, end = data["from"], data["to"]
             return (
                 f"{query}: goes on without offsets {first} to {end - 1} of partition {data['partition']} of topic "
-                f"'{data['topic']}': {data['records']:,} records were deleted before they were read"
+                f"'{data['topic']}': {many(data['records'], 'record')} {'was' if data['records'] == 1 else 'were'} "
+                f"deleted before {'it was' if data['records'] == 1 else 'they were'} read"
             )
         case "set_aside":
             return f"{query}: batch {data['batch']} set aside for {data['sink']}: {data['reason']}"
@@ -63,6 +64,11 @@ def sentence(event: Event) -> str | None:
     return None
 
 
+def many(number: int, one: str) -> str:
+    """So many of something: `1 record`, `12,000 records`."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
 def last_words(data: dict[str, Any]) -> str:
     """The end of a query in words: in which batch, why, what that batch reads, what to do."""
     inside = "" if data.get("batch") is None else f" in batch {data['batch']}"
@@ -79,7 +85,7 @@ def last_words(data: dict[str, Any]) -> str:
 def _batch(data: dict[str, Any]) -> str:
     """A batch's figures in words."""
     seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
-    said = f"{data['rows_in']} rows in"
+    said = f"{many(data['rows_in'], 'row')} in"
     if (rate := data.get("input_rate")) is not None:
         said += f" ({rate:,.1f} a second)"
     if data["rows_out"] is not None:

@@ -126,9 +126,10 @@ class Supervisor:
     def _check(self, watched: Watched) -> None:
         """Has it ended, and why? A delivered batch ends a row of failures."""
         query = watched.query
-        if query.delivery is not None and query.delivery.delivered and watched.failures:
+        if watched.failures and query.delivered:
             watched.failures, watched.failing_since = 0, None
         if query.active or query.handle is None:
+            query.look()
             if query.past_gaps():
                 query.ask_to_end()
             self._listen(watched)

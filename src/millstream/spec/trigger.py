@@ -51,6 +51,11 @@ class Trigger(Spec):
         """Does the query stop by itself?"""
         return bool(self.once or self.available_now)
 
+    @property
+    def flows(self) -> Literal["continuous", "real_time"] | None:
+        """Under which of Spark's ways rows pass one by one, without batches; None for batches."""
+        return "continuous" if self.continuous else "real_time" if self.real_time else None
+
     def options(self) -> dict[str, Any]:
         """The keyword arguments of `DataStreamWriter.trigger`; empty for Spark's default."""
         names = {

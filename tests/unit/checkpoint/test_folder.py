@@ -57,7 +57,16 @@ def test_named_offsets_of_version_two_lose_their_names(folder: Path) -> None:
     assert offsets.sources == ('{"clicks":{"0":7}}',)
 
 
-@pytest.mark.parametrize("torn", ["", "v1", "v9\n{}\n-", 'v1\n{"batchWaterm'])
+def test_offsets_of_continuous_processing_say_nothing_but_places(folder: Path) -> None:
+    (folder / "offsets" / "3").write_text('v1\n\n{"clicks":{"0":7}}')
+
+    offsets = Checkpoint(folder).offsets(3)
+
+    assert offsets is not None
+    assert (offsets.sources, offsets.watermark, offsets.conf) == (('{"clicks":{"0":7}}',), 0, {})
+
+
+@pytest.mark.parametrize("torn", ["", "v1", "v1\n\n", "v9\n{}\n-", 'v1\n{"batchWaterm'])
 def test_a_torn_offset_file_is_named_and_not_guessed(folder: Path, torn: str) -> None:
     (folder / "offsets" / "2").write_text(torn)
 

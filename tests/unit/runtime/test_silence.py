@@ -30,6 +30,9 @@ class Running:
     active = True
     asked: str | None = None
 
+    def look(self) -> None:
+        """Nothing to tell."""
+
     def past_gaps(self) -> bool:
         return False
 

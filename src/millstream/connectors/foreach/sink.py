@@ -19,6 +19,8 @@ class ForeachSink(FunctionSink):
 
     kind = "foreach"
     in_tasks = True
+    # Under a continuous trigger Spark opens the function's process again for each epoch, and fails.
+    flows = frozenset({"real_time"})
 
     function: str = Field(pattern=REFERENCE, examples=["alerts:Sender"])
     """The function or class as `module:name`, found from the spec's folder."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
 
@@ -29,6 +30,11 @@ class ForeachWriter(Writer):
                 f"class {self._function.__name__} has no method process(row)",
                 "give it one; open(partition_id, epoch_id) and close(error) may stand beside it",
             )
+
+    def flow(self, rows: DataFrame) -> DataStreamWriter:
+        """Spark's own `foreach`. What the user's code raises ends the query."""
+        function = self._function
+        return rows.writeStream.foreach(function() if isinstance(function, type) else function)
 
     def write(self, frame: DataFrame, batch_id: int) -> Written:
         """Run the batch. What the user's code raises fails the task, which Spark tries again as it is set to."""

@@ -19,6 +19,7 @@ class RateSource(Source):
     kind = "rate"
     main = "rows_per_second"
     replayable = False
+    flows = frozenset({"continuous"})
     made_up = True
     columns = "timestamp TIMESTAMP, value BIGINT"
 

@@ -18,6 +18,7 @@ class SocketSource(Source):
     kind = "socket"
     main = "port"
     replayable = False
+    flows = frozenset({"continuous"})
     columns = "value STRING, timestamp TIMESTAMP"
 
     host: str = Field(default="127.0.0.1", min_length=1)
