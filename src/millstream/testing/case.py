@@ -143,6 +143,8 @@ class Played:
     state: Mapping[str, int] = field(default_factory=dict)
     letters: tuple[Row, ...] = ()
     error: str | None = None
+    broke: bool = False
+    """Did the query end by something beside the pipeline: a process that died, a machine that was too slow?"""
     differences: tuple[Difference, ...] = ()
     seconds: float = 0.0
 

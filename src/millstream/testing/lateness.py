@@ -66,7 +66,8 @@ def course(split: Split, rows: Mapping[int, Timed], clocks: Clocks) -> Course:
 
     Spark takes the newest event time of each source in whole milliseconds, less the delay; of several sources
     the least; a source without rows holds it at 0. It never goes back. The rows of a batch meet the watermark that
-    all batches before left, as a batch without data runs wherever it moved.
+    all batches before left, as a batch without data runs wherever it moved. Of how far each source was, a run that
+    starts again knows nothing: the watermark stays, and goes on once each source has rows again.
     """
     newest: dict[str, tuple[int, int]] = {}
     memory: dict[tuple[str, Hashable], tuple[int, int]] = {}
@@ -74,6 +75,8 @@ def course(split: Split, rows: Mapping[int, Timed], clocks: Clocks) -> Course:
     before, after, late, repeated, again = [], [], [], [], []
     for batch, part in enumerate(split):
         before.append(now)
+        if part.begins:
+            newest.clear()
         seen: dict[tuple[str, Hashable], tuple[int, int]] = {}
         for item in part.items:
             row = rows[item]

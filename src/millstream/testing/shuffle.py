@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.testing.case import Advance, Restart
 from millstream.testing.shrink import shrink
 from millstream.testing.splits import Part, drawn, whole
-from millstream.testing.trying import Trying
+from millstream.testing.trying import MOST_PLAYS, Trying, Unplayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,7 +109,6 @@ def shuffle(
 
     The same seed draws the same splits. `play` plays a case whose steps expect nothing.
     """
-    began = time.monotonic()
     case = baseline.case
     found = Shuffled(case, seed, 0, many)
     reason = unfit(case)
@@ -119,11 +118,20 @@ def shuffle(
         return replace(found, skipped=f"it cannot be cut into other batches: {reason}")
     if not baseline.shape.folds:
         return replace(found, fault=f"its end cannot be told: {UNFOLDED}")
-    trying = Trying(baseline, play)
+    try:
+        return _replayed(Trying(baseline, play), found, say)
+    except Unplayed as broke:
+        return replace(found, fault=f"it cannot be played to its end, tried {MOST_PLAYS} times: {broke}")
+
+
+def _replayed(trying: Trying, found: Shuffled, say: Callable[[str], None]) -> Shuffled:
+    """Play the splits, of which nothing is known yet. Raises `Unplayed`."""
+    began = time.monotonic()
+    baseline, case, many = trying.baseline, found.case, found.asked
     alone = trying.play(whole(baseline.items))
     if alone.fault is not None:
         return replace(found, fault=f"the query fails with all of its input in one batch: {alone.fault}")
-    splits = drawn(baseline.items, many, Random(f"{seed}/{case.name}"))  # noqa: S311 - nothing secret hangs on it
+    splits = drawn(baseline.items, many, Random(f"{found.seed}/{case.name}"))  # noqa: S311 - nothing secret hangs on it
     counts: dict[int, list[tuple[Late, int]]] = {}
     again = unseen = 0
     for number, split in enumerate(splits, start=1):
@@ -153,13 +161,17 @@ def _smallest(trying: Trying, number: int, tried: Tried) -> Wrong:
     seen = {tried.split: tried}
 
     def differs(split: Split) -> bool:
-        seen[split] = trying.play(split)
+        try:
+            seen[split] = trying.play(split)
+        except Unplayed:
+            # Nothing is known of it, so it is no smaller example.
+            return False
         return seen[split].differs
 
     small = shrink(tried.split, differs)
     last = seen[small.split]
-    alone = trying.play((Part(tuple(sorted(item for part in small.split for item in part.items))),))
-    return Wrong(number, tried.split, last, small.tries, small.complete, alone.differs)
+    alone = differs((Part(tuple(sorted(item for part in small.split for item in part.items))),))
+    return Wrong(number, tried.split, last, small.tries, small.complete, alone)
 
 
 def _notes(trying: Trying, asked: int, found: int, unseen: int, *, wrong: bool) -> Iterator[str]:

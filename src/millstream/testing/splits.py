@@ -48,6 +48,11 @@ class Part:
     crash: str | None = None
     """Where the run dies in this batch, which is then repeated; None where it lives."""
 
+    @property
+    def begins(self) -> bool:
+        """Is it read by a run that has just started again?"""
+        return self.restart or self.crash is not None
+
 
 Split = tuple[Part, ...]
 
@@ -106,6 +111,17 @@ def without(split: Split, gone: Collection[int]) -> Split:
     """The split without those items; a batch that is left empty goes with its restart and crash."""
     parts = (replace(part, items=tuple(one for one in part.items if one not in gone)) for part in split)
     return tuple(part for part in parts if part.items)
+
+
+def runs(split: Split) -> Split:
+    """The split with all that one run reads in one batch."""
+    found: list[Part] = []
+    for part in split:
+        if found and not part.begins:
+            found[-1] = replace(found[-1], items=found[-1].items + part.items)
+        else:
+            found.append(Part(part.items, restart=bool(found)))
+    return tuple(found)
 
 
 def steps(split: Split, given: Sequence[Item], where: Span) -> tuple[Step, ...]:

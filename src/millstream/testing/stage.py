@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from millstream.checkpoint.folder import Checkpoint
 from millstream.diagnostics.failure import MillstreamError, WrongUse
 from millstream.runtime.events import Events
-from millstream.runtime.failures import classify
+from millstream.runtime.failures import Cause, classify
 from millstream.spec.trigger import Trigger
 from millstream.testing.case import Played, Step
 from millstream.testing.collecting import Collected
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.pipeline.model import Pipeline
+    from millstream.runtime.failures import Failure
     from millstream.testing.case import Case, Fed, Row
     from millstream.testing.strand import Progress
 
@@ -87,7 +88,7 @@ class Stage:
         self._doom = Doom()
         self._query: TestedQuery | None = None
         self._frame: Any = None
-        self._error: str | None = None
+        self._error: Failure | None = None
         self._new: list[Progress] = []
         self._state: dict[str, int] = {}
         self._mark: int = 0
@@ -97,8 +98,6 @@ class Stage:
         mode = self._moved.pipeline.queries[case.query].output_mode
         self._collected = {key: Collected(mode) for key in (OUTPUT, *self._moved.collecting)}
         self._letters = Letterbox(self._moved.pipeline)
-        for key, sink in self._moved.real():
-            self._shelf.seen(key, sink)
         names = [name for step in case.steps for name in step.expected.rows]
         self._wanted = list(dict.fromkeys([*names, *self.watched]))
         self._sides = {
@@ -217,13 +216,17 @@ class Stage:
             dropped=sum(one.get("numRowsDroppedByWatermark", 0) for one in operators),
             state=dict(self._state),
             letters=self._letters.take(),
-            error=error,
+            error=None if error is None else error.message,
+            broke=error is not None and error.cause in (Cause.OUTAGE, Cause.CRASH),
             seconds=self._since - since,
         )
 
     def _to(self, pipeline: Pipeline) -> None:
         """Take that pipeline from the next start on."""
         self._moved: Moved = moved(pipeline, self.case.query, self.folder, self._prefix, real=self.case.real)
+        for key, sink in self._moved.real():
+            self._shelf.seen(key, sink)
+            sink.prepare()
         self._version = pipeline
         self._frame = None
         self._tested = None
@@ -307,7 +310,7 @@ class Stage:
             )
             self._query.start()
         except (MillstreamError, PySparkException) as refused:
-            self._error = classify(None, refused).message
+            self._error = classify(None, refused)
             self._halt()
             return
         self._strand.settle()
@@ -320,7 +323,7 @@ class Stage:
             self._mark = self._strand.watermark()
         elif self._query is not None:
             raised = self._query.delivery.failure if self._query.delivery else None
-            self._error = classify(self._strand.error, raised).message
+            self._error = classify(self._strand.error, raised)
 
     def _halt(self) -> None:
         """End the run, if there is one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.testing.held import Answer, Gap, Reading, folded, gap
 from millstream.testing.lateness import course, trials
 from millstream.testing.readings import window_end
-from millstream.testing.splits import Part, steps
+from millstream.testing.splits import Part, runs, steps, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
     Gaps = tuple[tuple[Reading, Gap], ...]
 
+# A split is played so often before a machine that fails is told.
+MOST_PLAYS = 3
 # Sets of late rows that are left out of the answer before a split is called wrong; each costs a batch query.
 MOST_TRIALS = 24
+
+
+class Unplayed(Exception):
+    """The machine failed each time that a split was played; its text says how."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,23 @@ class Trying:
         self.baseline = baseline
         self.shape = baseline.shape
         self._play = play
-        self._streams: dict[tuple[frozenset[int], bool], tuple[tuple[Row, ...], ...]] = {}
+        self._streams: dict[tuple[Split, bool], tuple[tuple[Row, ...], ...]] = {}
 
     def play(self, split: Split) -> Tried:
-        """Play one split and judge its end."""
-        outcome = self._play(self._case(split))
+        """Play one split and judge its end. Raises `Unplayed`."""
+        outcome = self._outcome(self._case(split))
         tried = Tried(split, outcome, course(split, self.baseline.timed, self.baseline.clocks))
         fault = outcome.fault or next((one.error for one in outcome.played if one.error), None)
         return replace(tried, fault=fault) if fault is not None else self._judged(tried)
+
+    def _outcome(self, case: Case) -> Outcome:
+        """What becomes of a case on a machine that holds."""
+        for _ in range(MOST_PLAYS):
+            outcome = self._play(case)
+            broke = next((one.error for one in outcome.played if one.broke), None)
+            if broke is None:
+                return outcome
+        raise Unplayed(broke)
 
     @property
     def by_stream(self) -> bool:
@@ -88,8 +103,8 @@ class Trying:
     def _judged(self, tried: Tried) -> Tried:
         """Hold the end against one answer after another, each of which leaves out other late rows."""
         batches = _rows(tried.outcome)
-        kept = frozenset(item for part in tried.split for item in part.items)
-        right = self._right(kept)
+        read = self._runs(tried)
+        right = self._right(read)
         gaps = self._gaps(batches, right)
         if not gaps:
             return tried
@@ -98,7 +113,7 @@ class Trying:
         if not (counted or tried.course.again or chosen):
             return self._told(tried, gaps, counted=0)
         found, left = right, frozenset[int]()
-        for gone, other in self._less(kept, tried.course):
+        for gone, other in self._less(read, tried.course):
             found = [*found, *other]
             left |= gone
             if not (gaps := self._gaps(batches, found)):
@@ -123,38 +138,51 @@ class Trying:
         )
         return tuple((reading, differs) for reading, differs in found if differs)
 
-    def _less(self, kept: frozenset[int], told: Course) -> Iterator[tuple[frozenset[int], list[_Right]]]:
+    def _runs(self, tried: Tried) -> Split:
+        """What is read together where the stream itself tells what is due: all rows, as a rule.
+
+        Where the watermark of several sources ends lower, because a run that starts again does not know how far
+        each was, less is due: what all rows of each run give as one batch.
+        """
+        every = (Part(tuple(sorted(item for part in tried.split for item in part.items))),)
+        furthest = course(every, self.baseline.timed, self.baseline.clocks).after
+        return (
+            every if tried.course.after == () or tried.course.after[-1] >= furthest[-1] else runs(tried.split)
+        )
+
+    def _less(self, read: Split, told: Course) -> Iterator[tuple[frozenset[int], list[_Right]]]:
         """Answers without late rows, with these; the likeliest first."""
-        late = [one for one in told.late if one.item in kept]
+        late = told.late
         window = self.shape.window
         closed = [one.item for one in late if window_end(window, one.time) <= one.watermark]
         repeated = {item for item, _ in told.repeated}
         if self.baseline.remembers:
             # The sources themselves drop every late row, and rows whose key they remember.
             every = frozenset(one.item for one in late)
-            yield every, self._right(kept - every - repeated, once=True)
+            yield every, self._right(without(read, every | repeated), once=True)
         for gone in trials(late, closed, MOST_TRIALS):
-            yield gone, self._right(kept - gone)
+            yield gone, self._right(without(read, gone))
 
-    def _right(self, kept: frozenset[int], *, once: bool = False) -> list[_Right]:
+    def _right(self, read: Split, *, once: bool = False) -> list[_Right]:
         """What is right for these rows; several where a deduplication may keep any of some."""
+        kept = frozenset(item for part in read for item in part.items)
         waits, loose = self.shape.waits, self.baseline.loose and not once
         tables = [] if self.by_stream else [self.baseline.rows(kept, once=once)]
         if loose and not self.by_stream:
             tables.append(self.baseline.rows(kept, last=True))
         if self.by_stream or tables[0] is None:
-            return [_Right(None, self._stream(kept, once=once))]
-        stream = self._stream(kept, once=once) if waits else None
+            return [_Right(None, self._stream(read, once=once))]
+        stream = self._stream(read, once=once) if waits else None
         return [_Right(table, stream) for table in tables]
 
-    def _stream(self, kept: frozenset[int], *, once: bool) -> tuple[tuple[Row, ...], ...]:
-        """What the stream gives for these rows in one batch, in which none is late."""
-        which = (kept, once)
+    def _stream(self, read: Split, *, once: bool) -> tuple[tuple[Row, ...], ...]:
+        """What the stream gives for these rows, as a rule in one batch, in which none is late."""
+        which = (read, once)
         if which not in self._streams:
-            made = self._case((Part(tuple(sorted(kept))),))
+            made = self._case(read)
             if once:
                 made = replace(made, pipeline=self.baseline.without_memory())
-            self._streams[which] = tuple(_rows(self._play(made))) if kept else ()
+            self._streams[which] = tuple(_rows(self._outcome(made))) if read else ()
         return self._streams[which]
 
     def _case(self, split: Split) -> Case:

@@ -40,6 +40,21 @@ RATES = "ad_ctr/tests/ctr.yml"
 SENSORS = "sensors/tests/readings.yml"
 ACTIVITY = "activity/tests/activity.yml"
 TABLES = "table_stream/tests/tables.yml"
+VISITS = "clickstream/tests/visits.yml"
+STATE = "dedup/tests/state.yml"
+STATUS = "user_status/tests/status.yml"
+
+PAIRS = """
+SELECT i.ad_id, i.user_id, i.impression_time, c.click_time FROM impressions AS i JOIN clicks AS c
+ON i.ad_id = c.ad_id AND i.user_id = c.user_id
+AND c.click_time BETWEEN i.impression_time AND i.impression_time + INTERVAL 30 MINUTES
+"""
+SHORTER = """
+SELECT session_window.start AS began, max(timestamp) AS last_look, user_id, count(*) AS looks,
+  size(collect_set(page)) AS pages
+FROM clicks GROUP BY session_window(timestamp, '4 minutes'), user_id
+"""
+LAST = "SELECT `User`, last(gt) AS gt, max(Creation_Time) AS seen FROM newest_files GROUP BY `User`"
 
 
 def without(*sources: str) -> dict[str, Any]:
@@ -234,6 +249,42 @@ def differs(outcome: Outcome) -> set[str]:
             "an event that stands in the table twice",
             {"sources.order_events_in_time.drop_duplicates_within_watermark": []},
             id="a repeated event of an order, without a key",
+        ),
+        pytest.param(
+            JOINS,
+            "a click without an impression",
+            {"views.reconciled": {"sql": PAIRS}},
+            id="a click without an impression, by an inner join",
+        ),
+        pytest.param(
+            VISITS,
+            "a visit lasts until",
+            {"views.visits": {"sql": SHORTER}},
+            id="a visit, with a shorter silence",
+        ),
+        pytest.param(
+            STATE,
+            "of each event one attempt",
+            {"sources.attempts.watermark": None},
+            id="keys of equal steps, without a watermark",
+        ),
+        pytest.param(
+            STATUS,
+            "actions are counted on",
+            {"views.habits.initial_state": None},
+            id="a count of actions, without a first state",
+        ),
+        pytest.param(
+            STATUS,
+            "what was done most",
+            {"views.habits.state.times.ttl": None},
+            id="what was done most, without a time to live",
+        ),
+        pytest.param(
+            ACTIVITY,
+            "what a person does",
+            {"views.doing": {"sql": LAST}},
+            id="what a person does, by the last reading that came",
         ),
     ],
 )

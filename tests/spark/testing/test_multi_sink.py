@@ -1,14 +1,18 @@
-"""What the functions of the example multi_sink do with a batch that comes again."""
+"""What the functions and the class of the example multi_sink do with what comes again."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.connectors.foreach.writer import ForeachWriter
 from millstream.connectors.foreach_batch.writer import Batch
+from millstream.connectors.sink import SinkIdentity
 from millstream.runtime.hooks import find
+from millstream.spec.mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,3 +98,22 @@ def test_an_empty_batch_touches_neither_table_nor_database(
     find("deliveries:batch_log", EXAMPLE)(empty, Batch(0, "multi_sink", "events", "first", {}))
 
     assert not (tmp_path / "totals").exists()
+
+
+def test_a_row_that_comes_again_to_another_task_replaces_its_letter(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = (EXAMPLE / "deliveries.py").read_text(encoding="utf-8")
+    (tmp_path / "deliveries.py").write_text(text, encoding="utf-8")
+    identity = SinkIdentity("multi_sink", "large_purchases", "first", "foreach:Outbox", OutputMode.APPEND)
+    writer = ForeachWriter(find("deliveries:Outbox", tmp_path), identity)
+    rows = spark.createDataFrame(
+        [("e1", "ann", 99.5), ("e2", "bob", 99.25)], "event_id STRING, user_id STRING, amount DOUBLE"
+    )
+
+    writer.write(rows.repartition(1), 0)
+    writer.write(rows.repartition(2), 0)
+
+    letters = {path.name: json.loads(path.read_text()) for path in (tmp_path / "lake" / "outbox").iterdir()}
+    assert sorted(letters) == ["e1.json", "e2.json"]
+    assert letters["e2.json"] == {"to": "bob", "text": "Thank you for your purchase of 99.25."}

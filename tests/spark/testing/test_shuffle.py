@@ -11,8 +11,9 @@ from millstream.testing.load import load
 from millstream.testing.replay import Replay
 from millstream.testing.session import case_folder
 from millstream.testing.shuffle import Shuffled, shuffle
-from millstream.testing.splits import items
+from millstream.testing.splits import Part, items
 from millstream.testing.telling import lines
+from millstream.testing.trying import Trying
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,19 +38,35 @@ views:
     SELECT window.start AS begin, user, count(*) AS many, sum(n) AS total
     FROM clicks GROUP BY window(at, '10 minutes'), user
   dice: SELECT *, rand() AS luck FROM clicks
+  batch_counts: {python: "batch_count:counted"}
   sessions: |
     SELECT session_window.start AS begin, user, count(*) AS many
     FROM clicks GROUP BY session_window(at, '5 minutes'), user
   bought: |
     SELECT c.id, c.user, p.n FROM clicks c JOIN paid p
     ON c.id = p.id AND p.at BETWEEN c.at AND c.at + INTERVAL 10 MINUTES
+  unbought: |
+    SELECT c.id, c.user FROM clicks c LEFT JOIN paid p
+    ON c.id = p.id AND p.at BETWEEN c.at AND c.at + INTERVAL 10 MINUTES WHERE p.id IS NULL
 queries:
+  unbought: {to: {memory: unbought}}
   windows: {from: counts, output_mode: append, to: {memory: windows}}
   sessions: {output_mode: append, to: {memory: sessions}}
   bought: {to: {memory: bought}}
   counts: {output_mode: update, to: {memory: counts}}
   all_counts: {from: counts, output_mode: complete, to: {memory: all_counts}}
   dice: {to: {memory: dice}}
+  batch_counts: {output_mode: append, to: {memory: batch_counts}}
+  newest_counts: {from: batch_counts, output_mode: append, to: {delta: {path: newest, merge_on: [user]}}}
+"""
+# Spark calls it with the rows of one batch of each user.
+PARTS = """
+def counted(clicks):
+    return clicks.groupBy("user").applyInPandas(count, "user string, many bigint")
+
+
+def count(rows):
+    return rows[["user"]].head(1).assign(many=len(rows))
 """
 CLICKS = [
     ("a", "ann", 1),
@@ -72,6 +89,7 @@ def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
     import json
 
     (folder / "pipeline.yml").write_text(SPEC)
+    (folder / "batch_count.py").write_text(PARTS)
     file = folder / "test.yml"
     file.write_text(json.dumps({"tests": {"one": {"query": query, "steps": [{"feed": feed}]}}}))
     suite = load(file, lambda _: {})
@@ -121,3 +139,39 @@ def test_a_wrong_pipeline_is_caught_and_shrunk_to_two_batches(spark: SparkSessio
     assert found.wrong is not None
     assert len(found.wrong.tried.split) == 2
     assert not any(part.restart or part.crash for part in found.wrong.tried.split)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("query", ["batch_counts", "newest_counts"])
+def test_an_aggregate_over_the_batch_is_caught_and_shrunk_to_two_batches(
+    spark: SparkSession, tmp_path: Path, query: str
+) -> None:
+    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 50)
+
+    assert found.wrong is not None
+    small = found.wrong.tried.split
+    assert [len(part.items) for part in small] == [1, 1]
+    assert not any(part.restart or part.crash for part in small)
+    # Both rows are of one user, whose count is one in each batch and two in both together.
+    given = items(found.case)
+    assert len({dict(given[part.items[0]].fed)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
+    assert not found.wrong.alone
+
+
+@pytest.mark.timeout(600)
+def test_a_run_that_starts_again_owes_no_row_that_still_waits_for_a_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    paid = [{"id": "z", "at": "2026-01-01 13:00:00", "n": 1}]
+    one = case(tmp_path, "unbought", {"paid": paid, "clicks": clicked([("a", "ann", 1), ("b", "ann", 59)])})
+    ends = {}
+
+    with case_folder() as folder, Replay(spark, folder) as replay:
+        trying = Trying(Baseline(spark, one, items(one)), replay.play)
+        for restart in (False, True):
+            tried = trying.play((Part((0,)), Part((1, 2), restart=restart)))
+            assert not tried.differs, tried.gaps
+            ends[restart] = [row["id"] for step in tried.outcome.played for row in step.rows[""]]
+
+    # Spark has forgotten how far `paid` was, and waits for its next row.
+    assert ends == {False: ["a"], True: []}

@@ -43,7 +43,8 @@ class Simulated:
         told = [
             {"user_id": user, "status": "busy", "since": str(at)}
             for user, at in acted.items()
-            if user not in self.until
+            # Who acts after an hour was gone, whether or not the watermark has come so far.
+            if user not in self.until or (heard is None and at >= self.until[user])
         ]
         self.until |= {user: (heard or at) + HOUR for user, at in acted.items()}
         left = {user: until for user, until in self.until.items() if until < over}

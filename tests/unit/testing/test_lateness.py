@@ -52,6 +52,16 @@ def test_the_slowest_source_holds_the_watermark() -> None:
     assert found.after == (0, 30 * SECOND, 90 * SECOND)
 
 
+def test_a_run_that_starts_again_keeps_the_watermark_and_forgets_how_far_each_source_was() -> None:
+    two = Clocks({"a": 10 * SECOND, "b": 10 * SECOND})
+    rows = {0: at(100), 1: at(50, "b"), 2: at(90, "b"), 3: at(101)}
+
+    for again in (Part((2,), restart=True), Part((2,), crash="after_sink")):
+        found = course((Part((0, 1)), again, Part((3,))), rows, two)
+
+        assert found.after == (40 * SECOND, 40 * SECOND, 80 * SECOND)
+
+
 def test_the_fastest_source_moves_it_where_that_is_set() -> None:
     two = Clocks({"a": 10 * SECOND, "b": 20 * SECOND}, slowest=False)
 

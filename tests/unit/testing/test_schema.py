@@ -20,7 +20,7 @@ _NAMES = {"help_option_names": ["-h", "--help"]}
 SCHEMA = Draft202012Validator(json.loads(CliRunner().invoke(command, ["--tests"], **_NAMES).stdout))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: "-".join(file.parts[-3:]))
 def test_it_takes_every_test_file_of_the_repository(file: Path) -> None:
     data = read(file.name, file.read_text(encoding="utf-8")).data
 

@@ -139,3 +139,61 @@ def test_restarts_and_crashes_of_a_case_do_not_keep_it_from_being_shuffled() -> 
     step = Step((Restart(), Crash("after_sink")), Expected(), one.where)
 
     assert unfit(replace(one, steps=(*one.steps, step))) is None
+
+
+class Breaking:
+    """Plays as its world does, but on a machine that fails in each of the first `times` plays of a split."""
+
+    def __init__(self, world: World, times: int) -> None:
+        self.world, self.times = world, times
+        self.tries: Counter[str] = Counter()
+
+    def play(self, case: Case) -> Outcome:
+        outcome = self.world.play(case)
+        name = repr([step.actions for step in case.steps])
+        self.tries[name] += 1
+        if len(case.steps) == 1 or self.tries[name] > self.times:
+            return outcome
+        played = [
+            replace(one, rows={}, error="Python worker failed to connect back", broke=True)
+            for one in outcome.played
+        ]
+        return replace(outcome, played=tuple(played))
+
+
+def test_a_split_in_which_the_machine_fails_is_played_again() -> None:
+    baseline: Any = World(case(1, 2, 11), right)
+    breaking = Breaking(baseline, times=2)
+
+    assert shuffle(baseline, breaking.play, 5, 1).passed
+    assert set(breaking.tries.values()) == {1, 3}
+
+
+def test_a_machine_that_goes_on_failing_is_told_and_is_no_wrong_end() -> None:
+    baseline: Any = World(case(1, 2, 11), right)
+
+    found = shuffle(baseline, Breaking(baseline, times=9).play, 5, 1)
+
+    assert found.wrong is None
+    assert (
+        found.fault == "it cannot be played to its end, tried 3 times: Python worker failed to connect back"
+    )
+
+
+def test_a_machine_that_fails_while_a_split_is_made_smaller_leaves_the_one_that_differs() -> None:
+    baseline: Any = World(case(1, 2, 11, 3, 12, 21), batchwise)
+    first: list[Case] = []
+
+    def play(case: Case) -> Outcome:
+        outcome = baseline.play(case)
+        first.extend([case] if len(case.steps) > 1 and not first else [])
+        if len(case.steps) == 1 or case is first[0]:
+            return outcome
+        return replace(
+            outcome, played=tuple(replace(one, error="gone", broke=True) for one in outcome.played)
+        )
+
+    found = shuffle(baseline, play, 5, 1)
+
+    assert found.wrong is not None
+    assert found.wrong.tried.split == found.wrong.first

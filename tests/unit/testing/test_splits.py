@@ -9,7 +9,7 @@ from millstream.diagnostics.finding import Span
 from millstream.pipeline.load import load
 from millstream.pipeline.model import Pipeline
 from millstream.testing.case import Case, Crash, Expected, Feed, Record, Restart, Step
-from millstream.testing.splits import Item, Part, draw, drawn, items, steps, whole, without
+from millstream.testing.splits import Item, Part, draw, drawn, items, runs, steps, whole, without
 
 HERE = Span.point("test.yml")
 SPEC = """
@@ -144,3 +144,9 @@ def test_a_split_becomes_steps_of_a_case() -> None:
 
 def test_all_in_one_batch_is_in_the_order_of_the_case() -> None:
     assert whole((Item(0, "a", "0", {}), Item(1, "b", "0", {}))) == (Part((0, 1)),)
+
+
+def test_what_one_run_reads_is_put_together_from_its_restarts_and_crashes() -> None:
+    split = (Part((2,)), Part((0,)), Part((1, 5), restart=True), Part((4,)), Part((3,), crash="before_sink"))
+
+    assert runs(split) == (Part((2, 0)), Part((1, 5, 4), restart=True), Part((3,), restart=True))

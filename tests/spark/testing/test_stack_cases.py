@@ -1,0 +1,58 @@
+"""The test files of the examples that stand on servers: they pass with the real tables and topics, and leave none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from millstream.testing.load import Suite, load
+from millstream.testing.play import play
+from millstream.testing.report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from millstream.devstack.state import Endpoints
+
+FILES = sorted((Path(__file__).parents[3] / "examples").glob("*/stack/*.yml"))
+
+
+def read(file: Path, env: Mapping[str, str]) -> Suite:
+    return load(file, lambda _: env)
+
+
+NAMES = [
+    pytest.param(file, case.name, id=f"{file.parents[1].name}: {case.name}")
+    for file in FILES
+    for case in read(file, {}).cases
+]
+
+
+def left(stack: Endpoints) -> set[str]:
+    """Tables and topics that there are."""
+    with psycopg.connect(stack.postgres) as connection:
+        tables = connection.execute("SELECT schemaname || '.' || tablename FROM pg_tables").fetchall()
+    topics = AdminClient({"bootstrap.servers": stack.kafka}).list_topics(timeout=10).topics
+    # The broker's own begin with two underscores, and stay.
+    return {*(name for (name,) in tables), *(name for name in topics if not name.startswith("__"))}
+
+
+@pytest.mark.parametrize(("file", "name"), NAMES)
+def test_a_case_on_real_servers_passes_and_leaves_nothing(
+    file: Path, name: str, spark: SparkSession, stack: Endpoints, tmp_path: Path
+) -> None:
+    suite = read(file, {"KAFKA": stack.kafka, "POSTGRES_URL": stack.postgres})
+    case = next(one for one in suite.cases if one.name == name)
+    before = left(stack)
+
+    outcome = play(spark, case, tmp_path)
+
+    assert case.real
+    assert outcome.passed, report(outcome)
+    assert left(stack) == before
