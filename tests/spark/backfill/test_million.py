@@ -1,52 +1,79 @@
-"""Among a million events exactly the rows that were tampered with are told."""
+"""Among a million events exactly the rows that were tampered with are told, in each kind of table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from millstream.devstack.state import Endpoints
     from spark.backfill.conftest import Shop
+
+    Tamper = Callable[[str], None]
 
 ROWS = 1_000_000
 GONE, CHANGED, ADDED = (17, 500_000, 999_999), (0, 123_456), (1_000_000,)
 SPEC = """
 name: shop
 sources:
-  orders: {parquet: in, schema: {id: bigint, amount: int, at: timestamp}}
+  orders: {{parquet: in, schema: {{id: bigint, amount: int, at: timestamp}}}}
 queries:
-  orders: {to: {delta: {path: million, merge_on: [id]}}}
+  orders: {{to: {sink}}}
 """
-
-
-def tampering(table: str) -> list[str]:
-    """Statements that delete three rows, change two and add one."""
-    return [
-        f"DELETE FROM {table} WHERE id IN {GONE}",
-        f"UPDATE {table} SET amount = -1 WHERE id IN {CHANGED}",
-        f"INSERT INTO {table} VALUES ({ADDED[0]}, 1, TIMESTAMP '2026-01-01 00:00:00')",
-    ]
+# Three rows go, two change and one comes.
+TAMPERING = (
+    f"DELETE FROM million WHERE id IN {GONE}",
+    f"UPDATE million SET amount = -1 WHERE id IN {CHANGED}",
+    f"INSERT INTO million VALUES ({ADDED[0]}, 1, TIMESTAMP '2026-01-01 00:00:00')",
+)
 
 
 @pytest.fixture
-def tamper(shop: Shop, tmp_path: Path) -> Callable[[str], None]:
-    """A million events in files, written by a backfill; a call does one thing to the table."""
+def filled(shop: Shop, tmp_path: Path) -> Callable[[str], None]:
+    """A million events in files; a call has a backfill write them into a sink."""
     shop.spark.range(ROWS).selectExpr(
         "id", "CAST(id % 1000 AS INT) AS amount", "timestamp_seconds(1767225600 + id) AS at"
     ).write.mode("overwrite").parquet(str(tmp_path / "in"))
-    shop.spec = SPEC
-    shop.backfill()
+
+    def fill(sink: str) -> None:
+        shop.spec = SPEC.format(sink=sink)
+        shop.backfill()
+
+    return fill
+
+
+@pytest.fixture
+def in_delta(filled: Callable[[str], None], shop: Shop, tmp_path: Path) -> Tamper:
+    """The million in a Delta table; a call does one thing to it."""
+    filled("{delta: {path: million, merge_on: [id]}}")
     return lambda text: shop.spark.sql(text.replace("million", f"delta.`{tmp_path / 'million'}`"))
+
+
+@pytest.fixture
+def in_postgres(filled: Callable[[str], None], stack: Endpoints) -> Tamper:
+    """The million in a Postgres table; a call does one thing to it."""
+    filled(f'{{postgres: {{url: "{stack.postgres}", table: million, merge_on: [id]}}}}')
+
+    def tamper(text: str) -> None:
+        with psycopg.connect(stack.postgres, options="-c timezone=UTC") as connection:
+            connection.execute(text)
+
+    return tamper
 
 
 # Most of it is filling the table; on a loaded machine two minutes were seen.
 @pytest.mark.timeout(300)
-def test_exactly_the_rows_that_were_tampered_with_are_told(shop: Shop, tamper: Callable[[str], None]) -> None:
-    for text in tampering("million"):
+@pytest.mark.parametrize("table", ["in_delta", "in_postgres"])
+def test_exactly_the_rows_that_were_tampered_with_are_told(
+    shop: Shop, table: str, request: pytest.FixtureRequest
+) -> None:
+    tamper: Tamper = request.getfixturevalue(table)
+    for text in TAMPERING:
         tamper(text)
 
     found = shop.compare("orders")
