@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from millstream.devstack.traffic_model import Damage, Stream
+from millstream.devstack.traffic_model import Damage, Layout, Stream
 
 if TYPE_CHECKING:
     import random
@@ -36,11 +36,19 @@ class Maker:
         parent = makers[stream.follows.stream].fields if stream.follows else []
         self._makes = [_make(field, self.fields, parent, chance, makers) for field in stream.fields.values()]
         self.bare = [self._stands_bare(spec, makers) for spec in stream.fields.values()]
-        pieces = [
-            f"{json.dumps(field).replace('%', '%%')}:{'%s' if bare else QUOTED}"
-            for field, bare in zip(self.fields, self.bare, strict=True)
-        ]
-        self._template = "{" + ",".join(pieces) + "}"
+        pieces = ["%s" if bare else QUOTED for bare in self.bare]
+        # What is cut short within it is no record any more: of JSON all, of CSV all but the last field, since a line
+        # of which a part of that is left may still be read.
+        self._whole = stream.format is Layout.JSON
+        if self._whole:
+            pieces = [
+                f"{json.dumps(field).replace('%', '%%')}:{piece}"
+                for field, piece in zip(self.fields, pieces, strict=True)
+            ]
+            self._template = "{" + ",".join(pieces) + "}"
+        else:
+            self._template = ",".join(pieces)
+        self._head = ",".join(pieces[:-1])
         self.key = None if stream.key is None else self.fields.index(stream.key)
         self.id = None if stream.identifier is None else self.fields.index(stream.identifier)
         # A number if there is one: a word in its place is wrong in every reading of the schema.
@@ -59,7 +67,7 @@ class Maker:
         return made
 
     def encoded(self, values: Values) -> bytes:
-        """The record as JSON."""
+        """The record as JSON, or as a line of CSV."""
         return (self._template % tuple(values)).encode()
 
     def damaged(self, values: Values, damage: Damage) -> bytes:
@@ -76,6 +84,9 @@ class Maker:
                 wrong = list(values)
                 wrong[self._typed] = self._wrong
                 return self.encoded(wrong)
+            case _ if not self._whole:
+                head = (self._head % tuple(values[:-1])).encode()
+                return head[: self.chance.randrange(1, len(head) + 1)]
             case _:
                 whole = self.encoded(values)
                 return whole[: self.chance.randrange(len(whole) // 4 + 1, len(whole) - 1)]

@@ -36,6 +36,14 @@ class Damage(StrEnum):
     """Text that is not JSON."""
 
 
+class Layout(StrEnum):
+    """How the fields of a record stand in its bytes."""
+
+    JSON = "json"
+    CSV = "csv"
+    """A line without names: texts in quotes, numbers bare."""
+
+
 class Bursts(Spec):
     """Times of a higher rate that come again and again."""
 
@@ -101,7 +109,9 @@ class Stream(Spec):
     id: str | None = None
     """The field that names the event in a journal; the first uuid or sequence unless given."""
     fields: dict[str, FieldSpec] = Field(min_length=1)
-    """The fields of a record, in the order in which they stand in the JSON."""
+    """The fields of a record, in the order in which they stand in it."""
+    format: Layout = Layout.JSON
+    """How a record's value is written: as a JSON object, or as a line of CSV."""
     disorder: Duration | None = None
     """Events arrive up to this long after they happened, most much sooner. Stay below the watermark."""
     late: Late | None = None
@@ -122,6 +132,10 @@ class Stream(Spec):
         for name in (self.key, self.id):
             if name is not None and name not in self.fields:
                 raise ValueError(f"there is no field '{name}'")
+        if self.format is Layout.CSV and len(self.fields) == 1:
+            raise ValueError(
+                "a line of CSV needs two fields: cut short, one with a single field would pass for whole"
+            )
         for name, field in self.fields.items():
             if field.same and not self.follows:
                 raise ValueError(f"field '{name}' is 'same', but the stream follows no other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import textwrap
@@ -132,6 +133,44 @@ def test_no_damaged_record_reads_as_the_schema_says(damage: Damage) -> None:
         except (ValueError, UnicodeDecodeError):
             continue
         assert not isinstance(value["amount"], int)
+
+
+LINES = """
+streams:
+  readings:
+    rate: 50
+    fields:
+      sensor: {skewed: {prefix: s, count: 20}}
+      value: {float: [1.0, 9.0]}
+      note: {choice: {"warm, and dry": 1, cold: 1}}
+      at: event_time
+    format: csv
+"""
+
+
+def test_a_record_may_be_a_line_of_csv() -> None:
+    rows = [next(csv.reader([one.value.decode()])) for one in records(200, text=LINES)]
+
+    assert {len(row) for row in rows} == {4}
+    assert {row[2] for row in rows} == {"warm, and dry", "cold"}
+    assert all(1 <= float(row[1]) <= 9 and datetime.fromisoformat(row[3]) for row in rows)
+
+
+@pytest.mark.parametrize("damage", list(Damage))
+def test_no_damaged_line_reads_as_the_schema_says(damage: Damage) -> None:
+    text = LINES + f"    malformed: {{share: 1, kinds: [{damage}]}}\n"
+
+    for one in records(300, text=text):
+        try:
+            row = next(csv.reader([one.value.decode()]), [])
+        except UnicodeDecodeError:
+            continue
+        assert len(row) != 4 or not row[1].replace(".", "").isdigit()
+
+
+def test_a_line_of_csv_has_two_fields_at_least() -> None:
+    with pytest.raises(ValueError, match="needs two fields"):
+        traffic("streams: {words: {rate: 1, format: csv, fields: {word: uuid}}}")
 
 
 def test_an_event_happens_after_the_one_it_follows() -> None:
