@@ -1,119 +1,184 @@
-"""Pictures of the live page for the docs: the e-commerce run at rest, under load and broken, light and dark.
+"""Pictures of the live page for the docs: the e-commerce example at rest, under load and broken, light and dark.
 
-`python tools/screenshots.py` writes docs/how-to/live-page/*.webp. Needs a Chromium and the tools of development.
-The events are made up, as those of the tests of the page; the server and the page are the real ones.
+    python tools/screenshots.py [--rest 240] [--load 120] [--rate 6000] [--trigger "15 seconds"]
+
+Writes docs/how-to/live-page/*.webp of a run like that of `millstream demo`: a broker, a database, traffic at the
+example's own rate, and after a while `--rate` events a second more. In the end one record comes that Postgres cannot
+hold: a text with a NUL in it. Takes some eight minutes. Needs Java, Kafka, Postgres, a Chromium and the tools of
+development.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
+import json
 import os
+import re
+import signal
+import subprocess
 import sys
+import tempfile
+import threading
 import time
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from playwright.sync_api import sync_playwright  # noqa: E402
+from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from millstream.runtime.events import Event  # noqa: E402
+from millstream.cli.demo import EXAMPLE, Traffic, _needs  # noqa: E402
+from millstream.cli.init import copy_example  # noqa: E402
+from millstream.devstack import stack  # noqa: E402
 from page.conftest import chromium  # noqa: E402
-from page.made import Traffic, failed, text  # noqa: E402
-from page.stage import Stage  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 PICTURES = ROOT / "docs/how-to/live-page"
-MINUTES = 22
 LARGEST = 100_000
 WIDTH, HEIGHT = 1280, 1440
+# Spark's start, or the end of a query that is tried again before it gives up.
+PATIENCE = 180_000
 
 
-def at_rest(now: float) -> Iterator[Event]:
-    """All is well."""
-    yield from Traffic(began=now - 60 * MINUTES).until(now - 0.4)
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """A run of the project, and the address of its page."""
+    command = [sys.executable, "-m", "millstream", "run", "-f", str(folder), "--port", "0"]
+    # Its output is no terminal: one line for each event.
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert run.stdout is not None
+    with (folder / "run.log").open("w", encoding="utf-8") as log:
+        address = None
+        try:
+            told = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in run.stdout)
+            address = next((found[0] for found in told if found), None)
+            if address is None:
+                raise SystemExit("the run ended before its page was there; millstream demo tells why")
+            # Nobody reads on, and a full pipe would hold the run up.
+            rest = threading.Thread(target=log.writelines, args=(run.stdout,))
+            rest.start()
+            yield address
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.wait(timeout=120)
+            if address is not None:
+                rest.join()
 
 
-def under_load(now: float) -> Iterator[Event]:
-    """For the last minutes eight times the traffic comes; batches are limited, and the lag grows."""
-    burst = 60.0 * (MINUTES - 7)
-    yield from Traffic(
-        began=now - 60 * MINUTES, load=lambda second: 1 + 7 / (1 + 2.7 ** ((burst - second) / 12))
-    ).until(now - 0.4)
+def poison(servers: str) -> None:
+    """Send a purchase whose user has a name that Postgres cannot keep."""
+    record = {
+        "event_id": "8f14e45f-ceea-467f-a0e6-3a1b6d2c9b71",
+        "user_id": "u0042\u0000",
+        "product_id": "p007",
+        "quantity": 1,
+        "amount": 24.5,
+        "event_time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce("purchases", json.dumps(record).encode(), key=b"u0042")
+    producer.flush(30)
 
 
-def broken(now: float) -> Iterator[Event]:
-    """One record that a query cannot read."""
-    traffic = Traffic(began=now - 60 * MINUTES)
-    yield from traffic.until(now - 78)
-    refused = 'postgres purchases: connection to server at "localhost", port 5432 failed: Connection refused'
-    yield Event("retry", "purchases", {"reason": refused, "wait_seconds": 4.0, "failures": 1}, text(now - 77))
-    told = {"id": "", "run_id": "", "trigger": "5 seconds", "batch": 248, "sources": ["purchases"]}
-    yield Event("query_started", "purchases", told, text(now - 72))
-    for back in range(71, 40, -5):
-        yield from traffic.batch("funnel", now - back)
-        yield from traffic.batch("purchases", now - back + 0.3)
-    yield failed("purchases", now - 37, batch=traffic.batches["purchases"], offset=13801)
-    for back in range(36, 0, -5):
-        yield from traffic.batch("funnel", now - back)
+def opened(browser: Browser, address: str) -> dict[str, Page]:
+    """The page in light and in dark."""
+    pages = {}
+    for scheme in ("light", "dark"):
+        context = browser.new_context(
+            viewport={"width": WIDTH, "height": HEIGHT},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            timezone_id="UTC",
+        )
+        context.set_default_timeout(PATIENCE)
+        pages[scheme] = context.new_page()
+        pages[scheme].goto(f"{address}#funnel")
+    return pages
 
 
-SCENES: dict[str, Callable[[float], Iterator[Event]]] = {
-    "at-rest": at_rest,
-    "under-load": under_load,
-    "broken": broken,
-}
+def taken(pages: dict[str, Page], scene: str, query: str) -> None:
+    """Write both pictures of a scene, with that query chosen."""
+    for scheme, page in pages.items():
+        page.locator(f'[data-query="{query}"] .choose').click()
+        page.mouse.move(0, 0)
+        page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
+        page.locator(".rows tbody tr").first.wait_for()
+        page.locator(".messages tbody tr").first.wait_for()
+        page.locator('[data-plot="states"] canvas').wait_for()
+        # Two frames: the plots are drawn in the one after their figures came.
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        session = page.context.new_cdp_session(page)
+        for quality in (82, 70, 55, 40):
+            told = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
+            picture = base64.b64decode(told["data"])
+            if len(picture) < LARGEST:
+                break
+        file = PICTURES / f"{scene}-{scheme}.webp"
+        file.write_bytes(picture)
+        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB", file=sys.stderr)
 
 
-def taken(browser: Browser, scene: str, scheme: str) -> bytes:
-    """One picture as WebP."""
-    stage = Stage(ROOT / "src/millstream/dashboard/static")
-    stage.history(SCENES[scene](time.time()))
-    context = browser.new_context(
-        viewport={"width": WIDTH, "height": HEIGHT},
-        color_scheme=scheme,
-        reduced_motion="reduce",
-        timezone_id="UTC",
-    )
-    page = context.new_page()
-    page.goto(stage.address + ("#purchases" if scene == "broken" else "#funnel"))
-    page.locator(".rows tbody tr").first.wait_for()
-    page.locator(".messages tbody tr").first.wait_for()
-    page.locator('[data-plot="states"] canvas').wait_for()
-    # Two frames: the plots are drawn in the one after their figures came.
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    session = context.new_cdp_session(page)
-    for quality in (82, 70, 55, 40):
-        told = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
-        picture = base64.b64decode(told["data"])
-        if len(picture) < LARGEST:
-            break
-    context.close()
-    stage.close()
-    return picture
+def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: ExitStack) -> None:
+    """Run the example, and take it at rest, under load and broken."""
+    copy_example(EXAMPLE, folder)
+    if chosen.trigger:
+        spec = folder / "pipeline.yml"
+        text = spec.read_text(encoding="utf-8")
+        spec.write_text(text.replace("trigger: 5 seconds", f"trigger: {chosen.trigger}"), encoding="utf-8")
+    held.callback(stack.down, folder)
+    endpoints = stack.up(folder, lambda _: _needs(folder), attached=True)
+    usual = Traffic(folder, None)
+    held.callback(usual.end)
+    pages = opened(browser, held.enter_context(running(folder)))
+    for page in pages.values():
+        expect(page.locator(".headline")).to_contain_text("All is well", timeout=PATIENCE)
+    time.sleep(chosen.rest)
+    for page in pages.values():
+        expect(page.locator(".verdict")).to_have_attribute("data-level", "ok", timeout=PATIENCE)
+    taken(pages, "at-rest", "funnel")
+    more = Traffic(folder, chosen.rate)
+    held.callback(more.end)
+    time.sleep(chosen.load)
+    taken(pages, "under-load", "funnel")
+    more.end()
+    poison(endpoints.kafka)
+    for page in pages.values():
+        page.locator('[data-failure="purchases"]').wait_for()
+    taken(pages, "broken", "purchases")
 
 
 def main() -> int:
     """Take all pictures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rest", type=float, default=240, help="seconds before the first picture")
+    parser.add_argument("--load", type=float, default=120, help="seconds before the second one")
+    parser.add_argument("--rate", type=float, default=6000, help="events a second of the load")
+    parser.add_argument(
+        "--trigger", help="another one than the example's, where a machine is slower than that"
+    )
+    chosen = parser.parse_args()
     program = chromium()
     if program is None:
         print("there is no Chromium here; python tools/install.py page installs one as root", file=sys.stderr)
         return 4
     PICTURES.mkdir(parents=True, exist_ok=True)
     flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place, ExitStack() as held:
         browser = playwright.chromium.launch(executable_path=program, args=flags)
-        for scene in SCENES:
-            for scheme in ("light", "dark"):
-                file = PICTURES / f"{scene}-{scheme}.webp"
-                file.write_bytes(taken(browser, scene, scheme))
-                print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB", file=sys.stderr)
-        browser.close()
+        held.callback(browser.close)
+        scenes(chosen, Path(place) / "shop", browser, held)
     return 0
 
 

@@ -1,8 +1,8 @@
 // The page put together: what is chosen, and which part shows what.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Feed } from "./feed";
-import { useKept, useSecond, useStore } from "./hooks";
+import { useKept, useSecond, useSteady, useStore } from "./hooks";
 import { type Actions, listenKeys } from "./keys";
 import { GraphPanel } from "./parts/graph";
 import { FailureCard, Head, type Theme } from "./parts/head";
@@ -33,10 +33,10 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
   const state = store.state;
   const names = state?.queries.map((query) => query.name) ?? [];
   const chosen = names.includes(wanted) ? wanted : (state?.worst?.level === "bad" ? state.worst.query : undefined) ?? names[0] ?? "";
-  const choose = (query: string): void => {
+  const choose = useSteady((query: string): void => {
     setWanted(query);
     history.replaceState(null, "", `#${encodeURIComponent(query)}`);
-  };
+  });
 
   useEffect(() => {
     if (chosen) feed.follow(chosen, Math.max(60, span));
@@ -58,14 +58,14 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
   };
   useEffect(() => listenKeys(() => actions.current as Actions), []);
 
-  const pick = (node: Node): void => {
+  const pick = useSteady((node: Node): void => {
     if (node.kind === "source") {
       setSource(node.name);
       document.getElementById("lag")?.scrollIntoView({ block: "nearest" });
     }
     const query = node.queries.includes(chosen) ? chosen : node.queries[0];
     if (query) choose(query);
-  };
+  });
 
   return (
     <>
@@ -104,24 +104,30 @@ interface BodyProps {
 
 function Body({ state, store, now, chosen, choose, pick, source, setSource, span, setSpan, theme }: BodyProps): JSX.Element {
   const query = state.queries.find((one) => one.name === chosen);
-  const own = (node: Node): boolean => node.queries.includes(chosen);
   const { nodes, edges } = state.graph;
   const live = state.run.live;
+  // Parts are drawn again when they are given something else: what is made here stays the same as long as it can.
+  const waiting = useMemo(() => behind(state.lag), [state.lag]);
+  const [sinks, sources] = useMemo(() => {
+    const own = nodes.filter((node) => node.queries.includes(chosen));
+    return [own.filter((node) => node.kind === "sink" && node.rows), own.filter((node) => node.messages)];
+  }, [nodes, chosen]);
+  const today = new Date(now).setHours(0, 0, 0, 0);
   return (
     <>
       <AlertsPanel alerts={state.alerts} except={headlined(state)?.name ?? null} now={now} />
       {state.queries.map((one) => one.failure && one.name !== state.worst?.query && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
-      <GraphPanel nodes={nodes} edges={edges} behind={behind(state.lag)} chosen={chosen} onChoose={pick} />
+      <GraphPanel nodes={nodes} edges={edges} behind={waiting} chosen={chosen} onChoose={pick} />
       <QueriesPanel queries={state.queries} chosen={chosen} now={now} onChoose={choose} />
       <div class="two">
         <div class="stack">
-          <PlotsPanel query={query} series={store.series} version={store.version} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
-          <ResultsPanel sinks={nodes.filter((node) => node.kind === "sink" && node.rows && own(node))} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
+          <PlotsPanel query={query} series={store.series} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
+          <ResultsPanel sinks={sinks} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
         </div>
         <div class="stack">
-          <LagPanel lag={state.lag} query={chosen} sources={nodes.filter((node) => node.messages && own(node))} now={now} live={live} source={source} onSource={setSource} />
-          <LettersPanel letters={state.letters} now={now} live={live} />
-          <LogPanel log={state.log} now={now} />
+          <LagPanel lag={state.lag} query={chosen} sources={sources} now={now} live={live} source={source} onSource={setSource} />
+          <LettersPanel letters={state.letters} today={today} live={live} />
+          <LogPanel log={state.log} today={today} />
         </div>
       </div>
       <div class="three">

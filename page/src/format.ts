@@ -18,9 +18,12 @@ export function count(value: number | null | undefined): string {
   return value.toExponential(2);
 }
 
+// Made once: `toLocaleString` makes one for each number.
+const GROUPS = new Intl.NumberFormat("en-GB");
+
 /** Every figure of a count, in groups of three. */
 export function exact(value: number | null | undefined): string {
-  return value == null ? NONE : value.toLocaleString("en-GB");
+  return value == null ? NONE : GROUPS.format(value);
 }
 
 /** Rows a second. */

@@ -1,5 +1,6 @@
 // Small hooks: the store, a second that passes, a question asked again and again, a choice that is remembered.
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { Component, type FunctionComponent, h, type JSX } from "preact";
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { get } from "./feed";
 import type { Store } from "./store";
 
@@ -57,14 +58,37 @@ export function useKept<T>(key: string, first: T): [T, (value: T) => void] {
   const kept = useRef(new Map<string, T>());
   if (!kept.current.has(key)) kept.current.set(key, recall(key, first));
   const value = kept.current.get(key) as T;
-  return [
-    value,
-    (next) => {
+  const keep = useCallback(
+    (next: T): void => {
       kept.current.set(key, next);
       remember(key, next);
       draw(undefined);
     },
-  ];
+    [key],
+  );
+  return [value, keep];
+}
+
+/** The same function at each drawing, which does what the latest one given does. */
+export function useSteady<Given extends unknown[]>(act: (...given: Given) => void): (...given: Given) => void {
+  const latest = useRef(act);
+  latest.current = act;
+  return useRef((...given: Given) => latest.current(...given)).current;
+}
+
+/** The part, drawn again only when one of its properties is another one. */
+export function steady<Props extends object>(Part: FunctionComponent<Props>): FunctionComponent<Props> {
+  class Steady extends Component<Props> {
+    override shouldComponentUpdate(next: Props): boolean {
+      const before = this.props as Record<string, unknown>;
+      return Object.entries(next).some(([name, value]) => before[name] !== value);
+    }
+
+    override render(): JSX.Element {
+      return h(Part, this.props as Props & JSX.IntrinsicAttributes);
+    }
+  }
+  return Steady as unknown as FunctionComponent<Props>;
 }
 
 function recall<T>(key: string, first: T): T {

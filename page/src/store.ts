@@ -17,8 +17,6 @@ const COLUMNS = ["batch", "input_rate", "processed_rate", "newest", "watermark",
 export class Store {
   state: State | null = null;
   series: Series | null = null;
-  /** Grows with each change of the series, so that plots know. */
-  version = 0;
   link: Link = "connecting";
   /** When the connection was lost; milliseconds of this machine's clock. */
   lost: number | null = null;
@@ -28,6 +26,8 @@ export class Store {
   private waiting: EntryEvent[] = [];
   private live: Live | null = null;
   private asked = false;
+  /** Is there something to draw? */
+  private changed = false;
 
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
@@ -46,6 +46,7 @@ export class Store {
     this.skew = Date.parse(state.at) - Date.now() || 0;
     this.live = null;
     this.waiting = [];
+    this.changed = true;
     this.ask();
   }
 
@@ -58,6 +59,7 @@ export class Store {
     if (link === this.link) return;
     this.lost = link === "open" ? null : (this.lost ?? Date.now());
     this.link = link;
+    this.changed = true;
     this.ask();
   }
 
@@ -74,7 +76,7 @@ export class Store {
 
   setSeries(series: Series | null): void {
     this.series = series;
-    this.version++;
+    this.changed = true;
     this.ask();
   }
 
@@ -85,6 +87,9 @@ export class Store {
     const done = (): void => {
       this.asked = false;
       this.fold();
+      // Most entries are batches of queries that nobody looks at: the next state tells what they changed.
+      if (!this.changed) return;
+      this.changed = false;
       for (const listener of this.listeners) listener();
     };
     if (document.hidden) setTimeout(done, 1000);
@@ -97,25 +102,34 @@ export class Store {
       this.skew = Date.parse(this.live.at) - Date.now() || 0;
       this.state = { ...this.state, ...this.live };
       this.live = null;
+      this.changed = true;
     }
     if (!this.waiting.length) return;
     const told: Entry[] = [];
     for (const { point, ...entry } of this.waiting) {
-      if (point && this.series?.query === entry.query) append(this.series, point) && this.version++;
+      // Plots are drawn as the clock goes on, with the points that are there by then.
+      if (point && this.series?.query === entry.query) append(this.series, point);
       if (!UNSAID.has(entry.event)) told.push(entry);
     }
     const id = this.waiting.at(-1)?.id ?? this.state.id;
     this.waiting = [];
+    if (!told.length) {
+      this.state.id = id;
+      return;
+    }
     const known = new Set(this.state.log.slice(-MOST_ENTRIES).map((entry) => entry.id));
     const fresh = told.filter((entry) => !known.has(entry.id));
-    this.state = { ...this.state, id, log: fresh.length ? [...this.state.log, ...fresh].slice(-MOST_ENTRIES) : this.state.log };
+    this.state.id = id;
+    if (!fresh.length) return;
+    this.state = { ...this.state, log: [...this.state.log, ...fresh].slice(-MOST_ENTRIES) };
+    this.changed = true;
   }
 }
 
-/** Did the point come after those that are there? Then it is added. */
-export function append(series: Series, point: Point): boolean {
+/** Add a point that came after those that are there. */
+function append(series: Series, point: Point): void {
   const last = series.time.at(-1);
-  if (last !== undefined && point.time <= last) return false;
+  if (last !== undefined && point.time <= last) return;
   series.time.push(point.time);
   for (const column of COLUMNS) series[column].push(point[column] ?? null);
   for (const [phase, values] of Object.entries(series.phases)) values.push(point.phases[phase] ?? null);
@@ -125,5 +139,4 @@ export function append(series: Series, point: Point): boolean {
     for (const column of COLUMNS) series[column].splice(0, over);
     for (const values of Object.values(series.phases)) values.splice(0, over);
   }
-  return true;
 }

@@ -40,7 +40,7 @@ export const TERMS = {
   stalled: "No batch has been committed for much longer than usual although the query runs.",
   results: "The newest rows that a query wrote, as a sample.",
   events: "What happened in this run, newest first.",
-  growing: "For how long the lag of the partition has not become less.",
+  growing: "For how long the partition's lag has grown since it was lowest of late. It grows where each quarter of that time is above the one before in its mean, and the last a fifth above the first; ups and downs from batch to batch are none.",
   behind: "Records that wait in the sources of this query.",
   since: "When the query came into this state.",
 } as const;

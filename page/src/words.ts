@@ -85,7 +85,7 @@ function well(state: State): { headline: string; detail: string } {
     return { headline: "Starting", detail: `${queries.filter((query) => query.state === "starting").map((query) => query.name).join(", ")}: the first batch runs` };
   if (state.rows_in === 0)
     return { headline: "All is well, and nothing has come yet", detail: `${total} wait for the first row: send something to a source, or look at the addresses in the spec` };
-  const parts = [total, state.behind ? `${plural(state.behind, "record")} wait to be read` : state.behind === 0 ? "every record is read" : ""];
+  const parts = [total, state.behind ? `${plural(state.behind, "record")} ${state.behind === 1 ? "waits" : "wait"} to be read` : state.behind === 0 ? "every record is read" : ""];
   return { headline: "All is well", detail: parts.filter(Boolean).join(" · ") };
 }
 

@@ -32,7 +32,17 @@ def text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def described(at: float, queries: dict[str, list[str]], run: str = RUN, pipeline: str = "ecommerce") -> Event:
+def seconds(number: float) -> str:
+    return "1 second" if number == 1 else f"{number:g} seconds"
+
+
+def described(
+    at: float,
+    queries: dict[str, list[str]],
+    run: str = RUN,
+    pipeline: str = "ecommerce",
+    every: float = EVERY,
+) -> Event:
     """The first event: the graph, and what check says."""
     sources = list(dict.fromkeys(name for reads in queries.values() for name in reads))
     nodes: list[dict[str, Any]] = [
@@ -49,7 +59,9 @@ def described(at: float, queries: dict[str, list[str]], run: str = RUN, pipeline
         if query != "purchases":
             nodes.append(_node(view, "sql"))
         nodes.append(
-            _node(f"query.{query}", f"{'append' if query == 'purchases' else 'update'}, every 5 seconds")
+            _node(
+                f"query.{query}", f"{'append' if query == 'purchases' else 'update'}, every {seconds(every)}"
+            )
         )
         edges += [{"from": f"source.{name}", "to": view} for name in reads]
         edges.append({"from": view, "to": f"query.{query}"})
@@ -65,7 +77,7 @@ def described(at: float, queries: dict[str, list[str]], run: str = RUN, pipeline
             "millstream": "0.1.0",
             "graph": {"nodes": nodes, "edges": edges},
             "queries": [
-                {"name": query, "trigger": "5 seconds", "trigger_seconds": EVERY, "sources": reads}
+                {"name": query, "trigger": seconds(every), "trigger_seconds": every, "sources": reads}
                 for query, reads in queries.items()
             ],
             "alerts": [
@@ -148,6 +160,8 @@ class Traffic:
     """The traffic at a second of the run, as a multiple of the usual."""
     run: str = RUN
     pipeline: str = "ecommerce"
+    every: float = EVERY
+    """Seconds from one batch of a query to its next."""
     batches: dict[str, int] = field(default_factory=dict)
     _produced: dict[str, list[float]] = field(default_factory=dict)
     _at: dict[str, float] = field(default_factory=dict)
@@ -157,7 +171,7 @@ class Traffic:
 
     def opening(self) -> Iterator[Event]:
         """The run and its queries start."""
-        yield described(self.began, self.queries, self.run, self.pipeline)
+        yield described(self.began, self.queries, self.run, self.pipeline, self.every)
         told = {"pipeline": self.pipeline, "queries": list(self.queries), "log": ".millstream/logs/run.log"}
         yield Event(
             "run_started", data={**told, "guarantees": guarantees(self.queries)}, at=text(self.began + 2.9)
@@ -167,7 +181,13 @@ class Traffic:
             yield Event(
                 "query_started",
                 query,
-                {"id": query, "run_id": query, "trigger": "5 seconds", "batch": None, "sources": reads},
+                {
+                    "id": query,
+                    "run_id": query,
+                    "trigger": seconds(self.every),
+                    "batch": None,
+                    "sources": reads,
+                },
                 text(at),
             )
 
@@ -177,8 +197,8 @@ class Traffic:
         at = self.began + 5.0
         while at <= end:
             for number, query in enumerate(self.queries):
-                yield from self.batch(query, at + 0.3 * number)
-            at += EVERY
+                yield from self.batch(query, at + 0.06 * self.every * number)
+            at += self.every
 
     def batch(self, query: str, at: float, **more: Any) -> list[Event]:
         """One batch of a query, committed at a time; with the letters it set aside."""
@@ -193,14 +213,16 @@ class Traffic:
         event_time = at - self._draw.uniform(0.4, 1.6) - 1.2 * max(0.0, self.load(at - self.began) - 1)
         kept = self._state.get(query, 0.0)
         self._state[query] = (
-            kept + (rows * 0.94 - kept * EVERY / 360) if query != "purchases" else min(12600.0, kept + rows)
+            kept + (rows * 0.94 - kept * self.every / 360)
+            if query != "purchases"
+            else min(12600.0, kept + rows)
         )
         letters = rows // 900 if query == "funnel" and number % 3 == 0 else 0
         data = {
             "batch": number,
             "rows_in": rows,
             "rows_out": (3 if query == "funnel" else rows),
-            "input_rate": round(rows / EVERY, 1),
+            "input_rate": round(rows / self.every, 1),
             "processed_rate": round(rows / seconds, 1),
             "duration_ms": self._phases(seconds),
             "watermark": text(event_time - 306) if number else None,
@@ -236,7 +258,7 @@ class Traffic:
         """What the source says after a batch, and the rows of the batch."""
         latest = self._latest(source, at)
         start = self._read.setdefault(query, {}).get(source) or [
-            max(0, int(one) - 1) for one in self._latest(source, at - EVERY, peek=True)
+            max(0, int(one) - 1) for one in self._latest(source, at - self.every, peek=True)
         ]
         share = MOST / PARTITIONS * RATES.get(source, 200.0) / 400
         end = [

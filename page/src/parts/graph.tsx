@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, percent, rate } from "../format";
+import { steady } from "../hooks";
 import { place, type Shape } from "../layout";
 import type { Edge, Kind, Node } from "../wire";
 import { SIGNS } from "../words";
@@ -26,7 +27,7 @@ interface Props {
   onChoose: (node: Node) => void;
 }
 
-export function GraphPanel({ nodes, edges, behind, chosen, onChoose }: Props): JSX.Element {
+export const GraphPanel = steady(function GraphPanel({ nodes, edges, behind, chosen, onChoose }: Props): JSX.Element {
   const holder = useRef<HTMLDivElement>(null);
   const [room, setRoom] = useState(1200);
   useEffect(() => {
@@ -78,7 +79,7 @@ export function GraphPanel({ nodes, edges, behind, chosen, onChoose }: Props): J
       </div>
     </Panel>
   );
-}
+});
 
 function Legend(): JSX.Element {
   return (
@@ -104,9 +105,9 @@ interface ShownProps {
 }
 
 function Shown({ node, x, y, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
-  const figures = short(said(node, behind), 27);
+  const figures = short(said(node, behind), 24);
   const well = node.level === "ok" || node.level === "off";
-  const name = short(node.name, node.kind === "query" || !well ? 19 : 22);
+  const name = short(node.name, node.kind === "query" || !well ? 18 : 20);
   const choose = (): void => onChoose(node);
   // A reader of screens hears what is written in the node, in its order, after what it is.
   const title = `${node.kind} ${node.name}: ${[node.label, node.state].filter(Boolean).join(", ")}`;

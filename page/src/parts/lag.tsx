@@ -1,8 +1,8 @@
 // What waits in Kafka, partition by partition, and some of the messages.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { clock, exact, moment } from "../format";
-import { useAsked } from "../hooks";
+import { clock, exact, moment, plural } from "../format";
+import { steady, useAsked } from "../hooks";
 import type { Lag, Messages, Node } from "../wire";
 import { ago } from "../words";
 import { Empty, Panel, Wide } from "./panel";
@@ -22,13 +22,13 @@ interface Props {
   onSource: (name: string) => void;
 }
 
-export function LagPanel({ lag, query, sources, now, live, source, onSource }: Props): JSX.Element {
+export const LagPanel = steady(function LagPanel({ lag, query, sources, now, live, source, onSource }: Props): JSX.Element {
   const own = lag.filter((part) => part.query === query).sort(byPlace);
   const shown = own.length > MOST ? [...own].sort((a, b) => (b.behind ?? 0) - (a.behind ?? 0)).slice(0, MOST) : own;
   const total = own.reduce((sum, part) => sum + (part.behind ?? 0), 0);
   const most = Math.max(1, ...own.map((part) => part.behind ?? 0));
   return (
-    <Panel id="lag" title={<Term of="lag">Lag</Term>} aside={own.length > 0 && <span><b data-lag={total}>{exact(total)}</b> <span class="dim">records behind in {own.length} partitions</span></span>}>
+    <Panel id="lag" title={<Term of="lag">Lag</Term>} aside={own.length > 0 && <span><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind in {plural(own.length, "partition")}</span></span>}>
       {own.length === 0 ? (
         <Empty>{query ? `${query} reads no topic, or its first batch has not run yet.` : "Choose a query."}</Empty>
       ) : (
@@ -59,13 +59,13 @@ export function LagPanel({ lag, query, sources, now, live, source, onSource }: P
               ))}
             </tbody>
           </table>
-          {own.length > MOST && <p class="dim">{own.length - MOST} more partitions have less lag.</p>}
+          {own.length > MOST && <p class="dim">{own.length - MOST} more with less lag.</p>}
         </Wide>
       )}
       <MessagesPart sources={sources} live={live} source={source} onSource={onSource} />
     </Panel>
   );
-}
+});
 
 function byPlace(a: Lag, b: Lag): number {
   return a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);

@@ -1,12 +1,12 @@
 // Dead letters by reason, the latest of them, and batches that a sink refused.
 import type { JSX } from "preact";
 import { exact, moment, plural, when } from "../format";
-import { useAsked } from "../hooks";
+import { steady, useAsked } from "../hooks";
 import type { Letters, LettersAnswer } from "../wire";
 import { Empty, Panel, Wide } from "./panel";
 import { Term } from "./term";
 
-export function LettersPanel({ letters, now, live }: { letters: Letters; now: number; live: boolean }): JSX.Element {
+export const LettersPanel = steady(function LettersPanel({ letters, today, live }: { letters: Letters; today: number; live: boolean }): JSX.Element {
   const some = letters.records > 0 || letters.set_aside.length > 0;
   const asked = useAsked<LettersAnswer>(some ? "api/letters" : null, 5000, live);
   return (
@@ -16,8 +16,8 @@ export function LettersPanel({ letters, now, live }: { letters: Letters; now: nu
         <ul class="list">
           {letters.set_aside.map((aside) => (
             <li key={aside.query + aside.sink}>
-              <b class="warn">▲ {plural(aside.batches, "batch", "batches")}</b> of {aside.query} wait for {aside.sink}
-              <span class="dim"> since {when(moment(aside.since), now)}: {aside.reason}</span>
+              <b class="warn">▲ {plural(aside.batches, "batch", "batches")}</b> of {aside.query} {aside.batches === 1 ? "waits" : "wait"} for {aside.sink}
+              <span class="dim"> since {when(moment(aside.since), today)}: {aside.reason}</span>
             </li>
           ))}
         </ul>
@@ -35,7 +35,7 @@ export function LettersPanel({ letters, now, live }: { letters: Letters; now: nu
                   <td>{reason.source}</td>
                   <td>{reason.query}</td>
                   <td class="num">{exact(reason.records)}</td>
-                  <td class="num dim">{when(moment(reason.last), now)}</td>
+                  <td class="num dim">{when(moment(reason.last), today)}</td>
                 </tr>
               ))}
             </tbody>
@@ -49,7 +49,7 @@ export function LettersPanel({ letters, now, live }: { letters: Letters; now: nu
           <ul class="list letters">
             {asked.value.latest.slice(0, 8).map((letter, at) => (
               <li key={`${letter.at}/${letter.place}/${at}`}>
-                <span class="dim">{when(moment(letter.at), now)}</span> {letter.query}: {letter.reason} <span class="dim">· {letter.place}</span>
+                <span class="dim">{when(moment(letter.at), today)}</span> {letter.query}: {letter.reason} <span class="dim">· {letter.place}</span>
                 {letter.value !== null && <pre>{letter.value}</pre>}
               </li>
             ))}
@@ -59,4 +59,4 @@ export function LettersPanel({ letters, now, live }: { letters: Letters; now: nu
       {some && asked.value?.note && <p class="note">{asked.value.note}</p>}
     </Panel>
   );
-}
+});

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { moment, when } from "../format";
+import { steady } from "../hooks";
 import type { Entry } from "../wire";
 import { SIGNS } from "../words";
 import { Empty, Panel } from "./panel";
@@ -10,7 +11,7 @@ import { Term } from "./term";
 
 const SHOWN = 100;
 
-export function LogPanel({ log, now }: { log: Entry[]; now: number }): JSX.Element {
+export const LogPanel = steady(function LogPanel({ log, today }: { log: Entry[]; today: number }): JSX.Element {
   const [grave, setGrave] = useState(false);
   const shown = (grave ? log.filter((entry) => entry.level === "warn" || entry.level === "bad") : log).slice(-SHOWN).reverse();
   return (
@@ -30,7 +31,7 @@ export function LogPanel({ log, now }: { log: Entry[]; now: number }): JSX.Eleme
           <ol class="log">
             {shown.map((entry) => (
               <li key={entry.id} class={CLASSES[entry.level]}>
-                <time class="dim" dateTime={entry.at}>{when(moment(entry.at), now)}</time>
+                <time class="dim" dateTime={entry.at}>{when(moment(entry.at), today)}</time>
                 <span class="mark" aria-hidden="true">{SIGNS[entry.level]}</span>
                 <span class="hidden">{entry.level === "bad" ? "error" : entry.level === "warn" ? "warning" : ""}</span>
                 <span class="said">{entry.text}</span>
@@ -41,4 +42,4 @@ export function LogPanel({ log, now }: { log: Entry[]; now: number }): JSX.Eleme
       )}
     </Panel>
   );
-}
+});

@@ -38,7 +38,8 @@ interface Props {
   sync: string;
 }
 
-const AXIS = 58;
+// As wide as "2 min 30 s".
+const AXIS = 68;
 const STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
 export function Plot(props: Props): JSX.Element {
@@ -132,7 +133,8 @@ function options(props: { current: Props }, here: HTMLElement): uPlot.Options {
         return {
           stroke: colour(line.colour),
           width: line.filled ? 1 : 1.5,
-          points: { show: line.dots ?? false, size: 4 },
+          // A line needs two points: the first batch alone is a dot.
+          points: { show: line.dots ? true : (_plot, _series, first, last) => first === last, size: 4 },
           spanGaps: false,
           ...(line.filled ? { fill: colour(line.colour) } : {}),
           ...(line.dashed ? { dash: [5, 4] } : {}),

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { bytes, clock, count, length, rate } from "../format";
+import { steady } from "../hooks";
 import type { TermName } from "../terms";
 import type { Query, Series } from "../wire";
 import { Empty, Panel } from "./panel";
@@ -15,6 +16,9 @@ export const SPANS: [number, string][] = [
   [360, "6 h"],
 ];
 
+// A plot is some 550 pixels wide; more points than these make it slower, not finer.
+const MOST_DRAWN = 600;
+
 const PHASES: [TermName, string][] = [
   ["addBatch", "--p1"],
   ["queryPlanning", "--p2"],
@@ -27,7 +31,6 @@ const PHASES: [TermName, string][] = [
 interface Props {
   query: Query | undefined;
   series: Series | null;
-  version: number;
   now: number;
   started: number;
   span: number;
@@ -48,11 +51,13 @@ interface Shown {
   grounded: boolean;
 }
 
-export function PlotsPanel({ query, series, version, now, started, span, theme, onSpan }: Props): JSX.Element {
+export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now, started, span, theme, onSpan }: Props): JSX.Element {
   const [point, setPoint] = useState<number | null>(null);
-  const plots = useMemo(() => (series && series.time.length ? shown(series) : []), [series, version, Math.floor(now / 1000)]);
   const end = now / 1000;
-  const earliest = Math.min(series?.time[0] ?? started / 1000, started / 1000);
+  // The series grows in place; the clock says when to look again.
+  const series = useMemo(() => whole && thin(whole, end - span * 60), [whole, now, span]);
+  const plots = useMemo(() => (series && series.time.length ? shown(series) : []), [series]);
+  const earliest = Math.min(whole?.time[0] ?? started / 1000, started / 1000);
   const range: [number, number] = [Math.max(end - span * 60, Math.min(earliest, end - 60)), end];
   const at = point ?? (series ? series.time.length - 1 : 0);
   return (
@@ -108,14 +113,49 @@ export function PlotsPanel({ query, series, version, now, started, span, theme, 
       )}
     </Panel>
   );
+});
+
+/** The points from a time on, and the one before it. Of many that follow each other the batch that took longest stays. */
+function thin(series: Series, since: number): Series {
+  const { time, batch, phases } = series;
+  let first = time.findIndex((at) => at >= since);
+  if (first < 0) first = time.length;
+  first = Math.max(0, first - 1);
+  // A power of two, and groups by the number of the batch: they stay the same while points come and go.
+  const size = 2 ** Math.max(0, Math.ceil(Math.log2((time.length - first) / MOST_DRAWN)));
+  const parts = Object.values(phases);
+  const took = (at: number): number => parts.reduce((sum, values) => sum + (values[at] ?? 0), 0);
+  const kept: number[] = [];
+  let group = -1;
+  for (let at = first; at < time.length; at++) {
+    const next = Math.floor((batch[at] ?? at) / size);
+    const last = kept.at(-1);
+    if (last === undefined || next !== group) kept.push(at);
+    else if (took(at) > took(last)) kept[kept.length - 1] = at;
+    group = next;
+  }
+  // The latest batch is always there: its figures stand beside the names.
+  if (kept.length && kept.at(-1) !== time.length - 1) kept.push(time.length - 1);
+  const pick = <T,>(values: T[]): T[] => kept.map((at) => values[at] as T);
+  return {
+    ...series,
+    time: pick(time),
+    batch: pick(batch),
+    input_rate: pick(series.input_rate),
+    processed_rate: pick(series.processed_rate),
+    newest: pick(series.newest),
+    watermark: pick(series.watermark),
+    state_rows: pick(series.state_rows),
+    state_bytes: pick(series.state_bytes),
+    phases: Object.fromEntries(Object.entries(phases).map(([name, values]) => [name, pick(values)])),
+  };
 }
 
 function shown(series: Series): Shown[] {
-  const time = [...series.time];
-  return [rates(series, time), durations(series, time), times(series, time), states(series, time)];
+  return [rates(series), durations(series), times(series), states(series)];
 }
 
-function rates(series: Series, time: number[]): Shown {
+function rates(series: Series): Shown {
   const columns = [series.input_rate, series.processed_rate];
   return {
     id: "rates",
@@ -124,7 +164,7 @@ function rates(series: Series, time: number[]): Shown {
       { of: "rows_in", word: "input", colour: "--s1" },
       { of: "processed", word: "processed", colour: "--s2" },
     ],
-    data: [time, ...columns.map((column) => [...column])],
+    data: [series.time, ...columns],
     order: [0, 1],
     write: count,
     tell: (line, at) => rate(columns[line]?.[at]),
@@ -132,7 +172,8 @@ function rates(series: Series, time: number[]): Shown {
   };
 }
 
-function durations(series: Series, time: number[]): Shown {
+function durations(series: Series): Shown {
+  const { time } = series;
   const phases = PHASES.filter(([name]) => series.phases[name]);
   // getBatch takes no time worth a colour of its own; the sum of all phases is the batch's duration.
   const merged = phases.map(([name]) =>
@@ -165,7 +206,8 @@ function durations(series: Series, time: number[]): Shown {
   };
 }
 
-function times(series: Series, time: number[]): Shown {
+function times(series: Series): Shown {
+  const { time } = series;
   const columns = [time, series.newest, series.watermark];
   return {
     id: "times",
@@ -175,7 +217,7 @@ function times(series: Series, time: number[]): Shown {
       { of: "newest", word: "newest event", colour: "--s1" },
       { of: "watermark", word: "watermark", colour: "--s2" },
     ],
-    data: [time, ...columns.map((column) => [...column])],
+    data: [time, ...columns],
     order: [0, 1, 2],
     write: (value) => clock(value * 1000),
     tell: (line, at) => {
@@ -188,12 +230,12 @@ function times(series: Series, time: number[]): Shown {
   };
 }
 
-function states(series: Series, time: number[]): Shown {
+function states(series: Series): Shown {
   return {
     id: "states",
     title: "State",
     lines: [{ of: "state_rows", word: "rows", colour: "--s3" }],
-    data: [time, [...series.state_rows]],
+    data: [series.time, series.state_rows],
     order: [0],
     write: count,
     tell: (_, at) => `${count(series.state_rows[at])} · ${bytes(series.state_bytes[at])}`,

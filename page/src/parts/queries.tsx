@@ -1,6 +1,7 @@
 // A row for each query: its state first, then what tells why.
 import type { JSX } from "preact";
 import { bytes, count, exact, length, percent, rate, when } from "../format";
+import { steady } from "../hooks";
 import type { Query } from "../wire";
 import { ago } from "../words";
 import { Empty, Panel, Wide } from "./panel";
@@ -14,7 +15,7 @@ interface Props {
   onChoose: (query: string) => void;
 }
 
-export function QueriesPanel({ queries, chosen, now, onChoose }: Props): JSX.Element {
+export const QueriesPanel = steady(function QueriesPanel({ queries, chosen, now, onChoose }: Props): JSX.Element {
   return (
     <Panel id="queries" title="Queries" aside={<span class="dim">choose one for its plots, lag and results</span>}>
       {queries.length === 0 ? (
@@ -80,4 +81,4 @@ export function QueriesPanel({ queries, chosen, now, onChoose }: Props): JSX.Ele
       )}
     </Panel>
   );
-}
+});

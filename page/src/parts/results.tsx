@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { type Choice, chart, MOST_LINES, numeric, splits } from "../chart";
 import { cell, clock, count, moment } from "../format";
-import { useAsked, useKept } from "../hooks";
+import { steady, useAsked, useKept } from "../hooks";
 import type { Node, Rows } from "../wire";
 import { Empty, Panel, Wide } from "./panel";
 import { Plot } from "./plot";
@@ -20,7 +20,7 @@ interface Props {
   theme: string;
 }
 
-export function ResultsPanel({ sinks, pipeline, query, live, theme }: Props): JSX.Element {
+export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, query, live, theme }: Props): JSX.Element {
   const [kept, keep] = useKept(`sink.${pipeline}.${query}`, "");
   const sink = sinks.find((node) => node.id === kept) ?? sinks[0];
   const asked = useAsked<Rows>(sink ? `api/rows?sink=${encodeURIComponent(sink.id)}` : null, 5000, live);
@@ -54,7 +54,7 @@ export function ResultsPanel({ sinks, pipeline, query, live, theme }: Props): JS
       {sink && rows && rows.rows.length === 0 && !rows.note && <Empty>No row has been written yet. An aggregation in append mode writes a window only once the watermark has passed it.</Empty>}
     </Panel>
   );
-}
+});
 
 function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string }): JSX.Element {
   const offered = numeric(rows);

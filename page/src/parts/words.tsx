@@ -1,6 +1,7 @@
 // Findings, guarantees and plans of the pipeline, in words.
 import type { JSX } from "preact";
 import { moment, plural, when } from "../format";
+import { steady } from "../hooks";
 import type { Alert, Finding, Guarantee, Level, Plan } from "../wire";
 import { SIGNS, told } from "../words";
 import { Empty, Panel } from "./panel";
@@ -10,7 +11,7 @@ import { Term } from "./term";
 const GRAVITY: Record<string, Level> = { error: "bad", warning: "warn", info: "off" };
 const KEPT: Record<string, Level> = { "exactly-once": "ok", "effectively-once": "ok", "at-least-once": "warn", "at-most-once": "bad" };
 
-export function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element {
+export const FindingsPanel = steady(function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element {
   return (
     <Panel id="findings" title={<Term of="finding">Findings</Term>} aside={<span class="dim">{plural(findings.length, "finding")}</span>}>
       {findings.length === 0 && <Empty>The check found nothing.</Empty>}
@@ -28,9 +29,9 @@ export function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Elemen
       </ul>
     </Panel>
   );
-}
+});
 
-export function GuaranteesPanel({ guarantees, query }: { guarantees: Guarantee[]; query: string }): JSX.Element {
+export const GuaranteesPanel = steady(function GuaranteesPanel({ guarantees, query }: { guarantees: Guarantee[]; query: string }): JSX.Element {
   const own = guarantees.filter((guarantee) => guarantee.query === query);
   return (
     <Panel id="guarantees" title={<Term of="guarantee">Guarantee</Term>} aside={<span class="dim">{query}</span>}>
@@ -55,9 +56,9 @@ export function GuaranteesPanel({ guarantees, query }: { guarantees: Guarantee[]
       </ul>
     </Panel>
   );
-}
+});
 
-export function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): JSX.Element {
+export const PlanPanel = steady(function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): JSX.Element {
   const plan = plans.find((one) => one.query === query);
   return (
     <Panel id="plan" title={<Term of="plan">Plan</Term>} aside={<span class="dim">{query}</span>}>
@@ -70,7 +71,7 @@ export function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): J
       )}
     </Panel>
   );
-}
+});
 
 /** Alerts that the headline does not tell already, and the names of those that are quiet. */
 export function AlertsPanel({ alerts, except, now }: { alerts: Alert[]; except: string | null; now: number }): JSX.Element | null {

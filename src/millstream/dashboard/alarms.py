@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.dashboard import moments
 from millstream.dashboard.lag import growing
+from millstream.runtime.sentences import many
 from millstream.spec.alert import Condition, Watch, condition
 
 if TYPE_CHECKING:
@@ -91,13 +92,13 @@ def said(alert: Condition, value: float | None) -> str:
         case Watch.FRESHNESS:
             return f"the newest event is {span(value)} old"
         case Watch.LAG:
-            return f"{value:,.0f} records are not yet read"
+            return f"{many(round(value), 'record')} {'is' if round(value) == 1 else 'are'} not yet read"
         case Watch.LAG_GROWING:
             return f"the lag {'has grown' if value else 'has not grown'} for {span(alert.limit)}"
         case Watch.SILENCE:
             return f"{value:.1f} triggers without a sign of life"
         case Watch.DEAD_LETTERS:
-            return f"{value:,.0f} records were set aside"
+            return f"{many(round(value), 'record')} {'was' if round(value) == 1 else 'were'} set aside"
         case Watch.BATCH_TIME:
             return f"the last batch took {span(value)}"
 

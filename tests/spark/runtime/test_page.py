@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from millstream.dashboard import engine
 from millstream.dashboard.live import LivePage, Wish, runs_of
 from millstream.dashboard.replay import opened
 from millstream.dashboard.runlog import past
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql.streaming.listener import QueryProgressEvent
 
     from spark.runtime.conftest import Project
@@ -79,6 +82,60 @@ def test_the_page_agrees_with_sparks_own_reports(project: Project) -> None:
     kept = past(runs_of(pipeline))[0]
     again = opened(kept.folder, kept.id).document()["queries"]
     assert next(one for one in again if one["name"] == "sums")["state_bytes"] == seen["state_bytes"]
+
+
+def test_metrics_of_spark_and_its_jvm_are_what_they_say_themselves(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "FRESH", -1.0)
+    project.put(*({"id": str(one), "amount": one, "at": "2026-01-01T12:01:00Z"} for one in range(7)))
+    pipeline, spark = project.pipeline(), project.spark
+    context = spark.sparkContext
+    jvm, session = context._jvm, spark._jsparkSession
+    assert jvm is not None
+
+    with LivePage(pipeline, list(pipeline.queries), Wish(port=0)) as page, page.spark(spark):
+        first = exported(page)
+        for _ in range(3):
+            session.range(0, 8, 1, 2).rdd().count()
+        jvm.java.lang.System.gc()
+        counted = exported(page)
+        fine = project.run(pipeline, on_event=page.feed.take)
+        last = exported(page)
+
+    assert fine
+    assert {name for name, _ in last} == {one.metric.name for one in engine.ENGINE}
+    assert counted["spark_jobs_total", ""] - first["spark_jobs_total", ""] == 3
+    assert counted["spark_jobs_active", ""] == 0
+    # One collection was asked for by name; others may have come.
+    assert summed(counted, "jvm_gc_collections_total") > summed(first, "jvm_gc_collections_total")
+    assert last["jvm_memory_max_bytes", "heap"] == jvm.java.lang.Runtime.getRuntime().maxMemory()
+    for area in ("heap", "non-heap"):
+        assert 0 < last["jvm_memory_used_bytes", area] <= last["jvm_memory_committed_bytes", area]
+    room = spark._jsc.sc().getExecutorMemoryStatus().values().head()._1()
+    # Spark tells whole MiB of it.
+    assert last["spark_storage_memory_max_bytes", ""] == room // 2**20 * 2**20
+    # Two queries read the file's seven lines, each for itself.
+    assert (
+        last["spark_executor_records_read_total", ""] - counted["spark_executor_records_read_total", ""] >= 14
+    )
+    assert 0 < last["spark_executor_cpu_seconds_total", ""] <= last["spark_executor_run_seconds_total", ""]
+    assert summed(last, "spark_listener_events_posted_total") > summed(
+        counted, "spark_listener_events_posted_total"
+    )
+
+
+SAMPLE = re.compile(r'((?:spark|jvm)_\w+)\{pipeline="shop"(?:,\w+="([^"]*)")?\} (\S+)')
+
+
+def exported(page: LivePage) -> dict[tuple[str, str], float]:
+    """What /metrics says of Spark and its JVM, by the name of the metric and its second label."""
+    found = SAMPLE.findall(text(page, "/metrics"))
+    return {(name, label): float(value) for name, label, value in found}
+
+
+def summed(found: dict[tuple[str, str], float], metric: str) -> float:
+    return sum(value for (name, _), value in found.items() if name == metric)
 
 
 def wait(page: LivePage, query: str, batch: int) -> dict[str, Any]:

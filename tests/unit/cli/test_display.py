@@ -49,6 +49,18 @@ KEPT = {"query": "q", "sink": "console", "guarantee": "at-least-once", "weakest"
             "funnel: batch 7, 120 rows in, 5 out, 2 late, 3 broke orders.paid, 1.5 s",
         ),
         (
+            Event("batch_committed", "funnel", {**BATCH, "rows_in": 1}),
+            "funnel: batch 7, 1 row in, 5 out, 2 late, 1.5 s",
+        ),
+        (
+            Event("dead_letter", "funnel", {"batch": 7, "records": 1}),
+            "funnel: 1 record of batch 7 set aside",
+        ),
+        (
+            Event("dead_letter", "funnel", {"batch": 7, "records": 1200}),
+            "funnel: 1,200 records of batch 7 set aside",
+        ),
+        (
             Event("retry", "funnel", {"reason": "Postgres is away", "wait_seconds": 2.0}),
             "funnel: Postgres is away; again in 2.0 s",
         ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.dashboard.alarms import Alarms
+from millstream.dashboard.alarms import Alarms, said
 from millstream.dashboard.lag import growing
 from millstream.runtime.events import Event
+from millstream.spec.alert import condition
 from unit.dashboard.conftest import START, at, batch, folded, started
 
 
@@ -32,6 +33,18 @@ def test_a_figure_above_its_limit_fires(alert: str, *, fires: bool) -> None:
     letters = Event("dead_letter", "funnel", {"batch": 0, "sources": {"clicks": 5}, "records": 5}, at(6))
 
     assert firing(alert, letters, batch(0, 6, watermark=at(-600), newest=at(5))) is fires
+
+
+@pytest.mark.parametrize(
+    ("alert", "value", "words"),
+    [
+        ("dead_letters > 0", 1.0, "1 record was set aside"),
+        ("dead_letters > 0", 1200.0, "1,200 records were set aside"),
+        ("lag > 0", 1.0, "1 record is not yet read"),
+    ],
+)
+def test_an_alert_says_how_many_records(alert: str, value: float, words: str) -> None:
+    assert said(condition(alert), value) == words
 
 
 def test_three_triggers_without_a_sign_of_life_fire_and_two_do_not() -> None:
