@@ -92,12 +92,15 @@ def fill(folder: Path, users: int) -> None:
         for at in range(0, len(even), size)
     ]
     portions.append([(users, "sign_in", NOON + timedelta(minutes=105))])
+    sent = 0
     for index, rows in enumerate(portions):
         columns = {
             "user_id": [user(number) for number, _, _ in rows],
             "action": [action for _, action, _ in rows],
             "event_time": pa.array([at for _, _, at in rows], pa.timestamp("us", "UTC")),
+            "offset": pa.array(range(sent, sent + len(rows)), pa.int64()),
         }
+        sent += len(rows)
         pq.write_table(pa.table(columns), folder / f"{index}.parquet")
 
 
@@ -107,9 +110,10 @@ def project(folder: Path, actions: Path) -> Path:
     shutil.copytree(HERE.parent / "examples" / "user_status", made)
     spec = yaml.safe_load((made / "pipeline.yml").read_text())
     source = spec["sources"]["user_actions"]
-    for key in ("kafka", "format", "on_malformed"):
+    for key in ("kafka", "format", "keep", "on_malformed"):
         del source[key]
     source |= {"parquet": {"path": str(actions), "max_files_per_trigger": 1}, "on_malformed": "fail"}
+    source["schema"]["offset"] = "bigint"
     spec["views"] = {"user_status": spec["views"]["user_status"] | {"output_mode": "append"}}
     lake = {"delta": "${LAKE}"}
     spec["queries"] = {"user_status": {"output_mode": "append", "to": lake}}

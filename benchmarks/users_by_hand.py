@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Rows = Iterator[Row]
 
-SCHEMA = "user_id STRING, action STRING, event_time TIMESTAMP"
+SCHEMA = "user_id STRING, action STRING, event_time TIMESTAMP, offset BIGINT"
 OUTPUT = "user_id STRING, status STRING, since TIMESTAMP"
 STATE = "status STRING, at BIGINT, until BIGINT"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,22 +48,29 @@ class Status(StatefulProcessor):
         self.last = handle.getValueState("last", STATE)
 
     def handleInputRows(self, key: Any, rows: Rows, timerValues: Any) -> Rows:  # noqa: ARG002, N802, N803
-        newest = max(rows, key=lambda row: row.event_time)
-        action, at = newest.action, (_utc(newest.event_time) - EPOCH) // timedelta(milliseconds=1)
-        before = self.last.get()
+        before, change = self.last.get(), None
         if before is not None:
-            if at < before[1]:
-                return
             self.handle.deleteTimer(before[2])
-        if action == "sign_out":
+        for row in sorted(rows, key=lambda row: row.offset):
+            at = (_utc(row.event_time) - EPOCH) // timedelta(milliseconds=1)
+            if before is not None and at < before[1]:
+                continue
+            if before is not None and at >= before[2]:
+                before = None
+            if row.action == "sign_out":
+                before, change = None, _row(key[0], "gone", at)
+                continue
+            status = STATUS.get(row.action, before[0] if before else "signed in")
+            if before is None or status != before[0]:
+                change = _row(key[0], status, at)
+            before = (status, at, at + HOUR)
+        if before is None:
             self.last.clear()
-            yield _row(key[0], "gone", at)
-            return
-        status = STATUS.get(action, before[0] if before else "signed in")
-        self.last.update((status, at, at + HOUR))
-        self.handle.registerTimer(at + HOUR)
-        if before is None or status != before[0]:
-            yield _row(key[0], status, at)
+        else:
+            self.last.update(before)
+            self.handle.registerTimer(before[2])
+        if change is not None:
+            yield change
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Rows:  # noqa: ARG002, N802, N803
         self.last.clear()

@@ -51,6 +51,13 @@ phones.source(
     on_malformed="drop",
 )
 
+phones.source(
+    "newest_files",
+    ms.json(path="data/activity", max_files_per_trigger=1, latest_first=True),
+    schema={name: SCHEMA[name] for name in ("Creation_Time", "User", "gt")},
+    on_malformed="drop",
+)
+
 
 @phones.view
 def activity_counts(activity: DataFrame) -> DataFrame:
@@ -94,6 +101,15 @@ def unrepeated(activity: DataFrame) -> DataFrame:
     return activity.dropDuplicatesWithinWatermark(["User", "Device", "Index"])
 
 
+@phones.view
+def doing(newest_files: DataFrame) -> DataFrame:
+    """What each person was last seen doing."""
+    # millstream: allow MS201 — a row for each person, and there are six
+    return newest_files.groupBy("User").agg(
+        F.max_by("gt", "Creation_Time").alias("gt"), F.max("Creation_Time").alias("seen")
+    )
+
+
 phones.query(
     "activity_counts",
     output_mode="complete",
@@ -109,3 +125,4 @@ phones.query(
     to=ms.delta(path=f"{LAKE}/windows_for_ever", merge_on=["window_start", "User"]),
 )
 phones.query("unrepeated", to=ms.parquet(f"{LAKE}/unrepeated"))
+phones.query("doing", output_mode="update", to=ms.delta(path=f"{LAKE}/doing", merge_on=["User"]))

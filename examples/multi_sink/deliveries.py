@@ -3,10 +3,14 @@
 Both functions may get the same batch again: when the run died after they had written it and before Spark knew. So
 both keep, with what they write, which batch it was. A batch's number alone does not name it for ever, because a
 fresh checkpoint counts from 0 again; `query_id`, which belongs to the checkpoint, and the number together do.
+
+`Outbox` gets single rows and not batches. It has no number to keep; what it writes is named by a key of the row.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +18,11 @@ import psycopg
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from millstream.connectors.foreach_batch.writer import Batch
+
+OUTBOX = Path(__file__).parent / os.environ.get("LAKE", "lake") / "outbox"
 
 TOTALS = """
 CREATE TABLE IF NOT EXISTS delta.`{path}` (
@@ -73,3 +79,27 @@ def batch_log(frame: DataFrame, batch: Batch) -> None:
     with psycopg.connect(batch.options["url"]) as connection:
         connection.execute(LOG)
         connection.execute(LINE, [batch.batch_id, rows, amount, batch.query_id])
+
+
+class Outbox:
+    """A letter for each row, as a file whose name is the event's id: a row that comes again replaces its letter.
+
+    Made once for each task. Spark may give a repeated batch's rows to other tasks, so the numbers that `open` gets
+    tell no row that was seen; its key does.
+    """
+
+    def open(self, partition_id: int, epoch_id: int) -> bool:  # noqa: ARG002 - Spark's own names
+        """Before the first row of a task: what a connection would be made here for all of them."""
+        OUTBOX.mkdir(parents=True, exist_ok=True)
+        return True
+
+    def process(self, row: Row) -> None:
+        """One row."""
+        letter = {"to": row.user_id, "text": f"Thank you for your purchase of {row.amount:.2f}."}
+        aside = OUTBOX / f"{row.event_id}.part"
+        aside.write_text(json.dumps(letter), encoding="utf-8")
+        # Whole or not at all: who reads the folder never sees half a letter.
+        aside.rename(aside.with_suffix(".json"))
+
+    def close(self, error: Exception | None) -> None:
+        """After the last row, or after one that failed: what `open` has opened would be closed here."""

@@ -1,4 +1,4 @@
-"""Print what the functions of deliveries.py wrote: the largest totals, and the newest lines of the log.
+"""Print what the code of deliveries.py wrote: the largest totals, the newest lines of the log, how many letters.
 
 The database is the one of POSTGRES_URL; `millstream up --detach` prints it.
 """
@@ -15,7 +15,7 @@ LOG = 'SELECT batch_id, row_count, total_amount, "timestamp" FROM batch_log ORDE
 
 
 def main() -> None:
-    """Read both, without Spark."""
+    """Read them, without Spark."""
     lake = Path(__file__).parent / os.environ.get("LAKE", "lake")
     rows = QueryBuilder().register("totals", DeltaTable(lake / "user_totals")).execute(TOTALS).read_all()
     for user, events, amount in zip(*(column.to_pylist() for column in rows.columns), strict=True):
@@ -23,6 +23,7 @@ def main() -> None:
     with psycopg.connect(os.environ["POSTGRES_URL"]) as connection:
         for number, count, amount, at in connection.execute(LOG):
             sys.stdout.write(f"batch {number}  {count:5} rows  {amount:10.2f}  {at:%Y-%m-%d %H:%M:%S}\n")
+    sys.stdout.write(f"{len(list((lake / 'outbox').glob('*.json')))} letters\n")
 
 
 if __name__ == "__main__":

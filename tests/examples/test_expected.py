@@ -29,6 +29,8 @@ def test_it_says_what_is_expected_of_it_in_both_sizes(name: str) -> None:
     assert declared(name, "small") is not None
 
 
+# Each starts Spark, some twice, and runs up to six queries to their end.
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_makes_what_is_expected(name: str, stage: Stage, tmp_path: Path) -> None:
     trial = attempt(name, "small", stage, tmp_path / name)
