@@ -1,0 +1,70 @@
+"""The page about backfills: what it shows of a mended view is what the command says, word by word."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from millstream.backfill.work import backfill as work
+from millstream.cli import backfill as command
+from millstream.runtime.verdict import examine
+from spark.backfill.conftest import Shop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from millstream.backfill.report import Report
+    from millstream.backfill.wish import Wish
+    from millstream.pipeline.load import Loaded
+
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "backfill.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(SPEC,) = (text for kind, text in BLOCKS if kind == "yaml")
+(ROWS,) = (text for kind, text in BLOCKS if kind == "json")
+MISTAKE, MENDED = "amount > 10", "amount >= 10"
+# What a terminal shows: a command, and all that it prints until the next.
+SHOWN = [
+    (shlex.split(line), said)
+    for kind, text in BLOCKS
+    if kind == "text"
+    for line, said in re.findall(r"^\$ millstream backfill (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """The page's rows, read by the stream while the view had its mistake; then the view is mended."""
+    monkeypatch.chdir(tmp_path)
+    made = Shop(tmp_path, spark)
+    for line in ROWS.splitlines():
+        made.put(json.loads(line))
+    made.spec = SPEC.replace(MENDED, MISTAKE)
+    made.stream()
+    made.spec = SPEC
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    return made
+
+
+def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_this_session(loaded: Loaded, queries: Sequence[str], wish: Wish) -> Report:
+        assert loaded.pipeline is not None
+        planned = examine(shop.spark, loaded).queries
+        names = list(queries or loaded.pipeline.queries)
+        return work(shop.spark, loaded.pipeline, planned, names, wish, lambda _: None)
+
+    monkeypatch.setattr(command, "_work", in_this_session)
+    assert MENDED in SPEC
+    assert len(SHOWN) == 4
+
+    for words, said in SHOWN:
+        done = CliRunner().invoke(command.command, words, standalone_mode=False)
+        assert done.exception is None
+        assert done.output == said
