@@ -11,8 +11,9 @@ BIN := .venv/bin
 PACKAGES := $(BIN)/python tools/install.py
 # Files of tests side by side; each worker has a Spark session and servers of its own, some 4 GB.
 WORKERS ?= 2
-# Not these: what a kill does, and how a run keeps up with its traffic, is looked at on a machine that does nothing else.
-ALONE := tests/acceptance tests/proof tests/recovery
+# These come after the others, whose sessions and servers are gone by then: each starts drivers of its own, kills them, and
+# waits for long stretches while nothing is to be done.
+KILLS := tests/acceptance tests/proof tests/recovery
 
 .PHONY: help install check lint page test examples demo clean
 .DEFAULT_GOAL := help
@@ -42,8 +43,8 @@ test: .venv/dev  ## every test; fetches the jars once
 	$(BIN)/millstream jars fetch >/dev/null
 	$(BIN)/python -m millstream.runtime.train || echo "no class-data archive; each JVM starts the slower"
 	both=0; \
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ALONE:%=--ignore=%) || both=1; \
-	$(BIN)/pytest $(ALONE) || both=1; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(KILLS:%=--ignore=%) || both=1; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(KILLS) || both=1; \
 	exit $$both
 
 examples: .venv/dev  ## run every example on a local stack and compare; ONLY=NAME for one

@@ -73,7 +73,7 @@ def ran(spark: SparkSession, folder: Path, own: Endpoints, server: str, sink: di
 
 
 def others_lost_nothing_and_waited_for_nothing(spark: SparkSession, folder: Path, away: Away) -> None:
-    """The other sink has every row, and no batch of the outage took longer for being late in it."""
+    """The other sink has every row, and of the batches of the outage the first alone waited."""
     rows = spark.read.parquet(str(folder / "out")).collect()
     assert sorted((row.key, row.n) for row in rows) == [(key, n) for key in outage.KEYS for n in range(ALL)]
     aside = {one.data["batch"] for one in away.told("set_aside")}
@@ -82,9 +82,8 @@ def others_lost_nothing_and_waited_for_nothing(spark: SparkSession, folder: Path
         for one in away.told("batch_committed")
         if one.data["batch"] in aside
     ]
-    third = len(took) // 3
-    # The first was waited out, as `on_error` says; the last are not late by more than a machine's moods.
-    assert statistics.median(took[-third:]) < 2 * statistics.median(took[1 : 1 + third])
+    # The first was waited out, as `on_error` says, for many times what a batch takes on a loaded machine.
+    assert statistics.median(took[1:]) < took[0] / 2
 
 
 @pytest.mark.timeout(300 + 4 * AWAY)
