@@ -303,6 +303,16 @@ class Sink(Spec):
         return False
 
     @property
+    def sole(self) -> bool:
+        """Must one query alone write there? Otherwise each keeps its own account of its batches."""
+        return False
+
+    @property
+    def marks(self) -> tuple[str, str] | None:
+        """The setting that tells which rows delete, and its condition in Spark's SQL, true or false for each row."""
+        return None
+
+    @property
     def removes(self) -> str | None:
         """A condition in Spark's SQL: a row for which it holds removes the row of its key. None where no row does."""
         return None

@@ -29,7 +29,10 @@ CODES: dict[str, tuple[str, str]] = {
     "MS019": ("empty-step", "A step of a test does nothing, or has nothing to do it to."),
     "MS020": ("no-table-value", "A placeholder of a test has no value in the test's table."),
     "MS091": ("bad-allow", "A comment that allows a finding gives no reason, or allows nothing."),
-    "MS111": ("spark-analysis", "Spark cannot make a source or view: its own words say why."),
+    "MS111": (
+        "spark-analysis",
+        "Spark cannot make a source or view, or ask a condition of a sink: its own words say why.",
+    ),
     "MS112": ("python-view-failed", "A Python view raises an error, or gives no DataFrame."),
     "MS113": ("not-judged", "A part of a script or project of which nothing can be known here."),
     "MS114": ("script-fails", "A script, or a file of a declarative pipeline, cannot be run to its end."),

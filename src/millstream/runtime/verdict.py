@@ -169,6 +169,28 @@ class _Judge:
         for query, target in self.graph.writes.items():
             if target in self.frames:
                 self.findings += self._judged(query, target)
+                self.findings += self._conditions(query, target)
+
+    def _conditions(self, query: str, target: str) -> Iterator[Finding]:
+        """The conditions of sinks for rows that delete, which Spark would else meet with the first batch."""
+        for number, entry in enumerate(self.pipeline.queries[query].to):
+            if entry.sink.marks is None:
+                continue
+            setting, condition = entry.sink.marks
+            try:
+                self.frames[target].where(condition)
+            except (AnalysisException, ParseException) as wrong:
+                what, why = complaints.words(wrong)
+                sink, has = ("queries", query, "to", number, "sink"), self.loaded.places.has
+                place = next((one for one in ((*sink, setting), (*sink, "cdc", setting)) if has(*one)), sink)
+                yield finding(
+                    "MS111",
+                    f"{setting} of query '{query}': {what}",
+                    self.loaded.places.value(*place),
+                    why=why,
+                    fix=complaints.cure(wrong),
+                    query=query,
+                )
 
     def planned(self) -> Iterator[PlannedQuery]:
         """What each query does whose view was made."""

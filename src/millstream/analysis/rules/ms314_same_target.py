@@ -1,4 +1,4 @@
-"""One place that is written twice: by two sinks of a query, or by a query that replaces what others write."""
+"""One place that is written twice: by two sinks of a query, or beside a query that must write it alone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ CODE = Code.of(__name__)
 def check(facts: Facts) -> Iterator[Finding]:
     """Queries that add to one table, or merge into it, do not harm each other and are not judged."""
     seen: dict[str, list[str]] = {}
+    sole: dict[str, str] = {}
     for query, number, entry in facts.sinks():
         span = facts.places.key("queries", query, "to", number, "sink")
         replaces = facts.pipeline.queries[query].output_mode is OutputMode.COMPLETE
@@ -32,7 +33,18 @@ def check(facts: Facts) -> Iterator[Finding]:
                     fix="remove one of the two",
                     query=query,
                 )
-            for other in (one for one in before if one != query):
+            others = [one for one in before if one != query]
+            if entry.sink.sole:
+                sole.setdefault(place, query)
+            if others and place in sole:
+                yield CODE.error(
+                    f"queries '{others[0]}' and '{query}' write {what}, which takes the changes of one query alone",
+                    span,
+                    why="a change that one of them writes while the other deletes its row may bring the row back",
+                    fix="bring their rows together with UNION ALL in one view, and write that with one query",
+                    query=query,
+                )
+            for other in others:
                 theirs = facts.pipeline.queries[other].output_mode is OutputMode.COMPLETE
                 if not (replaces or theirs):
                     continue

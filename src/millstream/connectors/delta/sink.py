@@ -268,6 +268,11 @@ class DeltaSink(Sink):
         return self.cdc is not None
 
     @property
+    def sole(self) -> bool:
+        """Deletions are kept in a commit before that of the rows: a second query may read between the two."""
+        return self.cdc is not None
+
+    @property
     def removes(self) -> str | None:
         """The condition of `delete_when`."""
         return self.delete_when
