@@ -57,6 +57,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     end()
 
 
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Batches of a few rows without generated code, which takes longer to compile than it saves.
+
+    For tests of what is written and remembered; what the rows are is tested with it.
+    """
+    without = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for key, value in without.items():
+        spark.conf.set(key, value)
+    yield
+    for key in without:
+        spark.conf.unset(key)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _no_views_left() -> Iterator[None]:
     """Files of tests come in any order; none finds the temporary views of another."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from millstream.connectors.letters import Box, Keeper
     from millstream.devstack.state import Endpoints
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 KINDS = list(registry.boxes())
 _count = itertools.count()
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)

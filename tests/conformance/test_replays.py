@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.targets import Row
 
 # The first test waits for nine runs of some fifteen queries.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("interpreted")]
 
 Told = dict[OutputMode, tuple[Shop, dict[str, list["Row"]], dict[str, list["Row"]]]]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.parametrize("case", cases(), ids=str)
+pytestmark = [pytest.mark.parametrize("case", cases(), ids=str), pytest.mark.usefixtures("interpreted")]
 
 FIRST: list[Row] = [("a", "1"), ("b", "2")]
 SECOND: list[Row] = [("b", "3"), ("c", "4")]

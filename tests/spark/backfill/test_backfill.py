@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from millstream.runtime.supervisor import Supervisor
     from spark.backfill.conftest import Shop
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def done(report: Report) -> tuple[int, int, int]:
     """Rows added, changed and deleted in the first sink."""

@@ -12,6 +12,8 @@ from spark.backfill.conftest import figures, order
 if TYPE_CHECKING:
     from spark.backfill.conftest import Shop
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def test_what_the_stream_wrote_is_the_batch_answer(shop: Shop) -> None:
     shop.stream()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 SCHEMA = "id BIGINT, day STRING, note STRING"
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from spark.runtime.conftest import Project
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
 C = {"id": "c", "amount": 5, "at": "2026-01-01T12:14:00Z"}
