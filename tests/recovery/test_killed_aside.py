@@ -32,7 +32,7 @@ def millstream(folder: Path, url: str, *given: str, armed: str = "") -> int:
         env={**os.environ, "SINK": url, VARIABLE: armed},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr

@@ -41,7 +41,7 @@ def caught_up(folder: Path, armed: str = "") -> int:
     command = [sys.executable, "-m", "millstream", "run", "--until-caught-up"]
     env = {**os.environ, VARIABLE: armed}
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=150, check=False
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
     return done.returncode

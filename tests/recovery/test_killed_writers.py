@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from millstream.devstack.state import Endpoints
 
+# On a machine that does much else a run of three batches may take minutes.
+pytestmark = pytest.mark.timeout(500)
+
 LAST = 2
 ALL = list(range(ROWS * (LAST + 1)))
 
@@ -41,7 +44,7 @@ def killed(settings: tuple[str, dict[str, Any]], mode: str, point: str, folder: 
     ]
     armed = {VARIABLE: f"{point}=kill@{LAST + 1}"} if "." in point else {}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=100, check=False, env={**os.environ, **armed}
+        command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **armed}
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
 
