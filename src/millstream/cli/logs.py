@@ -43,6 +43,7 @@ def command(
                 added = stream.read()
                 click.echo(added, nl=False)
                 if not added:
+                    # A file does not tell that it has grown.
                     time.sleep(_LOOK)
             except KeyboardInterrupt:
                 return

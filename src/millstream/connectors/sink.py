@@ -120,6 +120,7 @@ class Writer(ABC):
 
         Asked only of kinds that say `flows`, after `open`, in place of `write`. Each row is written at least once.
         """
+        # Not abstract: most kinds have batches alone.
         raise NotImplementedError
 
     def trial(self, frame: DataFrame) -> None:

@@ -139,6 +139,7 @@ def paced(recorded: Iterable[Event], speed: float) -> Iterator[Event]:
         if start is None or by is None:
             start, by = at, time.time() - at
         due = start + by + (at - start) / speed
+        # A replay keeps the pace that the run had.
         time.sleep(max(0.0, due - time.time()))
         yield moved(event, time.time() - at)
 

@@ -100,6 +100,7 @@ def ready(address: str, seconds: float, running: Callable[[], bool]) -> bool:
     while address.startswith(f"{LOCAL}:") and not answers(port):
         if time.monotonic() > stop or not running():
             return False
+        # Nobody tells when a port is open: it is asked for.
         time.sleep(0.05)
     admin = AdminClient(
         {"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 5000}, error_cb=_quiet
@@ -109,6 +110,7 @@ def ready(address: str, seconds: float, running: Callable[[], bool]) -> bool:
             if admin.list_topics(timeout=2).brokers:
                 return True
         except KafkaException:
+            # The port is open before the broker answers.
             time.sleep(0.05)
     return False
 

@@ -54,6 +54,7 @@ def spawn(home: Home, *, attached: bool) -> None:
     while home.state() is None:
         if time.monotonic() > stop:
             raise NotReady("the stack's guardian does not start", f"read its log: {log}")
+        # The guardian tells it is there by a file.
         time.sleep(0.02)
 
 

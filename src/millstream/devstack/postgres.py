@@ -62,6 +62,7 @@ def ready(url: str, seconds: float, running: Callable[[], bool]) -> bool:
             with psycopg.connect(url, connect_timeout=2) as connection:
                 connection.execute("SELECT 1")
         except psycopg.OperationalError:
+            # A server that starts up tells nobody when it is ready.
             time.sleep(0.03)
         else:
             return True

@@ -58,6 +58,7 @@ def ended(processes: Iterable[Identity], seconds: float) -> bool:
     while waiting := [one for one in waiting if one.alive]:
         if time.monotonic() > stop:
             return False
+        # Processes that are not our children cannot be waited for.
         time.sleep(_LOOK)
     return True
 
