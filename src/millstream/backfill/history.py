@@ -48,9 +48,12 @@ def stand(pipeline: Pipeline, query: str) -> Stand:
     if offsets is None:
         return Stand()
     ends: dict[str, OffsetRange | None] = {}
-    for index, (told, end) in enumerate(zip(record.sources if record else (), offsets.sources, strict=False)):
-        files = checkpoint.files(index, None, end) if end is not None else ()
-        ends[told.get("name", "")] = None if end is None else OffsetRange(None, end, files)
+    logs = (
+        [(told.get("name", ""), record.log(at)) for at, told in enumerate(record.sources)] if record else []
+    )
+    for (name, log), end in zip(logs, offsets.sources, strict=False):
+        files = checkpoint.files(log, None, end) if end is not None else ()
+        ends[name] = None if end is None else OffsetRange(None, end, files)
     return Stand(batch, datetime.fromtimestamp(offsets.watermark / 1000, UTC), ends)
 
 

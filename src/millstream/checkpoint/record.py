@@ -39,7 +39,7 @@ class Record:
     query_id: str
     operators: tuple[Operator, ...]
     sources: tuple[dict[str, str], ...]
-    """One entry a source in plan order: its name in the spec, its kind, what it reads, topic ids."""
+    """One entry a source in plan order: its name in the spec, its kind, what it reads, topic ids; `folder`."""
     sinks: tuple[dict[str, str], ...]
     """One entry a sink: its key in the sink's own ledger, its kind, its target."""
     output_mode: str
@@ -50,6 +50,14 @@ class Record:
     versions: dict[str, str]
     code: dict[str, str] = field(default_factory=dict)
     """Hashes of the spec, its SQL files and its Python files."""
+
+    def log(self, index: int) -> int:
+        """The number of the folder in `sources/` that a source has by its place in the plan.
+
+        A view that is united with itself has its source at two places; Spark reads it once, and keeps one folder.
+        """
+        told = self.sources[index] if index < len(self.sources) else {}
+        return int(told.get("folder", index))
 
     def to_json(self) -> str:
         """The record as indented JSON, with each operator's fingerprint."""

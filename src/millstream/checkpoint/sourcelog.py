@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.filelog import COMPACT
+from millstream.checkpoint.record import read
 from millstream.checkpoint.wrong import COPY, Damage
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 def of_sources(folder: Path, planned: Offsets, *, done: bool) -> Iterator[Damage]:
     """What is wrong with `sources/`, given the newest planned batch and whether it was committed."""
+    record = read(folder)
     for index, text in enumerate(planned.sources):
         told = json.loads(text) if text else None
         if not isinstance(told, dict):
             continue
-        log = folder / "sources" / str(index)
+        log = folder / "sources" / str(record.log(index) if record else index)
         if "logOffset" in told:
             yield from _of_files(log, int(told["logOffset"]))
         elif planned.batch_id == 0 and not done and all(isinstance(part, dict) for part in told.values()):

@@ -49,7 +49,7 @@ class FlowingQuery(RunningQuery):
     def start(self) -> None:
         """Start Spark's own sink. Raises what a writer raises, and Spark's AnalysisException."""
         checkpoint = self._own()
-        query_id, names = str(checkpoint.query_id()), [origin.name for origin in origins(self.frame)]
+        query_id, read = str(checkpoint.query_id()), origins(self.frame)
         ((key, entry),) = zip(self._sinks(), self.pipeline.queries[self.name].to, strict=True)
         sink = writer(self.pipeline, self.name, query_id, key, entry, self.events)
         self._begun = checkpoint.committed()
@@ -57,7 +57,7 @@ class FlowingQuery(RunningQuery):
         self._told_at = time.monotonic()
         try:
             sink.open(self.spark, self.frame.schema)
-            self._record(checkpoint, query_id, names)
+            self._record(checkpoint, query_id, read)
             rows = self.frame
             if self.trigger.real_time:
                 rows = rows.observe(ROWS_OUT, *counted(rows.schema, content=False))
@@ -71,7 +71,7 @@ class FlowingQuery(RunningQuery):
             run_id=self.handle.runId,
             batch=self._begun,
             trigger=str(self.trigger),
-            sources=names,
+            sources=[origin.name for origin in read],
             sinks=[key],
         )
 

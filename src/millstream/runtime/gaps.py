@@ -14,6 +14,7 @@ from millstream.runtime.events import now
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from millstream.checkpoint.record import Record
     from millstream.connectors.source import Gap
     from millstream.pipeline.model import Pipeline
     from millstream.runtime.events import Events
@@ -42,7 +43,7 @@ def missing(pipeline: Pipeline, query: str, probed: Told) -> list[Missing]:
     record = records.read(folder)
     if record is None:
         return []
-    starts = _starts(Checkpoint(folder))
+    starts = _starts(Checkpoint(folder), record)
     found = []
     for index, told in enumerate(record.sources):
         name = told.get("name", "")
@@ -136,7 +137,7 @@ def plain(one: Missing) -> dict[str, object]:
     }
 
 
-def _starts(checkpoint: Checkpoint) -> tuple[str | None, ...]:
+def _starts(checkpoint: Checkpoint, record: Record) -> tuple[str | None, ...]:
     """Where the next batch begins in each source; the batch that was planned and not committed is the next."""
     newest = checkpoint.planned()
     planned = checkpoint.offsets(newest) if newest is not None else None
@@ -145,7 +146,7 @@ def _starts(checkpoint: Checkpoint) -> tuple[str | None, ...]:
     if checkpoint.committed() == newest:
         return planned.sources
     if newest == 0:
-        return tuple(checkpoint.first(index) for index in range(len(planned.sources)))
+        return tuple(checkpoint.first(record.log(index)) for index in range(len(planned.sources)))
     before = checkpoint.offsets(newest - 1)
     return before.sources if before else ()
 

@@ -83,7 +83,6 @@ class RunningQuery:
         query_id = str(checkpoint.query_id())
         planned, committed = checkpoint.planned(), checkpoint.committed()
         read = origins(self.frame)
-        names = [origin.name for origin in read]
         self.delivery = Delivery(
             query=self.name,
             writers=writers,
@@ -99,7 +98,7 @@ class RunningQuery:
             if self.delivery.letters is not None:
                 self.delivery.letters.keeper.open(self.spark)
             unplanned(self.name, writers, planned)
-            self._record(checkpoint, query_id, names)
+            self._record(checkpoint, query_id, read)
             self.handle = self._start(checkpoint)
         except BaseException:
             self.delivery.close()
@@ -114,7 +113,7 @@ class RunningQuery:
             run_id=self.handle.runId,
             batch=committed,
             trigger=str(self.trigger),
-            sources=names,
+            sources=[origin.name for origin in read],
             sinks=list(self._sinks()),
         )
 
@@ -139,9 +138,9 @@ class RunningQuery:
             )
         return checkpoint
 
-    def _record(self, checkpoint: Checkpoint, query_id: str, names: list[str | None]) -> None:
+    def _record(self, checkpoint: Checkpoint, query_id: str, read: list[Origin]) -> None:
         """Keep beside the checkpoint what it is made by."""
-        made = record(self.spark, self.pipeline, self.name, query_id, self.frame, names, self.probed)
+        made = record(self.spark, self.pipeline, self.name, query_id, self.frame, read, self.probed)
         records.write(checkpoint.folder, made)
 
     def _surveyed(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], Notes]:

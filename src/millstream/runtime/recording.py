@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.pipeline.model import Pipeline
+    from millstream.runtime.origins import Origin
 
 # Spark writes these into each offset file and lets them win over the session's (OffsetSeqMetadata, 4.2).
 PINNED = (
@@ -48,7 +49,7 @@ def record(
     query: str,
     query_id: str,
     frame: DataFrame,
-    origins: list[str | None],
+    origins: list[Origin],
     probed: dict[str, dict[str, str]],
 ) -> Record:
     """The record of one query. `probed` is what each source said of itself when asked (topic ids)."""
@@ -58,10 +59,7 @@ def record(
         query_id=query_id,
         operators=operators(frame),
         sources=tuple(
-            {"name": name, **pipeline.sources[name].source.identity(), **probed.get(name, {})}
-            if name in pipeline.sources
-            else {"name": "?"}
-            for name in (name or "" for name in origins)
+            _source(pipeline, origin.name, probed) | {"folder": str(origin.number)} for origin in origins
         ),
         sinks=tuple(
             {"key": f"{query_id}/{key}", **entry.sink.identity()}
@@ -78,6 +76,13 @@ def record(
         },
         code=_code(pipeline),
     )
+
+
+def _source(pipeline: Pipeline, name: str | None, probed: dict[str, dict[str, str]]) -> dict[str, str]:
+    """What a source of the spec is; of a stream that a user's function opened nothing is known."""
+    if name not in pipeline.sources:
+        return {"name": "?"}
+    return {"name": name, **pipeline.sources[name].source.identity(), **probed.get(name, {})}
 
 
 def sink_keys(pipeline: Pipeline, query: str) -> list[str]:

@@ -50,7 +50,7 @@ def _reads(pipeline: Pipeline, checkpoint: Checkpoint, batch: int) -> list[str]:
         if entry is None or end is None:
             continue
         start = before.sources[index] if before and index < len(before.sources) else None
-        files = checkpoint.files(index, start, end)
-        start = start or (None if files else checkpoint.first(index))
+        files = checkpoint.files(record.log(index), start, end)
+        start = start or (None if files else checkpoint.first(record.log(index)))
         found += entry.source.pieces(OffsetRange(start, end, files))
     return found

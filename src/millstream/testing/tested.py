@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint.folder import Checkpoint
     from millstream.connectors.sink import Writer
+    from millstream.runtime.origins import Origin
     from millstream.testing.case import Row
     from millstream.testing.strand import Strand
 
@@ -65,7 +66,7 @@ class TestedQuery(RunningQuery):
         counted = self.frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         return self.strand.start(counted, mode, self._deliver, checkpoint.folder)
 
-    def _record(self, checkpoint: Checkpoint, query_id: str, names: list[str | None]) -> None:
+    def _record(self, checkpoint: Checkpoint, query_id: str, read: list[Origin]) -> None:
         """Keep nothing: nobody plans a restart of a test, and asking Spark for all operators costs time."""
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
