@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
 
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from millstream.spec.location import Location
 
 
@@ -23,7 +27,7 @@ def latest(place: Location, limit: int) -> tuple[list[str], list[list[object]]]:
             f"there is no Delta table at {where} yet", "it is made when the pipeline runs first"
         ) from None
     try:
-        found = _newest(table, limit)
+        found = _newest(table, place.local, limit)
     except DeltaError:
         # Deletion vectors and other features that a plain reader of Parquet files would read wrongly.
         rows = QueryBuilder().register("held", table).execute(f"SELECT * FROM held LIMIT {int(limit)}")  # noqa: S608
@@ -50,11 +54,15 @@ def _opened(place: Location) -> DeltaTable:
         ) from None
 
 
-def _newest(table: DeltaTable, limit: int) -> tuple[list[str], list[list[object]]]:
+def _newest(table: DeltaTable, local: Path | None, limit: int) -> tuple[list[str], list[list[object]]]:
     """The rows of the files that were added last."""
-    data: Any = table.to_pyarrow_dataset()
+    # Through deltalake's own files a thread of Arrow's comes back to Python, and aborts a process that is ending.
+    own = None if local is None else fs.SubTreeFileSystem(str(local), fs.LocalFileSystem())
+    data: Any = table.to_pyarrow_dataset(filesystem=own)
     actions = table.get_add_actions(flatten=True)
-    times = dict(zip(actions["path"].to_pylist(), actions["modification_time"].to_pylist(), strict=True))
+    # The log has paths as they are in a URL.
+    paths = map(unquote, actions["path"].to_pylist())
+    times = dict(zip(paths, actions["modification_time"].to_pylist(), strict=True))
     names: list[str] = list(data.schema.names)
     rows: list[list[object]] = []
     parts = sorted(data.get_fragments(), key=lambda part: times.get(part.path, 0), reverse=True)
