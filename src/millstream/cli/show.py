@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @project_options
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Rows to print."
+    "-n", "--limit", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Rows to print."
 )
 @click.option("--sink", "kind", metavar="KIND", help="Which sink, for a query with several.")
 @click.option("--view", "as_view", is_flag=True, help="NAME is a view or source, not a query.")
