@@ -1,0 +1,94 @@
+"""Tables that changes are applied to, held against what follows from all changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.diagnostics.failure import WrongUse
+from spark.backfill.conftest import figures
+
+if TYPE_CHECKING:
+    from spark.backfill.conftest import Shop
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+SPEC = """
+name: shop
+defaults: {checkpoints: checkpoints}
+sources:
+  changes:
+    json: {path: in, max_files_per_trigger: 1}
+    schema: {id: string, amount: int, n: bigint, op: string}
+    on_malformed: drop
+queries:
+  sums:
+    from: changes
+    to:
+      delta:
+        path: sums
+        cdc: {keys: [id], sequence_by: n, apply_as_deletes: "op = 'd'", except_column_list: [op]}
+  closed:
+    from: changes
+    to:
+      delta:
+        path: closed
+        cdc:
+          keys: [id]
+          sequence_by: n
+          apply_as_deletes: op = 'd'
+          except_column_list: [op]
+          stored_as_scd_type: 2
+"""
+
+
+def change(id: str, n: int, amount: int | None = None) -> dict[str, Any]:
+    """A version of an order; without an amount it goes."""
+    return {"id": id, "n": n, "amount": amount, "op": "d" if amount is None else "u"}
+
+
+@pytest.fixture
+def changed(shop: Shop) -> Shop:
+    """Four orders: a goes and comes back, b goes, c changes, and an old version of d comes last."""
+    shop.spec = SPEC
+    for file in (shop.folder / "in").iterdir():
+        file.unlink()
+    shop.put(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30))
+    shop.put(change("a", 4), change("b", 5), change("d", 9, 40))
+    shop.put(change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
+    shop.stream()
+    return shop
+
+
+def test_what_the_stream_made_of_changes_is_what_follows_from_all(changed: Shop) -> None:
+    report = changed.backfill(compare=True)
+
+    assert [(one.query, one.wanted, figures(one)) for one in report.outcomes] == [
+        ("sums", 3, (0, 0, 0)), ("closed", 7, (0, 0, 0)),
+    ]  # fmt: skip
+
+
+def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Shop) -> None:
+    changed.sql("INSERT INTO {sums} (id, amount, n) VALUES ('b', 20, 2)")
+    changed.sql("UPDATE {sums} SET amount = 30 WHERE id = 'c'")
+    changed.sql("DELETE FROM {sums} WHERE id = 'd'")
+
+    found = changed.compare("sums")
+
+    assert sorted((one.kind, one.key["id"]) for one in found.differences) == [
+        ("different", "c"), ("missing", "d"), ("surplus", "b"),
+    ]  # fmt: skip
+
+
+def test_an_interval_that_was_never_closed_is_told(changed: Shop) -> None:
+    changed.sql("UPDATE {closed} SET __END_AT = NULL WHERE id = 'c' AND __START_AT = 3")
+
+    found = changed.compare("closed")
+
+    assert (figures(found), found.differences[0].key["id"]) == ((0, 0, 1), "c")
+
+
+def test_rows_of_a_backfill_are_not_written_where_changes_are_applied(changed: Shop) -> None:
+    with pytest.raises(WrongUse, match="takes no rows of a backfill: it follows from changes"):
+        changed.backfill("sums")
