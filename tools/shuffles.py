@@ -1,0 +1,114 @@
+"""Replay tests of the stateful examples in many batch splits, and print the table of docs/how-to/shuffle.md.
+
+    python tools/shuffles.py [--splits 50] [--seed 6] [--jobs 2] [--only NAME]
+
+`TESTS` has words of the names of the tests, one at least for each query with state. Each is a `millstream test
+--shuffle` of its own; 50 splits take one to five minutes. Ends with 1 when a test could not be replayed or does not
+end with the batch answer; what it printed is then below its row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+TESTS = {
+    "activity": (
+        "each activity has its count",
+        "a model has the averages",
+        "without a watermark a reading is never too late",
+        "dropped once its window has ended",
+        "a reading that comes again",
+        "what a person does",
+    ),
+    "ad_ctr": (
+        "an alert is above five percent",
+        "an impression that is too late",
+        "deliveries that come again",
+        "comes out when none can come any more",
+    ),
+    "cdc_orders": ("the latest state", "a late version splits"),
+    "clickstream": ("most frequent action, by windows", "a window is written once", "a visit lasts"),
+    "dedup": ("an event that is late by more", "of each event one attempt"),
+    "ecommerce": ("a click that is late by more", "a click that is delivered twice", "recorded purchases"),
+    "multi_sink": ("an event that is delivered twice", "a purchase of more than 99"),
+    "order_matching": ("a payment that is delivered twice", "an order without a payment"),
+    "sensors": (
+        "all readings are counted",
+        "several aggregates",
+        "more than one reading",
+        "windows that overlap",
+        "one wild value",
+    ),
+    "starter": ("half a minute of ticks",),
+    "table_stream": ("an event that stands in the table twice",),
+    "user_events": ("late by more than three minutes", "an event that is delivered twice"),
+    "user_status": (
+        "by the time of the actions",
+        "actions are counted on from",
+        "an alert comes for two changes",
+    ),
+    "word_count": ("complete mode gives every word",),
+}
+COLUMNS = ("example", "test", "splits", "seconds", "rows too late in some", "verdict")
+
+
+def main() -> int:
+    """Replay what is asked for; each row is printed when it is there."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--splits", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=2, help="so many at a time; each has a JVM")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="may be given again")
+    given = parser.parse_args()
+    if unknown := set(given.only) - set(TESTS):
+        print(f"no tests are named for {', '.join(sorted(unknown))}; there are {', '.join(TESTS)}")
+        return 2
+    asked = [(name, words) for name in TESTS if not given.only or name in given.only for words in TESTS[name]]
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
+    wrong = 0
+    with ThreadPoolExecutor(given.jobs) as pool:
+        told = pool.map(lambda one: replay(one[0], one[1], given.splits, given.seed), asked)
+        for (name, words), (tests, said) in zip(asked, told, strict=True):
+            for test in tests:
+                print(row(name, test), flush=True)
+            if not tests or any(test["outcome"] != "passed" for test in tests):
+                wrong += 1
+                print(f"{name}, -k {words!r}:\n{said}", flush=True)
+    return int(wrong > 0)
+
+
+def replay(name: str, words: str, splits: int, seed: int) -> tuple[list[dict[str, Any]], str]:
+    """What `--json` tells of each test of these words, and all that was printed; none where it tells of none."""
+    command = [
+        str(Path(sys.executable).with_name("millstream")),
+        "test",
+        f"examples/{name}/tests",
+        "-k",
+        words,
+    ]
+    command += ["--shuffle", str(splits), "--seed", str(seed), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    try:
+        return json.loads(done.stdout)["tests"], done.stdout + done.stderr
+    except ValueError:
+        return [], done.stdout + done.stderr
+
+
+def row(name: str, test: dict[str, Any]) -> str:
+    """A row of the table."""
+    told = test.get("shuffle", {"splits": 0, "dropped": []})
+    verdict = "the batch answer each time" if test["outcome"] == "passed" else test["outcome"]
+    took = f"{test['seconds']:.0f}"
+    cells = (f"`{name}`", test["name"], told["splits"], took, len(told["dropped"]) or "", verdict)
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
