@@ -120,6 +120,13 @@ def test_aborted_transactions_are_not_read_unless_asked_for() -> None:
     assert given._client()["kafka.isolation.level"] == "read_uncommitted"
 
 
+def test_the_end_of_a_partition_is_not_waited_for_unless_asked_for() -> None:
+    client = source()._client()
+    assert (client["kafka.fetch.max.wait.ms"], client["kafka.max.poll.records"]) == ("10", "5000")
+    given = source(options={"kafka.fetch.max.wait.ms": 500})
+    assert given._client()["kafka.fetch.max.wait.ms"] == "500"
+
+
 def test_options_of_the_client_are_passed_through() -> None:
     given = source(
         options={"kafka.max.poll.records": 100, "kafka.check.crcs": True, "maxRecordsPerPartition": 5}
