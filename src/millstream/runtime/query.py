@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 # What Spark says it does while it asks a source how far it reaches.
 _ASKING = "Getting offsets from "
+_IDLE = "Waiting for "
 
 
 @dataclass
@@ -216,6 +217,11 @@ class RunningQuery:
     def active(self) -> bool:
         """Is Spark running it?"""
         return self.handle is not None and bool(self.handle.isActive)
+
+    @property
+    def idle(self) -> bool:
+        """Does it wait for rows, or for its next trigger?"""
+        return self.handle is not None and str(self.handle.status["message"]).startswith(_IDLE)
 
     def past_gaps(self) -> bool:
         """Has a batch been committed that left behind the gaps it was started for?"""
