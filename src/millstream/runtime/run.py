@@ -170,10 +170,10 @@ def _frames(
 
 
 def _head_start(spark: SparkSession, pipeline: Pipeline, names: Sequence[str]) -> float:
-    """Seconds of the first query alone: of a pipeline that begins anew, with more queries than tasks at a time."""
+    """Seconds of the first query alone: of a pipeline that begins anew, with as many queries as tasks at a time."""
     folder = pipeline.checkpoint(names[0]).local
     begun = folder is not None and Checkpoint(folder).planned() is not None
-    crowded = len(names) > spark.sparkContext.defaultParallelism
+    crowded = len(names) > 1 and len(names) >= spark.sparkContext.defaultParallelism
     return HEAD_START if crowded and not begun else 0.0
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 LOOK = 0.2
 # So many seconds of silence from a source are told. Spark's clients ask again by themselves for a minute or two.
 SILENCE = 5.0
-# With more queries than cores the first is alone for its first batch, so many seconds at most. What a JVM does only
+# With as many queries as cores the first is alone for its first batch, so many seconds at most. What a JVM does only
 # once, loading and compiling, is then done for all of them; else five queries' first rows come together and late.
-HEAD_START = 10.0
+HEAD_START = 20.0
 # A batch in which a process has died so often is the cause: one death may be an accident, and so may two.
 DEATHS = 3
 POISONED = "mend what reads these records, then start again: the batch comes again with the same records"

@@ -1,4 +1,4 @@
-"""With more queries than cores the first one begins alone."""
+"""With as many queries as cores, or more, the first one begins alone."""
 
 from __future__ import annotations
 
