@@ -97,6 +97,8 @@ def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: in
     ]
     running = project.start("run", "--json", "--set", "defaults.trigger=1 seconds", *small)
     running.await_event("batch_committed", 2, query="funnel")
+    # It begins after the other's first batch, and its own first one takes long.
+    running.await_event("batch_committed", 1, query="purchases")
     if number == signal.SIGINT:
         # A terminal sends it to the whole group.
         os.killpg(running.process.pid, number)
