@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 Options = dict[str, str | int | float | bool]
 """Options by name, as a spec gives them."""
 
+READER = {
+    # Kafka's own default hands out records of transactions that were aborted.
+    "kafka.isolation.level": "read_committed",
+    # After each poll Spark asks the broker for the ends of the partition, and by then Kafka's client has asked for
+    # the next records. The broker answers in turn: at the end of a partition Spark waits for records that do not
+    # come, half a second for each partition of each batch by Kafka's own default. Larger polls ask less often.
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.poll.records": "5000",
+}
+"""What a source is set to unless its options say otherwise."""
 # Spark's Kafka source and sink set these themselves and refuse to start when they are given.
 _SPARKS_OWN = {
     "kafka.auto.offset.reset": "say where to start with starting_offsets",

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from millstream.connectors.kafka import halving
 from millstream.connectors.kafka.broker import Broker, CommaNames
+from millstream.connectors.kafka.options import READER
 from millstream.connectors.kafka.options import problems as option_problems
 from millstream.connectors.source import Gap, Need, OffsetRange, Problem, Recent, Replay, Replays, Source
 from millstream.spec.duration import Duration
@@ -37,10 +38,6 @@ _BESIDE = (
     "maxRecordsPerPartition",
     "startingOffsetsByTimestampStrategy",
 )
-# After each poll Spark asks the broker for the ends of the partition, and by then Kafka's client has asked for the
-# next records. The broker answers in turn: at the end of a partition Spark waits for records that do not come, half
-# a second for each partition of each batch by Kafka's own default. Larger polls ask less often.
-_PROMPT = {"kafka.fetch.max.wait.ms": "10", "kafka.max.poll.records": "5000"}
 _FIELDS = {
     "kafka.bootstrap.servers": "bootstrap_servers",
     "subscribe": "subscribe",
@@ -347,9 +344,7 @@ class KafkaSource(Broker, Source):
     def _client(self) -> dict[str, str]:
         """What every read has in common."""
         made = {
-            # Kafka's own default hands out records of transactions that were aborted.
-            "kafka.isolation.level": "read_committed",
-            **_PROMPT,
+            **READER,
             **self.client(),
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
             "includeHeaders": str(self.include_headers).lower(),
