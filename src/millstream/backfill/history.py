@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.folder import Offsets
+    from millstream.checkpoint.record import Record
     from millstream.connectors.cut import Cut
     from millstream.pipeline.model import Pipeline, SourceEntry
     from millstream.runtime.assemble import Reader
@@ -47,14 +49,17 @@ def stand(pipeline: Pipeline, query: str) -> Stand:
     record = records.read(folder)
     if offsets is None:
         return Stand()
-    ends: dict[str, OffsetRange | None] = {}
-    logs = (
-        [(told.get("name", ""), record.log(at)) for at, told in enumerate(record.sources)] if record else []
-    )
-    for (name, log), end in zip(logs, offsets.sources, strict=False):
-        files = checkpoint.files(log, None, end) if end is not None else ()
-        ends[name] = None if end is None else OffsetRange(None, end, files)
+    ends = {} if record is None else _ends(checkpoint, record, offsets)
     return Stand(batch, datetime.fromtimestamp(offsets.watermark / 1000, UTC), ends)
+
+
+def _ends(checkpoint: Checkpoint, record: Record, offsets: Offsets) -> dict[str, OffsetRange | None]:
+    """By source all that was read up to these offsets."""
+    ends: dict[str, OffsetRange | None] = {}
+    for index, (told, end) in enumerate(zip(record.sources, offsets.sources, strict=False)):
+        files = checkpoint.files(record.log(index), None, end) if end is not None else ()
+        ends[told.get("name", "")] = None if end is None else OffsetRange(None, end, files)
+    return ends
 
 
 def only(pipeline: Pipeline, query: str) -> Pipeline:
