@@ -10,6 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.kafka.admin import PATIENCE, SILENT
 from millstream.connectors.kafka.ends import settle
+from millstream.connectors.kafka.options import READER
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.mode import OutputMode
 
@@ -50,7 +51,7 @@ def send(broker: Broker, topic: str, records: Sequence[Fed]) -> None:
 def committed(sink: KafkaSink, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
     """The committed records as rows, of JSON values and headers; in update mode the last of each key."""
     settle(sink.native(), sink.topic or "")
-    options = {**sink.client(), "subscribe": sink.topic or "", "kafka.isolation.level": "read_committed"}
+    options = {**sink.client(), **READER, "subscribe": sink.topic or ""}
     reader = spark.read.format("kafka").options(**options, startingOffsets="earliest", includeHeaders="true")
     records = reader.load().selectExpr("key", "offset", "struct(value, headers) AS it")
     if mode is OutputMode.UPDATE:
