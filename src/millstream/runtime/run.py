@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from millstream.runtime.gaps import lenient
 from millstream.runtime.progress import Listener
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.reports import reported
-from millstream.runtime.supervisor import HEAD_START, Supervisor
+from millstream.runtime.supervisor import Supervisor
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
     from millstream.runtime.events import Events
     from millstream.runtime.gaps import Missing
+
+# With as many queries as cores the first is alone for its first batch, so many seconds at most. What a JVM does only
+# once, loading and compiling, is then done for all of them; else five queries' first rows come together and late.
+HEAD_START = 20.0
 
 
 @dataclass(frozen=True)
@@ -147,8 +152,9 @@ def run(
                 frame, gone = passing_frames[name], tuple(gaps[name])
                 query = replace(query, pipeline=passing, frame=frame, gaps=gone, following=query)
             queries.append(query)
-        alone = 0.0 if any(flows.values()) else _head_start(spark, pipeline, names)
-        supervisor = Supervisor(queries, pipeline.defaults.retry, events, head_start=alone)
+        alone = options.seconds is None and not any(flows.values()) and _crowded_anew(spark, pipeline, names)
+        until = time.monotonic() + HEAD_START if alone else 0.0
+        supervisor = Supervisor(queries, pipeline.defaults.retry, events, alone_until=until)
         on_supervisor(supervisor)
         fine = supervisor.run(options.seconds)
     finally:
@@ -169,12 +175,11 @@ def _frames(
     return found
 
 
-def _head_start(spark: SparkSession, pipeline: Pipeline, names: Sequence[str]) -> float:
-    """Seconds of the first query alone: of a pipeline that begins anew, with as many queries as tasks at a time."""
+def _crowded_anew(spark: SparkSession, pipeline: Pipeline, names: Sequence[str]) -> bool:
+    """Does a pipeline begin for the first time, with as many queries as there are tasks at a time?"""
     folder = pipeline.checkpoint(names[0]).local
     begun = folder is not None and Checkpoint(folder).planned() is not None
-    crowded = len(names) > 1 and len(names) >= spark.sparkContext.defaultParallelism
-    return HEAD_START if crowded and not begun else 0.0
+    return not begun and 1 < len(names) >= spark.sparkContext.defaultParallelism
 
 
 def _drain(spark: SparkSession) -> None:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 LOOK = 0.2
 # So many seconds of silence from a source are told. Spark's clients ask again by themselves for a minute or two.
 SILENCE = 5.0
-# With as many queries as cores the first is alone for its first batch, so many seconds at most. What a JVM does only
-# once, loading and compiling, is then done for all of them; else five queries' first rows come together and late.
-HEAD_START = 20.0
 # A batch in which a process has died so often is the cause: one death may be an accident, and so may two.
 DEATHS = 3
 POISONED = "mend what reads these records, then start again: the batch comes again with the same records"
@@ -68,14 +65,13 @@ class Supervisor:
     backoff: Backoff
     events: Events
     chance: random.Random = field(default_factory=random.Random)
-    head_start: float = 0.0
-    """For so many seconds at most the first query runs alone, until it has delivered its first batch."""
+    alone_until: float = 0.0
+    """Until then, on the monotonic clock, the first query runs alone, or until it has delivered its first batch."""
 
     def __post_init__(self) -> None:
         self.watched = [Watched(query) for query in self.queries]
         self._end = threading.Event()
         self._now = threading.Event()
-        self._alone_until = 0.0
 
     def end(self) -> None:
         """Ask for a graceful end: current batches finish. Asked twice, batches are interrupted."""
@@ -85,9 +81,7 @@ class Supervisor:
 
     def run(self, seconds: float | None = None) -> bool:
         """Run for that long, or until all queries end by themselves. True when none gave up."""
-        began = time.monotonic()
-        deadline = None if seconds is None else began + seconds
-        self._alone_until = began + self.head_start
+        deadline = None if seconds is None else time.monotonic() + seconds
         try:
             while not self._end.is_set() and not self._over():
                 for watched in self.watched:
@@ -126,7 +120,7 @@ class Supervisor:
     def _held(self, watched: Watched) -> bool:
         """Does it wait for the first query's first batch? One that has no rows to read lets the others go on."""
         first = self.watched[0]
-        if watched is first or watched.state is not State.WAITING or time.monotonic() >= self._alone_until:
+        if watched is first or watched.state is not State.WAITING or time.monotonic() >= self.alone_until:
             return False
         return first.state is State.RUNNING and not first.query.delivered and not first.query.idle
 

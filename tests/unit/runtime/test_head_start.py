@@ -41,12 +41,12 @@ class Starting:
 class Start:
     """Three queries, and a clock that the test moves."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, head_start: float) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         self.now = 100.0
         monkeypatch.setattr(supervision.time, "monotonic", lambda: self.now)
         self.queries = [Starting(name) for name in ("first", "second", "third")]
-        self.supervisor = Supervisor(self.queries, Backoff(), self, head_start=head_start)  # type: ignore[arg-type]
-        self.supervisor._alone_until = self.now + head_start
+        until = self.now + seconds
+        self.supervisor = Supervisor(self.queries, Backoff(), self, alone_until=until)  # type: ignore[arg-type]
 
     def tell(self, *_: str, **data: Any) -> None:
         pass
@@ -60,7 +60,7 @@ class Start:
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Start:
-    return Start(monkeypatch, head_start=10)
+    return Start(monkeypatch, seconds=10)
 
 
 def test_the_others_wait_until_the_first_has_delivered_a_batch(start: Start) -> None:
@@ -98,4 +98,4 @@ def test_a_first_query_that_failed_or_ended_keeps_nobody_waiting(start: Start) -
 
 
 def test_without_a_head_start_all_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Start(monkeypatch, head_start=0).look() == ["first", "second", "third"]
+    assert Start(monkeypatch, seconds=0).look() == ["first", "second", "third"]
