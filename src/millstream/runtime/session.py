@@ -130,6 +130,7 @@ def _launch(planned: launch.Launch, flags: Sequence[str]) -> None:
         atexit.register(end)
     _running.append((gateway.process, planned.private))
     import pyspark.sql  # noqa: PLC0415 - imported while the JVM boots
+    import pyspark.testing.utils  # noqa: PLC0415 - as above: the first call to the JVM imports it, and pandas with it
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
 
     with launch.reachable(*gateway.wait()):
