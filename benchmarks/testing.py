@@ -1,17 +1,18 @@
 """What a case of `millstream test` costs once Spark is up: seconds and CPU seconds, and where they go.
 
-`python benchmarks/testing.py [CASES]` plays one case of three steps so often (20 unless given) in one session: one
-whose watermark moves twice, for which Spark has a batch without data each time, five in all; with `--three` one of a
-single micro-batch a step. It prints a line a case, then what the parts of the later half took. CPU seconds are those
-of this process, its JVM and the processes that the JVM started: they tell what an idle machine would take where this
-one is not idle. `--quiet` waits until the load of the machine is below a half, for figures in seconds.
+    python benchmarks/testing.py [--cases 20] [--moving] [--cold] [--quiet]
+
+Plays one case of three steps again and again in one session: a micro-batch a step, or, with `--moving`, one whose
+watermark moves twice, for which Spark has a batch without data each time, five in all. It prints a line a case, then
+what the parts of the later half took. CPU seconds are those of this process, its JVM and the processes that the JVM
+started: they tell what an idle machine would take where this one is not idle.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
-import sys
 import time
 from collections import Counter
 from functools import wraps
@@ -27,6 +28,7 @@ from millstream.testing.session import case_folder, open_tests
 from millstream.testing.stage import Stage
 from millstream.testing.strand import Strand
 from millstream.testing.tested import TestedQuery
+from millstream.testing.warming import warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,15 +145,24 @@ class Meter:
 
 def main() -> None:
     """Play and print."""
-    words = [word for word in sys.argv[1:] if not word.startswith("--")]
-    many = int(words[0]) if words else 20
-    while "--quiet" in sys.argv and os.getloadavg()[0] > QUIET:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--moving", action="store_true", help="the watermark moves twice: five micro-batches")
+    parser.add_argument("--cold", action="store_true", help="without the test of one row that warms the JVM")
+    parser.add_argument(
+        "--quiet", action="store_true", help=f"wait until the machine's load is below {QUIET}"
+    )
+    asked = parser.parse_args()
+    many = asked.cases
+    while asked.quiet and os.getloadavg()[0] > QUIET:
         # Nothing tells that a machine has come to rest: its load is asked for.
         time.sleep(5)
-    text = COUNTED if "--three" in sys.argv else LATE
+    text = LATE if asked.moving else COUNTED
     suite = load_text("case.yml", text, Path("case.yml").absolute(), lambda _: {})
     began = time.perf_counter()
     spark = open_tests({})
+    if not asked.cold:
+        warm(spark)
     print(f"Spark up: {time.perf_counter() - began:.2f} s; load of the machine {os.getloadavg()[0]:.1f}")
     meter, rows = Meter(spark), []
     for number in range(1, many + 1):

@@ -48,6 +48,7 @@ class Runner:
             from pyspark import SparkContext  # noqa: PLC0415
 
             from millstream.testing.session import open_tests  # noqa: PLC0415
+            from millstream.testing.warming import warm  # noqa: PLC0415
 
             self.say("starting Spark")
             self._own = SparkContext._active_spark_context is None
@@ -55,6 +56,8 @@ class Runner:
             for case in cases:
                 conf = {**case.pipeline.spark, **conf}
             self._spark = open_tests(conf)
+            if self._own:
+                warm(self._spark)
         return self._spark
 
     def play(self, case: Case, *, on: bool = False) -> Outcome:
