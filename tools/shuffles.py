@@ -3,8 +3,8 @@
     python tools/shuffles.py [--splits 50] [--seed 6] [--jobs 2] [--only NAME]
 
 `TESTS` has words of the names of the tests, one at least for each query with state. Each is a `millstream test
---shuffle` of its own; 50 splits take one to five minutes. Ends with 1 when a test could not be replayed or does not
-end with the batch answer; what it printed is then below its row.
+--shuffle` of its own; 50 splits take one to five minutes. A test that is played for several values is one row.
+Ends with 1 when a test could not be replayed or does not end with the batch answer: what it printed is its row then.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TESTS = {
     ),
     "word_count": ("complete mode gives every word",),
 }
-COLUMNS = ("example", "test", "splits", "seconds", "rows too late in some", "verdict")
+COLUMNS = ("example", "test", "splits", "seconds", "rows too late in some")
 
 
 def main() -> int:
@@ -76,9 +76,9 @@ def main() -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         told = pool.map(lambda one: replay(one[0], one[1], given.splits, given.seed), asked)
         for (name, words), (tests, said) in zip(asked, told, strict=True):
-            for test in tests:
-                print(row(name, test), flush=True)
-            if not tests or any(test["outcome"] != "passed" for test in tests):
+            if tests and all(test["outcome"] == "passed" for test in tests):
+                print(*rows(name, tests), sep="\n", flush=True)
+            else:
                 wrong += 1
                 print(f"{name}, -k {words!r}:\n{said}", flush=True)
     return int(wrong > 0)
@@ -101,12 +101,19 @@ def replay(name: str, words: str, splits: int, seed: int) -> tuple[list[dict[str
         return [], done.stdout + done.stderr
 
 
-def row(name: str, test: dict[str, Any]) -> str:
-    """A row of the table."""
-    told = test.get("shuffle", {"splits": 0, "dropped": []})
-    verdict = "the batch answer each time" if test["outcome"] == "passed" else test["outcome"]
-    took = f"{test['seconds']:.0f}"
-    cells = (f"`{name}`", test["name"], told["splits"], took, len(told["dropped"]) or "", verdict)
+def rows(name: str, tests: list[dict[str, Any]]) -> list[str]:
+    """Rows of the table: one a test, though it is played for several values."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for test in tests:
+        found.setdefault(test["name"].partition(" [")[0], []).append(test)
+    return [row(name, title, values) for title, values in found.items()]
+
+
+def row(name: str, title: str, tests: list[dict[str, Any]]) -> str:
+    """One row, of a test and all its values."""
+    splits = " and ".join(str(test["shuffle"]["splits"]) for test in tests)
+    late = sum(len(test["shuffle"]["dropped"]) for test in tests)
+    cells = (f"`{name}`", title, splits, f"{sum(test['seconds'] for test in tests):.0f}", late or "")
     return f"| {' | '.join(map(str, cells))} |"
 
 
