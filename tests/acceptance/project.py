@@ -223,10 +223,6 @@ def adapt(folder: Path, prefix: str) -> None:
     for name in STREAMS:
         assert f"subscribe: {name}\n" in spec
         spec = spec.replace(f"subscribe: {name}\n", f"subscribe: {prefix}{name}\n")
-    # The first compiler and the plainest collector: these JVMs live briefly.
-    fast = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    if os.environ.get("MILLSTREAM_EVENTS") is None:
-        spec += f"\n{yaml.safe_dump({'spark': fast})}"
     (folder / "pipeline.yml").write_text(spec, encoding="utf-8")
     traffic = yaml.safe_load((folder / "traffic.yml").read_text(encoding="utf-8"))
     for name in STREAMS:
