@@ -61,7 +61,8 @@ def up(
     home, tell = Home(folder), progress or _quiet
     with home.alone():
         before = _standing(home)
-        fresh = before is None
+        # Servers of others alone need no guardian: they are the stack until `down`.
+        fresh = before is None and not home.up()
         try:
             _settle(home, outside or {}, fresh=fresh)
             starting = _to_start(home, before, servers, wanted_ports or {}, fresh=fresh)

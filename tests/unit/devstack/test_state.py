@@ -83,6 +83,21 @@ def test_the_status_shows_no_password(home: Home) -> None:
     assert [one.address for one in stack.status(home.project)] == ["broker:9092", "db:5432/x"]
 
 
+def test_a_stack_of_others_servers_alone_stays_what_it_is_until_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack.ready, "wait", lambda *_: None)
+    outside = {"kafka": "broker:9092", "postgres": "postgresql://me:hidden@db:5432/x"}
+
+    first = stack.up(tmp_path, outside=outside)
+
+    assert stack.up(tmp_path) == first == stack.Endpoints(outside["kafka"], outside["postgres"], tmp_path)
+    with pytest.raises(NotReady, match="a stack with other servers runs here"):
+        stack.up(tmp_path, outside={**outside, "kafka": "other:9092"})
+    assert stack.down(tmp_path)
+    assert stack.environment(tmp_path) == {}
+
+
 def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="no server 'redis'"):
         stack.start(tmp_path, "redis")
