@@ -134,3 +134,14 @@ def test_a_writer_that_forgets_what_it_wrote_is_found_out(tmp_path: Path) -> Non
     (sink,) = report["sinks"]
     assert (sink["missing"], sink["different"], sink["doubled"] > 0) == (0, 0, True)
     assert sink["keys"]["doubled"]
+
+
+def test_no_topic_is_made_on_a_broker_that_nobody_gave_to_the_stack(tmp_path: Path) -> None:
+    kafka = 'kafka: {bootstrap_servers: "${KAFKA:-localhost:9092}", subscribe: orders}'
+    project(tmp_path, kafka, f"queries: {{orders: {{to: {{parquet: {tmp_path / 'out'}}}}}}}\n")
+
+    code, report, said = prove(tmp_path, "--kills", "1", env={"KAFKA": "127.0.0.1:1"})
+
+    assert (code, report) == (4, {}), said
+    assert "would stand on the server at 127.0.0.1:1, which the spec or a variable names" in said
+    assert "millstream up --kafka 127.0.0.1:1" in said

@@ -18,10 +18,13 @@ from millstream.cli.driving import WHAT, Project, drive
 from millstream.cli.environment import environment
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.steps import Steps
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CannotGoOn, NotReady
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from millstream.connectors.source import Need
+    from millstream.devstack.state import Endpoints
     from millstream.pipeline.model import Pipeline
     from millstream.proof.report import Report
 
@@ -130,8 +133,9 @@ def _proven(project: Project, asked: Asked, seed: int, folder: Path, held: ExitS
         before = stack.environment(home)
         if not before:
             held.callback(stack.down, home)
-        stack.up(home, _needs(copy.pipeline), steps.tell, attached=not before, servers=servers)
+        there = stack.up(home, _needs(copy.pipeline), steps.tell, attached=not before, servers=servers)
         original, copy = project.copied(folder)
+        _on_the_stack(_needs(copy.pipeline), there)
     stage = Stage(home, servers, points(copy.pipeline), folder, small=small)
     wanted, notes = chosen(faults(stage), asked.wanted, stage)
     wish = Wish(
@@ -163,6 +167,23 @@ def _needs(pipeline: Pipeline) -> list[Need]:
     found = [need for entry in pipeline.sources.values() for need in entry.source.needs()]
     sinks = [entry.sink for query in pipeline.queries.values() for entry in query.to]
     return found + [need for sink in sinks for need in sink.needs()]
+
+
+def _on_the_stack(needs: Sequence[Need], there: Endpoints) -> None:
+    """Raises `NotReady` where the copy's topics would stand on a broker that nobody gave to the stack."""
+    for need in needs:
+        ours = getattr(there, need.system)
+        if need.at and _same(need.at) != _same(ours):
+            raise NotReady(
+                f"the proof's {need.what} '{need.name}' would stand on the server at {need.at}, which the spec or a "
+                f"variable names, and not on the local stack's at {ours}",
+                f"unset the variable, or let {need.what}s be made there: millstream up --{need.system} {need.at}",
+            )
+
+
+def _same(addresses: str) -> set[str]:
+    """Addresses without regard to their order, and to this machine's two names."""
+    return {one.strip().replace("localhost:", "127.0.0.1:") for one in addresses.split(",")}
 
 
 def _show(found: Report) -> None:

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 class Need:
     """Something that must exist outside before a pipeline starts, so that `up` can make it.
 
-    `system` is the connector's folder name, `what` a word of that system ("topic").
+    `system` is the connector's folder name, `what` a word of that system ("topic"), `at` the server's address as
+    the spec has it, empty where it says none.
     """
 
     system: str
     what: str
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    at: str = ""
 
 
 @dataclass(frozen=True)

@@ -235,8 +235,8 @@ def test_both_clients_get_the_same_authority() -> None:
 
 def test_a_source_needs_its_topics() -> None:
     assert source(subscribe="clicks,carts").needs() == [
-        Need("kafka", "topic", "clicks"),
-        Need("kafka", "topic", "carts"),
+        Need("kafka", "topic", "clicks", at="localhost:9092"),
+        Need("kafka", "topic", "carts", at="localhost:9092"),
     ]
     assert source(subscribe=[], subscribe_pattern="c.*").needs() == []
 
@@ -274,7 +274,7 @@ def test_an_unreachable_broker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_sink_needs_its_topic() -> None:
-    assert sink().needs() == [Need("kafka", "topic", "funnel")]
+    assert sink().needs() == [Need("kafka", "topic", "funnel", at="localhost:9092")]
     assert sink(topic=None, topic_column="to").needs() == []
 
 

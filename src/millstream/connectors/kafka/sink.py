@@ -294,7 +294,7 @@ class KafkaSink(Broker, Sink):
 
     def needs(self) -> list[Need]:
         """The topic, when it is fixed."""
-        return [Need("kafka", "topic", self.topic)] if self.topic else []
+        return [Need("kafka", "topic", self.topic, at=",".join(self.bootstrap_servers))] if self.topic else []
 
     def identity(self) -> dict[str, str]:
         """Brokers and topic."""

@@ -293,7 +293,7 @@ class KafkaSource(Broker, Source):
 
     def needs(self) -> list[Need]:
         """The topics it names; a pattern names none."""
-        return [Need("kafka", "topic", name) for name in self.topics]
+        return [Need("kafka", "topic", name, at=",".join(self.bootstrap_servers)) for name in self.topics]
 
     def identity(self) -> dict[str, str]:
         """Brokers and topics."""
