@@ -41,10 +41,9 @@ PATIENCE = 60.0
 
 
 class Flow:
-    """A query from one topic to another, which runs while the context is open."""
+    """A query from one topic to another, which runs until `end`."""
 
     def __init__(self, spark: SparkSession, brokers: str, trigger: str, reader: str, folder: Path) -> None:
-        self.brokers = brokers
         self.source, self.target = f"{folder.name}-in", f"{folder.name}-out"
         admin = AdminClient({"bootstrap.servers": brokers})
         for made in admin.create_topics([NewTopic(self.source, 2, 1), NewTopic(self.target, 1, 1)]).values():
@@ -108,9 +107,11 @@ def main() -> None:
                         for number in range(COLD):
                             flow.send(number)
                         began = cpu(spark)
+                        # What is measured is what the query takes while nothing comes.
                         time.sleep(asked.idle)
                         cores.setdefault((trigger, reader), []).append((cpu(spark) - began) / asked.idle)
                         for number in range(asked.records):
+                            # Else each record would come right after a poll, and never meet one that waits.
                             time.sleep(PAUSE)
                             took.setdefault((trigger, reader), []).append(flow.send(number))
                         flow.end()

@@ -29,7 +29,7 @@ tests:
 def warm(spark: SparkSession) -> bool:
     """Play a test of one row, so that the JVM has loaded what tests need; False where it did not pass.
 
-    A second and a half, by which the first test is shorter.
+    It takes two seconds or more, and so much less the first test.
     """
     (case,) = load_text("warm.yml", _TEST, Path("warm.yml"), lambda _: {}).cases
     with case_folder() as folder:
