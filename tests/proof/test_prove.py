@@ -145,3 +145,4 @@ def test_no_topic_is_made_on_a_broker_that_nobody_gave_to_the_stack(tmp_path: Pa
     assert (code, report) == (4, {}), said
     assert "would stand on the server at 127.0.0.1:1, which the spec or a variable names" in said
     assert "millstream up --kafka 127.0.0.1:1" in said
+    assert "topics made" not in said

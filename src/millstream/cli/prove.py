@@ -133,9 +133,12 @@ def _proven(project: Project, asked: Asked, seed: int, folder: Path, held: ExitS
         before = stack.environment(home)
         if not before:
             held.callback(stack.down, home)
-        there = stack.up(home, _needs(copy.pipeline), steps.tell, attached=not before, servers=servers)
+        there = stack.up(home, (), steps.tell, attached=not before, servers=servers)
+        # Once more, with the addresses of the servers: only now it is known where the copy's topics would stand.
         original, copy = project.copied(folder)
-        _on_the_stack(_needs(copy.pipeline), there)
+        needs = _needs(copy.pipeline)
+        _on_the_stack(needs, there)
+        stack.up(home, needs, steps.tell, servers=servers)
     stage = Stage(home, servers, points(copy.pipeline), folder, small=small)
     wanted, notes = chosen(faults(stage), asked.wanted, stage)
     wish = Wish(
