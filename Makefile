@@ -9,43 +9,69 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 # uv unpacks in parallel and takes half of pip's time; where it cannot be had, pip does the same.
 PACKAGES := $(BIN)/python tools/install.py
-# Files of tests side by side; each worker has a Spark session and servers of its own, some 4 GB.
-WORKERS ?= 2
-# These come after the others, whose sessions and servers are gone by then: each starts drivers of its own, kills them, and
-# waits for long stretches while nothing is to be done.
-KILLS := tests/acceptance tests/proof tests/recovery
+# Files of tests side by side; each worker has a Spark session and servers of its own, some 4 GB. One more than two cores
+# have work for, as many tests wait for processes that they have started or killed.
+WORKERS ?= 3
 
-.PHONY: help install check lint page test examples demo clean
+# Parts of `make lint`, side by side.
+LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format lint-page lint-prose lint-spelling
+
+.PHONY: help install check quick lint $(LINTS) page test test-all examples demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 install: .venv/dev  ## make .venv with millstream, its local servers and the tools of development
 
-check: .venv/dev lint  ## what must hold before a commit; no Spark
-	$(BIN)/pytest -q tests/unit tests/cli tests/pipeline tests/meta src
+check: .venv/dev  ## what must hold before a commit, in a minute; no Spark
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going quick $(LINTS)
+
+quick: .venv/dev
+	$(BIN)/pytest -q -n 2 --dist worksteal --inline-snapshot=disable \
+		tests/unit tests/cli tests/pipeline tests/meta src
 
 lint: .venv/dev
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going $(LINTS)
+
+lint-types: .venv/dev
 	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/deptry src
+
+lint-pages: .venv/dev
 	$(BIN)/python tools/generate.py --check
+
+lint-format: .venv/dev
+	$(BIN)/ruff format --check
+
+lint-ruff: .venv/dev
+	$(BIN)/ruff check
+
+lint-imports: .venv/dev
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+lint-packages: .venv/dev
+	$(BIN)/deptry src
+
+lint-page: .venv/dev
 	$(BIN)/python tools/build_page.py --check
+
+lint-prose: .venv/dev
+	$(BIN)/python tools/prose.py
+
+lint-spelling: .venv/dev
+	$(BIN)/codespell src docs examples tests tools benchmarks page/src README.md CONTRIBUTING.md CHANGELOG.md
 
 page: .venv/dev  ## build the live page from page/ into the package; needs Node
 	$(BIN)/python tools/build_page.py
 
-test: .venv/dev  ## every test; fetches the jars once
+test: .venv/dev  ## every test, of sweeps a part; fetches the jars once
 	$(PACKAGES) page
 	$(BIN)/millstream jars fetch >/dev/null
-	$(BIN)/python -m millstream.runtime.train || echo "no class-data archive; each JVM starts the slower"
-	both=0; \
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(KILLS:%=--ignore=%) || both=1; \
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(KILLS) || both=1; \
-	exit $$both
+	$(BIN)/python -m millstream.spark.cds_training || echo "no class-data archive; each JVM starts the slower"
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --inline-snapshot=disable
+
+test-all:  ## every test, and all of each sweep: what the last commit of a larger change must pass
+	@MILLSTREAM_SWEEP=all $(MAKE) --no-print-directory test
 
 examples: .venv/dev  ## run every example on a local stack and compare; ONLY=NAME for one
 	$(BIN)/python tools/examples.py $(ONLY:%=--only %)

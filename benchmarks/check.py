@@ -28,19 +28,19 @@ from generated import queries, views  # noqa: E402
 from measure import measure  # noqa: E402
 
 import rule_pages  # noqa: E402 - found by the line above
-from millstream.analysis.pages import pages  # noqa: E402
-from millstream.pipeline.load import load, load_text  # noqa: E402
-from millstream.runtime import machine  # noqa: E402
-from millstream.runtime.checker import BRIEF  # noqa: E402
-from millstream.runtime.checking import check  # noqa: E402
-from millstream.runtime.session import open_session  # noqa: E402
+from millstream.analysis.rule_pages import find_pages  # noqa: E402
+from millstream.checking.batch_check import BRIEF  # noqa: E402
+from millstream.checking.check import check  # noqa: E402
+from millstream.pipeline.spec_file import load_spec, load_text  # noqa: E402
+from millstream.spark import resources  # noqa: E402
+from millstream.spark.session import open_session  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from millstream.pipeline.load import Loaded
+    from millstream.pipeline.spec_file import Loaded
 
 EXAMPLES = HERE.parent / "examples"
 COMMAND = str(Path(sys.executable).with_name("millstream"))
@@ -50,10 +50,10 @@ COMMAND = str(Path(sys.executable).with_name("millstream"))
 PHASE_A = """
 import json, sys, time
 from pathlib import Path
-from millstream.analysis.check import rules
+from millstream.analysis.rule_runner import load_rules
 from millstream.cli.project import load_project
-from millstream.runtime.checking import check
-rules()
+from millstream.checking.check import check
+load_rules()
 import millstream.connectors.registry as kinds
 kinds.sources(), kinds.sinks()
 for _ in range(2):
@@ -66,8 +66,8 @@ for _ in range(2):
 def pipelines(folder: Path) -> Iterator[tuple[str, Loaded]]:
     """What is checked warm: a group's name and a pipeline of it."""
     for file in sorted(EXAMPLES.glob("*/pipeline.yml")):
-        yield "examples", load(file, {})
-    for page in pages().values():
+        yield "examples", load_spec(file, {})
+    for page in find_pages().values():
         for block in rule_pages.read(page):
             if block.file == rule_pages.SPEC and not block.files:
                 yield "rule pages", load_text("pipeline.yml", block.spec, folder, {})
@@ -124,7 +124,8 @@ def main() -> None:
         found |= warm(spark, folder, rounds)
         spark.stop()
     print(
-        f"{rounds} rounds on {machine.cores()} cores\n\n| what | min | median | max |\n| --- | --- | --- | --- |"
+        f"{rounds} rounds on {resources.available_cores()} cores\n\n| what | min | median | max |\n| "
+        "--- | --- | --- | --- |"
     )
     for what, values in found.items():
         figures = (min(values), statistics.median(values), max(values))

@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE))
 
 from measure import measure  # noqa: E402 - found by the line above
 
-from millstream.runtime import machine  # noqa: E402
+from millstream.spark import resources  # noqa: E402
 
 PROJECT = HERE.parent / "tests" / "scripts" / "projects" / "sql"
 COMMAND = str(Path(sys.executable).with_name("millstream"))
@@ -85,7 +85,7 @@ def main() -> None:
         # Not resolved: the link itself is what makes it the environment's Python.
         found = turns(Path(name), str(Path(given.dry_run_python).absolute()), given.rounds)
     slowest = statistics.median(found[DRY])
-    print(f"{given.rounds} rounds on {machine.cores()} cores\n")
+    print(f"{given.rounds} rounds on {resources.available_cores()} cores\n")
     print(
         "| what | min s | median s | max s | dry run takes times as long |\n| --- | --- | --- | --- | --- |"
     )

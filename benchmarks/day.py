@@ -19,18 +19,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.dashboard import moments
-from millstream.dashboard.feed import Feed
-from millstream.dashboard.fold import begun
-from millstream.dashboard.metrics import Counts
-from millstream.dashboard.replay import opened
-from millstream.dashboard.runlog import RunLog
-from millstream.runtime.events import Event
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.replay_server import load_past_run
+from millstream.dashboard.run_log import RunLog
+from millstream.dashboard.state import timestamps
+from millstream.dashboard.state.run_state import new_run_state
+from millstream.engine.events.event_bus import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-START = moments.seconds("2026-03-01T00:00:00.000Z")
+START = timestamps.parse("2026-03-01T00:00:00.000Z")
 PARTITIONS = 8
 TRIGGER = 1.0
 MEGA = 1e6
@@ -44,7 +44,7 @@ def day(queries: int, seconds: int) -> Iterator[Event]:
         "run_started",
         "",
         {"queries": names, "guarantees": [], "pipeline": "day", "log": ""},
-        moments.text(START),
+        timestamps.format_timestamp(START),
     )
     for name in names:
         told = {
@@ -54,7 +54,7 @@ def day(queries: int, seconds: int) -> Iterator[Event]:
             "batch": None,
             "sources": [f"topic_{name}"],
         }
-        yield Event("query_started", name, told, moments.text(START))
+        yield Event("query_started", name, told, timestamps.format_timestamp(START))
     ends = {name: [0] * PARTITIONS for name in names}
     for second in range(seconds):
         for number, name in enumerate(names):
@@ -81,21 +81,21 @@ def batch(name: str, number: int, at: float, ends: list[int], chance: random.Ran
         "batch_written",
         name,
         {"batch": number, "sink": "delta:lake", "rows": sum(rows), "skipped": False},
-        moments.text(at),
+        timestamps.format_timestamp(at),
     )
     yield Event(
         "batch_committed",
         name,
         {
             "batch": number,
-            "began": moments.text(at - whole / 1000),
+            "began": timestamps.format_timestamp(at - whole / 1000),
             "rows_in": sum(rows),
             "rows_out": sum(rows),
             "input_rate": round(sum(rows) * chance.uniform(0.9, 1.1), 1),
             "processed_rate": round(sum(rows) / whole * 1000, 1),
             "duration_ms": {**took, "triggerExecution": whole},
-            "watermark": moments.text(at - 300 - chance.random()),
-            "newest": moments.text(at - chance.random()),
+            "watermark": timestamps.format_timestamp(at - 300 - chance.random()),
+            "newest": timestamps.format_timestamp(at - chance.random()),
             "malformed": 0,
             "expectations": {},
             "state_rows": 100_000 + chance.randrange(5000),
@@ -111,7 +111,7 @@ def batch(name: str, number: int, at: float, ends: list[int], chance: random.Ran
                 }
             ],
         },
-        moments.text(at),
+        timestamps.format_timestamp(at),
     )
 
 
@@ -139,8 +139,8 @@ def main() -> None:
     clock = [START]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        folded = begun("day", moments.text(START), live=True)
-        feed = Feed(folded, counts=Counts(), log=RunLog(folder), clock=lambda: clock[0])
+        folded = new_run_state("day", timestamps.format_timestamp(START), live=True)
+        feed = EventStream(folded, counts=EventCounters(), log=RunLog(folder), clock=lambda: clock[0])
         queries = [
             {"name": f"query_{number}", "trigger": "1 second", "trigger_seconds": TRIGGER, "sources": []}
             for number in range(chosen.queries)
@@ -151,10 +151,10 @@ def main() -> None:
             "graph": {"nodes": [], "edges": []},
             "queries": queries,
         }
-        feed.fold(Event("described", "", described, moments.text(START)))
+        feed.fold(Event("described", "", described, timestamps.format_timestamp(START)))
         began = time.process_time()
         for event in day(chosen.queries, round(chosen.hours * 3600)):
-            clock[0] = moments.seconds(event.at)
+            clock[0] = timestamps.parse(event.at)
             feed.fold(event)
             fed += 1
             if fed % 50_000 == 0:
@@ -165,7 +165,7 @@ def main() -> None:
         state, size = feed.document(), sum(file.stat().st_size for file in folder.iterdir())
         feed.close()
         began = time.perf_counter()
-        again = opened(folder, "day").document()
+        again = load_past_run(folder, "day").document()
         opening = time.perf_counter() - began
     rows = [query["rows_in"] for query in state["queries"]]
     told = {

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from measure import cpu_seconds
 
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, run
-from millstream.runtime.session import open_session
+from millstream.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,11 +72,11 @@ def once(spark: SparkSession, way: Way, folder: Path, rows: Path) -> None:
     """One run until caught up, in a fresh folder."""
     folder.mkdir()
     told: list[Event] = []
-    events = Events()
+    events = EventBus()
     events.listen(told.append)
     pipeline = Pipeline.model_validate(way.spec(folder, rows), context={"folder": folder})
     cpu = cpu_seconds()
-    done = run(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    done = run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
     if not done:
         raise SystemExit("\n".join(one.to_json() for one in told if one.event == "query_failed"))

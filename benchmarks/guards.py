@@ -31,15 +31,15 @@ from pyspark.sql import functions as F
 from sinks import ROW, Case, measure
 
 from millstream.checkpoint.folder import Checkpoint
+from millstream.connectors.api.sink import Sink, SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.postgres.sink import PostgresSink
-from millstream.connectors.sink import Sink, SinkIdentity
 from millstream.devstack import stack
-from millstream.runtime.notes import Notes, counted
-from millstream.runtime.session import open_session
-from millstream.spec.mode import OutputMode
+from millstream.engine.delivery.batch_metadata import Notes, rows_metric_columns
+from millstream.spark.session import open_session
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +106,7 @@ def rows(frame: DataFrame) -> list[Pair]:
 
     def passing(*, content: bool) -> Callable[[], None]:
         def once() -> None:
-            figures = counted(frame.schema, content=content)
+            figures = rows_metric_columns(frame.schema, content=content)
             frame.observe(f"bench:{uuid.uuid4().hex}", *figures).write.format("noop").mode("overwrite").save()
 
         return once
@@ -118,19 +118,19 @@ def rows(frame: DataFrame) -> list[Pair]:
 
 def postgres(frame: DataFrame, folder: Path, url: str) -> list[Pair]:
     """Append: the writer, and its own rows copied in a bare transaction."""
-    from millstream.connectors.postgres.rows import Rows, column_type, wired
-    from millstream.connectors.postgres.table import find, make
+    from millstream.connectors.postgres.copy.rows import CopyRows, column_type, encode_columns
+    from millstream.connectors.postgres.table import create_table, find_table
 
     sink = PostgresSink.model_validate({"url": url, "table": "guarded"})
     with psycopg.connect(url, autocommit=True) as connection:
-        make(connection, "bare", {one.name: column_type(one) for one in frame.schema}, ())
-        table = find(connection, "bare")
+        create_table(connection, "bare", {one.name: column_type(one) for one in frame.schema}, ())
+        table = find_table(connection, "bare")
     assert table is not None
-    columns = wired(frame.schema, tuple(frame.columns), table.types)
+    columns = encode_columns(frame.schema, tuple(frame.columns), table.types)
     connection = psycopg.connect(url)
 
     def once() -> None:
-        gathered = Rows(frame, columns)
+        gathered = CopyRows(frame, columns)
         statement = SQL("COPY bare FROM STDIN (FORMAT BINARY)")
         with connection.transaction(), connection.cursor() as cursor, cursor.copy(statement) as copy:
             gathered.send(copy)

@@ -30,15 +30,15 @@ from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 
-from millstream.cli.demo import Traffic, _needs
 from millstream.cli.init import copy_example
 from millstream.cli.project import open_project
-from millstream.cli.run import start
-from millstream.dashboard.feed import Feed
-from millstream.dashboard.live import LivePage, Wish
-from millstream.dashboard.looking import Looking
+from millstream.cli.run.demo import TrafficProcess, _needs
+from millstream.cli.run.run import start
+from millstream.dashboard.http.data_preview import Looking
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.live_run import LivePage, PageOptions
 from millstream.devstack import stack
-from millstream.runtime.run import RunOptions
+from millstream.engine.run import RunOptions
 
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import children, cpu_seconds
@@ -119,10 +119,10 @@ def browse(seen: list[subprocess.Popen[bytes]]) -> None:
 def silent() -> None:
     """Let the feed hear nothing, keep nothing, tell nothing."""
 
-    def nothing(self: Feed, event: Any) -> None: ...
+    def nothing(self: EventStream, event: Any) -> None: ...
 
-    Feed.take = nothing  # type: ignore[method-assign]
-    Feed.fold = nothing  # type: ignore[method-assign]
+    EventStream.take = nothing  # type: ignore[method-assign]
+    EventStream.fold = nothing  # type: ignore[method-assign]
 
 
 def once(how: str, chosen: argparse.Namespace) -> float:
@@ -191,8 +191,8 @@ def main() -> None:
         return
     if chosen.only == "without":
         silent()
-    counted(Feed, "_work", "the feed: events folded and kept on disk")
-    counted(Feed, "take", "handing events over, in the threads of the run")
+    counted(EventStream, "_work", "the feed: events folded and kept on disk")
+    counted(EventStream, "take", "handing events over, in the threads of the run")
     counted(ThreadingMixIn, "process_request_thread", "answers of the server, the stream among them")
     looks()
     clients: list[subprocess.Popen[bytes]] = []
@@ -203,7 +203,7 @@ def main() -> None:
         folder = Path(place) / "shop"
         copy_example("ecommerce", folder)
         stack.up(folder, lambda _: _needs(folder), attached=True)
-        traffic = Traffic(folder, chosen.rate)
+        traffic = TrafficProcess(folder, chosen.rate)
         try:
             # Servers and traffic, which are there already; clients come later.
             others = children()
@@ -214,7 +214,7 @@ def main() -> None:
                 lambda: whole.append(cpu_seconds({*others, *(one.pid for one in clients)}) - before),
             )
             watch.start()
-            wish = Wish(port=0, served=chosen.only != "without")
+            wish = PageOptions(port=0, served=chosen.only != "without")
             start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=wish)
         finally:
             for client in clients:

@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.devstack import stack
-from millstream.runtime.session import open_session
+from millstream.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

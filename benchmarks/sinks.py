@@ -27,13 +27,13 @@ import psycopg
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from millstream.connectors.api.sink import Sink, SinkIdentity
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.postgres.sink import PostgresSink
-from millstream.connectors.sink import Sink, SinkIdentity
-from millstream.devstack import postgres as server
 from millstream.devstack import stack
-from millstream.runtime.session import open_session
-from millstream.spec.mode import OutputMode
+from millstream.devstack.servers import postgres as server
+from millstream.spark.session import open_session
+from millstream.spec.output_mode import OutputMode
 
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import cpu_seconds

@@ -29,8 +29,8 @@ from measure import measure  # noqa: E402 - found by the line above
 from acceptance.oracle import STREAMS  # noqa: E402
 from acceptance.project import COMMAND, START, adapt, database  # noqa: E402
 from millstream.devstack import stack  # noqa: E402
-from millstream.devstack.topics import provide  # noqa: E402
-from millstream.runtime import machine  # noqa: E402
+from millstream.devstack.servers.topics import create_topics  # noqa: E402
+from millstream.spark import resources  # noqa: E402
 
 EVENTS = 5_000
 PATIENCE = 300.0
@@ -67,7 +67,7 @@ def runs(folder: Path, rounds: int) -> dict[str, list[float]]:
     )
     os.environ["MILLSTREAM_EVENTS"] = str(EVENTS)  # the settings of a real run, not of a short test
     adapt(project, "")
-    provide(endpoints.kafka, {stream: {} for stream in STREAMS})
+    create_topics(endpoints.kafka, {stream: {} for stream in STREAMS})
     env = {**os.environ, **endpoints.environment()}
     subprocess.run(
         [COMMAND, "traffic", "--rows", str(EVENTS), "--start", START],
@@ -125,7 +125,8 @@ def main() -> None:
         stack.down(folder)
         shutil.rmtree(folder, ignore_errors=True)
     print(
-        f"{rounds} rounds on {machine.cores()} cores\n\n| what | min | median | max |\n| --- | --- | --- | --- |"
+        f"{rounds} rounds on {resources.available_cores()} cores\n\n| what | min | median | max |\n| "
+        "--- | --- | --- | --- |"
     )
     for name, values in found.items():
         print(f"| {name} | {min(values):.2f} | {statistics.median(values):.2f} | {max(values):.2f} |")

@@ -19,21 +19,21 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.runtime.session import end
-from millstream.testing.lines import Lines
-from millstream.testing.load import load_text
-from millstream.testing.memory import Line
-from millstream.testing.play import play
-from millstream.testing.session import case_folder, open_tests
-from millstream.testing.stage import Stage
-from millstream.testing.strand import Strand
-from millstream.testing.tested import TestedQuery
-from millstream.testing.warming import warm
+from millstream.spark.session import shut_down_jvm
+from millstream.testing.files.loader import load_text
+from millstream.testing.harness.harness import Harness
+from millstream.testing.harness.manual_clock import ManualClockQuery
+from millstream.testing.harness.memory_stream import Line
+from millstream.testing.harness.memory_streams import MemoryStreams
+from millstream.testing.harness.query_start import TestedQuery
+from millstream.testing.harness.session import create_case_folder, open_tests
+from millstream.testing.runner.execute import run_case
+from millstream.testing.runner.warm_up import warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Case, Outcome
+    from millstream.testing.model import Case, Outcome
 
 # The load, averaged over a minute, below which nobody else works on the machine to speak of.
 QUIET = 0.5
@@ -87,14 +87,14 @@ tests:
 """
 # Functions of ours, and what each stands for in the account: its own time, without that of others in it.
 PARTS: tuple[tuple[Any, str, str], ...] = (
-    (Stage, "__enter__", "a session of its own"),
-    (Lines, "frames", "sources and views as frames"),
+    (Harness, "__enter__", "a session of its own"),
+    (MemoryStreams, "frames", "sources and views as frames"),
     (TestedQuery, "start", "writers, and what the checkpoint tells"),
-    (Strand, "start", "the query's start"),
+    (ManualClockQuery, "start", "the query's start"),
     (Line, "add", "rows fed"),
-    (Strand, "settle", "Spark's batches, and their rows collected"),
-    (Strand, "reports", "reading the batches' figures"),
-    (Stage, "__exit__", "the end"),
+    (ManualClockQuery, "settle", "Spark's batches, and their rows collected"),
+    (ManualClockQuery, "reports", "reading the batches' figures"),
+    (Harness, "__exit__", "the end"),
 )
 
 
@@ -180,13 +180,13 @@ def main() -> None:
         took, used = meter.seconds[what] / len(last), meter.cpu[what] / len(last)
         print(f"  {took:.3f} s  CPU {used:.3f} s  {times / len(last):.0f} times  {what}")
     spark.stop()
-    end()
+    shut_down_jvm()
 
 
 def once(spark: SparkSession, case: Case) -> Outcome:
     """Play the case, which must pass."""
-    with case_folder() as folder:
-        outcome = play(spark, case, folder)
+    with create_case_folder() as folder:
+        outcome = run_case(spark, case, folder)
     assert outcome.passed, outcome
     return outcome
 

@@ -34,7 +34,7 @@ sys.path[:0] = [str(HERE)]
 
 from measure import Cost, measure  # noqa: E402
 
-from millstream.runtime import jars  # noqa: E402
+from millstream.spark.jars import jar_cache  # noqa: E402
 
 OURS, BY_HAND = "millstream", "by hand"
 COMMAND = str(Path(sys.executable).with_name("millstream"))
@@ -135,7 +135,7 @@ def ours(place: Path, made: Path) -> tuple[list[str], Path, dict[str, str]]:
 
 def by_hand(place: Path, actions: Path) -> tuple[list[str], Path, dict[str, str]]:
     """As `ours`."""
-    locked = ",".join(str(path) for path in jars.ensure("spark"))
+    locked = ",".join(str(path) for path in jar_cache.ensure_jars("spark"))
     words = [str(actions), str(place / "lake"), str(place / "state"), locked]
     # The workers' Python, which Spark would take from the PATH.
     own = {"PYSPARK_PYTHON": sys.executable}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rule_pages
-from millstream.analysis.check import rules
+from millstream.analysis.rule_runner import load_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ class Block(pytest.Item):
 def pytest_collect_file(parent: Any, file_path: Path) -> Page | None:
     if file_path.suffix != ".md" or "millstream" not in file_path.parts:
         return None
-    rule = rules().get(file_path.name[:5].upper())
+    rule = load_rules().get(file_path.name[:5].upper())
     ours = file_path.parent.name == "pages" and file_path.parent.parent.name == "diagnostics"
     if (rule and file_path.parent.name == "rules" and rule.judge is None) or (ours and not rule):
         return Page.from_parent(parent, path=file_path)

@@ -3,73 +3,101 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import jvm_names
 from millstream.devstack.stack import down, up
-from millstream.runtime.session import end, open_session
+from millstream.spark.session import open_session, shut_down_jvm
+from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
+
+# `nohup` has SIGHUP ignored, and whatever a test starts would ignore it too.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No test leaves a process behind that trains a class-data archive.
 os.environ.setdefault("MILLSTREAM_ARCHIVE", "use")
 
-# Folders whose tests stand on servers and on Spark's threads, where a loaded machine may be too slow for a wait. One
-# that fails runs once more and is listed as rerun. Not `proof` and `recovery`: what a kill does must hold each time.
-SERVED = {"acceptance", "conformance", "devstack", "examples", "kafka", "page", "scripts", "spark"}
-
 # The first compiler and the plainest collector: the JVM of a test, and of a process that a test starts, lives too
-# briefly to gain by more, but for those of the long acceptance run. `java` itself reads the variable.
+# briefly to gain by more, but for those of the long acceptance run. With the first compiler alone a JVM has 48 MB for
+# its code, which some fifty tests fill; it then drops and compiles without end. `java` itself reads the variable.
 if "MILLSTREAM_EVENTS" not in os.environ:
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault(
+        "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+    )
+
+
+# Folders in the order in which their files are given to the workers: those first that wait or start processes of
+# their own, beside which others compute, and the many small files last, so that all workers end together.
+ORDER = ("proof", "acceptance", "recovery", "examples", "conformance", "kafka", "devstack", "spark", "page")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests on servers run twice."""
+    """Put the files of long tests first; with `--no-loadscope-reorder` the workers get them in this order."""
     here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents and item.path.relative_to(here).parts[0] in SERVED:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+
+    def rank(item: pytest.Item) -> int:
+        folder = item.path.relative_to(here).parts[0] if here in item.path.parents else ""
+        return ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+    items.sort(key=rank)
 
 
 _sessions: list[SparkSession] = []
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session on two cores for all tests of the run."""
+    """One session on two cores for all tests of the run.
+
+    Without generated code, which takes longer to compile than it saves on batches of a few rows; see `compiled`.
+    """
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": 2,
+        **INTERPRETED,
     }
+    jvm_names.keep()
     session = open_session("tests", conf, tmp_path_factory.mktemp("spark") / "spark.log")
     _sessions.append(session)
     yield session
     _sessions.clear()
     session.stop()
-    end()
+    shut_down_jvm()
 
 
 @pytest.fixture(scope="module")
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Batches of a few rows without generated code, which takes longer to compile than it saves.
-
-    For tests of what is written and remembered; what the rows are is tested with it.
-    """
-    without = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for key, value in without.items():
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Generated code, as a pipeline has it: for tests of what the rows are that an expression of ours gives."""
+    for key, value in COMPILED.items():
         spark.conf.set(key, value)
     yield
-    for key in without:
-        spark.conf.unset(key)
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
+
+
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> None:
+    """No generated code, said by name: the session has none unless a test asks for `compiled`."""
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> Iterator[None]:
+    """A secret is hidden for the life of a process; what is one in a test may be any word in the next."""
+    yield
+    REDACTOR.clear()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from millstream.connectors import registry
-from millstream.pipeline.describe import fields
+from millstream.pipeline.introspection import fields_by_key
 from millstream.pipeline.model import Pipeline
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def candidates(page: Path, text: str) -> list[str]:
     data = yaml.safe_load(text)
     if isinstance(data, list):
         return [with_sinks(data, mode) for mode in ("append", "update", "complete")]
-    if set(data) <= set(fields(Pipeline)):
+    if set(data) <= set(fields_by_key(Pipeline)):
         return [text if {"name", "sources", "queries"} <= set(data) else completed(data)]
     found = []
     if set(data) & set(registry.sources()) and page.name != "sink.md":

@@ -1,6 +1,6 @@
-"""The pages of codes as tests: each `yaml` block must give exactly the findings its comments say.
+"""Run the pages of codes as tests: each `yaml` block must give exactly the findings in its comments.
 
-A comment `# error: [MS201]`, `# warning: […]` or `# info: […]` (`--` in SQL) stands on the line of its finding. A
+A comment `# error: [MS201]`, `# warning: […]` or `# info: […]` (`--` in SQL) is on the line of its finding. A
 block `python transforms.py` (any language, then a path) makes that file for the `yaml` blocks below it; a block of
 Python without a name that starts a query is a script, checked as it is. A `snapshot` block shows the findings of the
 block above it; `UPDATE_SNAPSHOTS=1 pytest` rewrites it.
@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.analysis.check import rules
-from millstream.diagnostics.catalogue import CODES
+from millstream.analysis.rule_runner import load_rules
+from millstream.checking.check import Checked, check
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.render import render
-from millstream.pipeline.load import load_text
-from millstream.runtime.checking import Checked, check
+from millstream.diagnostics.spec_codes import CODES
+from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SPEC, SCRIPT = "pipeline.yml", "job.py"
 _BLOCK = re.compile(r"^```(?P<word>\w+)(?: (?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r" *(?:#|--) (?P<severity>error|warning|info): (?P<codes>(?:\[MS\d{3}\] ?)+)")
-# A block of Python that makes its session is a whole script; others are lines of one.
+# A block of Python that creates its session is a complete script; others are parts of one.
 _SCRIPT = re.compile(r"SparkSession\b.*\.writeStream\b", re.DOTALL)
 _CODE = re.compile(r"MS\d{3}")
 
@@ -39,7 +39,7 @@ Mark = tuple[str, int, str, str]
 
 @dataclass(frozen=True)
 class Block:
-    """One pipeline of a page; `section` is the heading it stands under, empty above the first."""
+    """One pipeline of a page; `section` is the heading above it, empty before the first heading."""
 
     page: Path
     number: int
@@ -52,18 +52,18 @@ class Block:
 
     @property
     def wanted(self) -> list[Mark]:
-        """What its comments say is found."""
+        """The findings in its comments."""
         texts = {self.file: self.spec, **self.files}
         return sorted(mark for file, text in texts.items() for mark in _marks(file, text))
 
     @property
     def fails(self) -> bool:
-        """Is something to be found in it?"""
+        """Return whether its comments contain a finding."""
         return bool(self.wanted)
 
 
 def read(page: Path) -> list[Block]:
-    """The pipelines of a page, in order."""
+    """Read the pipelines of a page, in order."""
     text = page.read_text(encoding="utf-8")
     found: list[Block] = []
     files: dict[str, str] = {}
@@ -86,8 +86,8 @@ def judge(block: Block, folder: Path, spark: SparkSession | None) -> Checked:
     """Check a block as a spec or a script of that folder, which must be the working folder."""
     write(block, folder)
     if block.file == SCRIPT:
-        # Here and not above: pages of specs are judged without PySpark.
-        from millstream.runtime.scripts.check import check_script
+        # Imported here because pages of specs are checked without PySpark.
+        from millstream.checking.scripts.check import check_script
 
         assert spark is not None, "a script is run, and asks Spark for what it reads"
         return check_script(spark, folder / SCRIPT)
@@ -103,7 +103,7 @@ def write(block: Block, folder: Path) -> None:
 
 
 def compare(block: Block, checked: Checked, *, planned: bool) -> None:
-    """The findings are those that the comments say; without plans, codes that need one are not looked at."""
+    """Assert that the findings are those in the comments; without plans, skip the codes that need one."""
     left_out = set() if planned else of_plans()
     got = [mark for mark in _found(checked) if mark[3] not in left_out]
     wanted = [mark for mark in block.wanted if mark[3] not in left_out]
@@ -123,12 +123,14 @@ def compare(block: Block, checked: Checked, *, planned: bool) -> None:
 
 
 def of_plans() -> set[str]:
-    """The codes that are found only with a session."""
-    return {code for code, rule in rules().items() if rule.judge} | {code for code in CODES if code > "MS1"}
+    """Return the codes that are found only with a Spark session."""
+    return {code for code, rule in load_rules().items() if rule.judge} | {
+        code for code in CODES if code > "MS1"
+    }
 
 
 def refused(checked: Checked) -> bool:
-    """Did Spark itself refuse?"""
+    """Return whether Spark itself refused the pipeline."""
     return any(found.severity is Severity.ERROR for found in checked.verdict)
 
 

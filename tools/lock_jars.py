@@ -1,4 +1,4 @@
-"""Write src/millstream/runtime/jars.lock again: fetch each jar once and note its size and sha256.
+"""Write src/millstream/spark/jars/jars.lock again: fetch each jar once and note its size and sha256.
 
 Run it after changing a version below. The list of the broker is what Maven gives for
 `org.apache.kafka:kafka_2.13` at run time (`mvn dependency:list -DincludeScope=runtime`), with a
@@ -10,8 +10,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from millstream.runtime import ivy
-from millstream.runtime.jars import LOCK, digest
+from millstream.spark.jars import ivy_download
+from millstream.spark.jars.jar_cache import LOCK, digest
 
 DELTA = "4.4.0"
 SPARK = "4.2.0"
@@ -86,7 +86,10 @@ def lock() -> str:
     parts = [HEAD]
     for group, coordinates in GROUPS.items():
         wanted = sorted(coordinates)
-        with tempfile.TemporaryDirectory() as folder, ivy.fetched(wanted, Path(folder), 0, print) as jars:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            ivy_download.download_jars(wanted, Path(folder), 0, print) as jars,
+        ):
             parts.append(f"\n[{group}]\n")
             for at in wanted:
                 _, name, version = at.split(":")

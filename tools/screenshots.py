@@ -33,8 +33,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from playwright.sync_api import expect, sync_playwright  # noqa: E402
 
-from millstream.cli.demo import EXAMPLE, Traffic, _needs  # noqa: E402
 from millstream.cli.init import copy_example  # noqa: E402
+from millstream.cli.run.demo import EXAMPLE, TrafficProcess, _needs  # noqa: E402
 from millstream.devstack import stack  # noqa: E402
 from page.conftest import chromium  # noqa: E402
 
@@ -137,7 +137,7 @@ def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: Exi
         spec.write_text(text.replace("trigger: 5 seconds", f"trigger: {chosen.trigger}"), encoding="utf-8")
     held.callback(stack.down, folder)
     endpoints = stack.up(folder, lambda _: _needs(folder), attached=True)
-    usual = Traffic(folder, None)
+    usual = TrafficProcess(folder, None)
     held.callback(usual.end)
     pages = opened(browser, held.enter_context(running(folder)))
     for page in pages.values():
@@ -146,7 +146,7 @@ def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: Exi
     for page in pages.values():
         expect(page.locator(".verdict")).to_have_attribute("data-level", "ok", timeout=PATIENCE)
     taken(pages, "at-rest", "funnel")
-    more = Traffic(folder, chosen.rate)
+    more = TrafficProcess(folder, chosen.rate)
     held.callback(more.end)
     time.sleep(chosen.load)
     taken(pages, "under-load", "funnel")

@@ -47,7 +47,7 @@ TESTS = {
         "one wild value",
     ),
     "starter": ("half a minute of ticks",),
-    "table_stream": ("an event that stands in the table twice",),
+    "table_stream": ("an event that is in the table twice",),
     "user_events": ("late by more than three minutes", "an event that is delivered twice"),
     "user_status": (
         "by the time of the actions",

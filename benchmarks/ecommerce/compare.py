@@ -28,8 +28,9 @@ from acceptance import tables  # noqa: E402 - found by the line above
 from acceptance.oracle import STREAMS, Tables, difference, expected  # noqa: E402
 from acceptance.project import COMMAND, START, adapt, database  # noqa: E402
 from millstream.devstack import stack  # noqa: E402
-from millstream.devstack.topics import provide  # noqa: E402
-from millstream.runtime import jars, machine  # noqa: E402
+from millstream.devstack.servers.topics import create_topics  # noqa: E402
+from millstream.spark import resources  # noqa: E402
+from millstream.spark.jars import jar_cache  # noqa: E402
 
 OURS, EXPERT, NAIVE = "millstream", "by hand", "by hand, naive"
 
@@ -67,7 +68,7 @@ class Bench:
         )
         os.environ["MILLSTREAM_EVENTS"] = str(events)  # the settings of a real run, not of a short test
         adapt(self.project, "")
-        provide(self.kafka, {stream: {} for stream in STREAMS})
+        create_topics(self.kafka, {stream: {} for stream in STREAMS})
         journal = self.folder / "journal.jsonl"
         sending = ["traffic", "--rows", str(events), "--start", START, "--journal", str(journal)]
         cost = measure(
@@ -101,7 +102,7 @@ class Bench:
     def _command(self, name: str, place: Path, url: str) -> list[str]:
         if name == OURS:
             return [COMMAND, "run", "--until-caught-up", "--json"]
-        locked = ",".join(str(path) for path in jars.ensure("spark"))
+        locked = ",".join(str(path) for path in jar_cache.ensure_jars("spark"))
         words = {
             "kafka": self.kafka, "postgres": url, "lake": place / "lake", "state": place / "state",
             "catalog": self.project / "data" / "product_catalog", "jars": locked,
@@ -128,7 +129,8 @@ def report(bench: Bench, events: int) -> str:
         "# The e-commerce pipeline beside the same program by hand",
         "",
         f"{events:,} events in three topics of four partitions, 5 % of them delivered twice, 1 % malformed; "
-        f"each run from nothing until it has caught up; {machine.cores()} cores. CPU is user and system time "
+        f"each run from nothing until it has caught up; {resources.available_cores()} cores. CPU is "
+        "user and system time "
         "of the process and all its descendants, without the broker and Postgres. Made by "
         "`python benchmarks/ecommerce/compare.py`.",
         "",

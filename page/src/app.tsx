@@ -77,8 +77,8 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
           <section class="panel">
             <p class="empty">
               {store.link === "refused"
-                ? "This run asks for a token. Open the address that millstream run printed; it carries the token."
-                : "Nothing is known of a run yet. Start one in the project's folder with: millstream run. This page then fills by itself."}
+                ? "This run requires a token. Open the address that 'millstream run' printed; it contains the token."
+                : "There is no data of a run yet. Start one in the project's folder with: millstream run. This page then updates automatically."}
             </p>
           </section>
         )}

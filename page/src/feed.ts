@@ -21,7 +21,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await fetch(path, { cache: "no-store", credentials: "same-origin", ...(signal ? { signal } : {}) });
   if (answer.ok) return (await answer.json()) as T;
   const told = (await answer.json().catch(() => ({}))) as { error?: string; fix?: string };
-  throw new Refused(answer.status, [told.error ?? `the server answered ${answer.status}`, told.fix].filter(Boolean).join("; "));
+  throw new Refused(answer.status, [told.error ?? `the server responded with status ${answer.status}`, told.fix].filter(Boolean).join("; "));
 }
 
 export class Feed {

@@ -38,7 +38,7 @@ export function useAsked<T>(path: string | null, ms: number, live: boolean): Ask
         .catch((error: unknown) => {
           if (stop.signal.aborted) return;
           // `fetch` gives a TypeError where nobody answers, in words of each browser's own.
-          const told = error instanceof Error && !(error instanceof TypeError) ? error.message : "no answer from the run; as it was last";
+          const told = error instanceof Error && !(error instanceof TypeError) ? error.message : "no response from the run; showing the last data";
           set((before) => ({ value: before.path === path ? before.value : null, error: told, path }));
         });
     };

@@ -1,15 +1,15 @@
-// The page in one sentence: is all well, and if not, where is it stuck and since when.
+// The headline of the page: the state of the run, the worst query, and since when.
 import { length, plural, when } from "./format";
 import type { Link } from "./store";
 import type { Alert, Level, State } from "./wire";
 
 export interface Verdict {
   level: Level;
-  /** A word for the state, beside its sign. */
+  /** A word for the state, shown next to its sign. */
   word: string;
   headline: string;
   detail: string;
-  /** Other queries that are not well, in words. */
+  /** Other queries with problems, in words. */
   also?: string;
   since: number | null;
 }
@@ -20,7 +20,7 @@ const VERBS: Record<string, string> = {
   failed: "has failed",
   stalled: "is stalled",
   retrying: "is retrying",
-  waiting: "waits for a source",
+  waiting: "is waiting for a source",
   slow: "is slower than its trigger",
   starting: "is starting",
   stopped: "has stopped",
@@ -62,17 +62,17 @@ export function verdict(state: State, now: number): Verdict {
       since: firing.since ? Date.parse(firing.since) : null,
     };
   }
-  if (!worst) return { level: "off", word: "starting", headline: "The run is starting", detail: "Spark starts; no query runs yet.", since: Date.parse(run.started) };
+  if (!worst) return { level: "off", word: "starting", headline: "The run is starting", detail: "Spark is starting; no query is running yet.", since: Date.parse(run.started) };
   return { level: state.level, word: state.state, ...well(state), since };
 }
 
-/** The alert that the headline tells; null while something graver is told there. */
+/** The alert that the headline shows; null while it shows something more serious. */
 export function headlined(state: State): Alert | null {
   if (!state.run.live || state.worst?.level === "bad" || state.worst?.level === "warn") return null;
   return state.alerts.find((alert) => alert.firing) ?? null;
 }
 
-/** What one alert says of each of its queries. */
+/** The text of one alert for each of its queries. */
 export function told(alerts: Alert[]): string {
   return alerts.map((alert) => [alert.query, alert.text].filter(Boolean).join(": ")).join(" · ");
 }
@@ -82,19 +82,19 @@ function well(state: State): { headline: string; detail: string } {
   const total = plural(queries.length, "query", "queries");
   if (queries.every((query) => query.state === "stopped")) return { headline: "All queries have stopped", detail: total };
   if (queries.some((query) => query.state === "starting"))
-    return { headline: "Starting", detail: `${queries.filter((query) => query.state === "starting").map((query) => query.name).join(", ")}: the first batch runs` };
+    return { headline: "Starting", detail: `${queries.filter((query) => query.state === "starting").map((query) => query.name).join(", ")}: the first batch is running` };
   if (state.rows_in === 0)
-    return { headline: "All is well, and nothing has come yet", detail: `${total} wait for the first row: send something to a source, or look at the addresses in the spec` };
-  const parts = [total, state.behind ? `${plural(state.behind, "record")} ${state.behind === 1 ? "waits" : "wait"} to be read` : state.behind === 0 ? "every record is read" : ""];
+    return { headline: "All is well, but no rows have arrived yet", detail: `${total} waiting for the first row: send data to a source, or check the addresses in the spec` };
+  const parts = [total, state.behind ? `${plural(state.behind, "record")} ${state.behind === 1 ? "waits" : "wait"} to be read` : state.behind === 0 ? "all records are read" : ""];
   return { headline: "All is well", detail: parts.filter(Boolean).join(" · ") };
 }
 
-/** What to say while the server cannot be reached. */
+/** The message while the server cannot be reached. */
 export function lostWords(link: Link, lost: number | null, now: number): string {
-  if (link === "refused") return "This page needs the token: open the address that run printed.";
+  if (link === "refused") return "This page requires a token: open the address that 'millstream run' printed.";
   const since = lost === null ? "" : ` since ${when(lost, now)}`;
-  const why = link === "ended" ? "The run has ended, and its server with it" : "No connection to the run";
-  return `${why}${since}. The figures are from then. Trying again by itself; the gap is filled when the run answers.`;
+  const why = link === "ended" ? "The run and its server have ended" : "No connection to the run";
+  return `${why}${since}. The figures are from that time. The page reconnects automatically and then fills the gap.`;
 }
 
 /** The age of something in words. */

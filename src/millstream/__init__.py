@@ -1,4 +1,4 @@
-"""Millstream: Spark Structured Streaming pipelines, declared, checked, run exactly-once and seen live."""
+"""Millstream: declare, check, run exactly-once and watch Spark Structured Streaming pipelines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The Python API (`declare`, `sink`, `display`) and a function for each kind, loaded when first asked for."""
+    """Load the Python API (`declare`, `sink`, `display`) and a function for each kind on first use."""
     if name.startswith("_"):
         raise AttributeError(f"module 'millstream' has no attribute '{name}'")
     if name == "display":
         return import_module("millstream.notebook.display").display
-    # By name: `import millstream` stays fast, and what takes the version from here knows nothing of these.
+    # Imported by name, so that `import millstream` stays fast and reading the version does not load these modules.
     registry = import_module("millstream.connectors.registry")
     api = import_module("millstream.pipeline.api")
     if name in api.__all__:

@@ -1,4 +1,4 @@
-"""`python -m millstream` is the `millstream` command."""
+"""Run the `millstream` command with `python -m millstream`."""
 
 from millstream.cli.main import main
 

@@ -13,12 +13,12 @@ import pytest
 from acceptance.oracle import STREAMS
 from acceptance.project import Project, adapt, database
 from millstream.devstack import stack
-from millstream.devstack.topics import provide
+from millstream.devstack.servers.topics import create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ecommerce"
 _numbers = itertools.count(1)
@@ -43,7 +43,7 @@ def make_project(
         folder = tmp_path_factory.mktemp("shop") / "ecommerce"
         shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".millstream", "lake"))
         adapt(folder, prefix)
-        provide(servers.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
+        create_topics(servers.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
         with psycopg.connect(servers.postgres, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         made.append(Project(folder, servers.kafka, database(servers.postgres, name), prefix))

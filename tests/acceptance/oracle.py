@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STREAMS = ("clicks", "cart_events", "purchases")
 _QUARTER = timedelta(minutes=15)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 Place = tuple[str, int, int]
 """Topic, partition and offset."""

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sweep
 from acceptance.oracle import differences
 from acceptance.project import last
 from millstream.devstack import stack
 
 if TYPE_CHECKING:
     from acceptance.project import Project
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 SEED = int(os.environ.get("MILLSTREAM_SEED", "3"))
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "3"))
+KILLS = sweep.size(1, 3, "MILLSTREAM_KILLS")
 # Events a second; the event time is the clock's, so that no restart makes a record late.
 RATE = "800"
 BRISK = ("--set", "defaults.trigger=1 seconds")
@@ -39,6 +40,8 @@ def test_killed_at_random_moments_the_tables_are_right(project: Project) -> None
     assert differences(project.wanted(), project.held()) == "", f"seed {SEED}"
 
 
+# Outages of each server, one at a time, are in recovery/test_long_outages.py.
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_run_outlives_its_servers_absence(project: Project, servers: Endpoints) -> None:
     traffic = project.traffic("--rate", RATE)
@@ -67,6 +70,8 @@ def test_a_run_outlives_its_servers_absence(project: Project, servers: Endpoints
     assert differences(project.wanted(), project.held()) == ""
 
 
+# `prove` starts a second driver on the same checkpoints too.
+@pytest.mark.whole
 @pytest.mark.timeout(480)
 def test_a_second_run_on_a_checkpoint_is_refused_and_names_the_first(project: Project) -> None:
     project.send(3000)
@@ -86,8 +91,13 @@ def test_a_second_run_on_a_checkpoint_is_refused_and_names_the_first(project: Pr
     assert differences(project.wanted(), project.held()) == ""
 
 
+# A terminal's signal goes to the whole group; `test_a_second_run…` sends the other one.
 @pytest.mark.timeout(480)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGTERM, marks=pytest.mark.whole), signal.SIGINT],
+    ids=["SIGTERM", "Ctrl-C"],
+)
 def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: int) -> None:
     project.send(30_000)
     small = [

@@ -10,18 +10,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from commands import call
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _BLOCK = re.compile(r"^```(?P<word>\w+)(?: (?P<file>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ millstream ?(?P<args>[^\n]*)\n(?P<output>(?:(?!\$ )[^\n]*\n)*)", re.MULTILINE)
-_RUN = "import sys; from millstream.cli.main import main; main(sys.argv[1:])"
 
 
 class Transcript(pytest.File):
@@ -37,11 +36,10 @@ class Session(pytest.Item):
     def runtest(self) -> None:
         folder = self.config._tmp_path_factory.mktemp(self.name)  # type: ignore[attr-defined]
         text = self.path.read_text(encoding="utf-8")
-        wrote: list[str] = []
 
         def play(block: re.Match[str]) -> str:
             if block["file"]:
-                wrote.append(_write(folder, block["file"], block["body"]))
+                _write(folder, block["file"], block["body"])
             if block["word"] != "console":
                 return block[0]
             return f"```console\n{_COMMAND.sub(lambda command: _run(folder, command), block['body'])}```"
@@ -56,26 +54,17 @@ class Session(pytest.Item):
         return self.path, None, self.name
 
 
-def _write(folder: Path, name: str, text: str) -> str:
+def _write(folder: Path, name: str, text: str) -> None:
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    return name
 
 
 def _run(folder: Path, command: re.Match[str]) -> str:
     """The command with what it prints."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MILLSTREAM_")}
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, *shlex.split(command["args"])],
-        cwd=folder,
-        env={**env, "NO_COLOR": "1", "COLUMNS": "100"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    said = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    done = call(folder, *shlex.split(command["args"]), env={**env, "NO_COLOR": "1", "COLUMNS": "100"})
+    said = "\n".join(line.rstrip() for line in done.both.splitlines())
     code = f"[exit {done.returncode}]\n" if done.returncode else ""
     return f"$ millstream {command['args']}\n{said}{chr(10) if said else ''}{code}"
 

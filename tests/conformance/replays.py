@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.targets import Case, Place, Row, Target, cases
-from millstream.connectors.cdc import Cdc
+from millstream.connectors.api.cdc import Cdc
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, run
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,10 +122,10 @@ class Shop:
 
     def run(self, *queries: str, adopt: bool = False) -> bool:
         """These queries, or all, until they are caught up."""
-        events = Events()
+        events = EventBus()
         events.listen(self.events.append)
         try:
-            return run(
+            return run_pipeline(
                 self.spark,
                 self.pipeline(),
                 RunOptions(queries, until_caught_up=True, adopt=adopt),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors import registry
-from millstream.connectors.kafka.ends import settle
-from millstream.devstack import topics
+from millstream.connectors.kafka.client.partition_ends import wait_for_commits
+from millstream.devstack.servers import topics
 from millstream.spec.location import Location
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.sink import Sink
+    from millstream.connectors.api.sink import Sink
 
 Row = tuple[str | None, str | None]
 """Every test writes rows of two texts, `k` and `v`."""
@@ -89,7 +89,7 @@ def _postgres(case: Case, place: Place) -> Target:
     import psycopg
     from psycopg.sql import SQL, Identifier
 
-    from millstream.spec.secret import SecretUrl
+    from millstream.spec.secrets.secret import SecretUrl
 
     url = place.stack.postgres
     sink = registry.sinks()["postgres"](
@@ -109,11 +109,11 @@ def _kafka(case: Case, place: Place) -> Target:  # noqa: ARG001 - the same in ev
     from confluent_kafka import Consumer, TopicPartition
 
     servers = place.stack.kafka
-    topics.provide(servers, {place.name: {"partitions": "2"}})
+    topics.create_topics(servers, {place.name: {"partitions": "2"}})
     sink = registry.sinks()["kafka"](bootstrap_servers=[servers], topic=place.name, key=("k",))
 
     def read() -> list[Row]:
-        settle({"bootstrap.servers": servers}, place.name)
+        wait_for_commits({"bootstrap.servers": servers}, place.name)
         settings = {"bootstrap.servers": servers, "group.id": place.name, "isolation.level": "read_committed"}
         consumer = Consumer({**settings, "enable.partition.eof": True})
         rows: list[Row] = []
@@ -121,10 +121,10 @@ def _kafka(case: Case, place: Place) -> Target:  # noqa: ARG001 - the same in ev
             for number in (0, 1):
                 consumer.assign([TopicPartition(place.name, number, 0)])
                 # The end of a transaction takes an offset too: counting offsets would wait for no record.
-                while (message := consumer.poll(20)) is not None and message.error() is None:
+                while (message := consumer.poll(60)) is not None and message.error() is None:
                     value = json.loads(message.value())
                     rows.append((value.get("k"), value.get("v")))
-                assert message is not None, "the broker gave no record within 20 seconds"
+                assert message is not None, "the broker gave no record within a minute"
                 assert message.error().name() == "_PARTITION_EOF", message.error()
         finally:
             consumer.close()
@@ -162,10 +162,10 @@ def _text(case: Case, place: Place) -> Target:
 
 
 def _memory(case: Case, place: Place) -> Target:  # noqa: ARG001 - the same in every mode
-    from millstream.connectors.memory.tables import held
+    from millstream.connectors.memory.tables import read_table
 
     def read() -> list[Row]:
-        return ordered((row["k"], row["v"]) for row in held(place.name).to_pylist())
+        return ordered((row["k"], row["v"]) for row in read_table(place.name).to_pylist())
 
     return Target(registry.sinks()["memory"](table=place.name), read)
 
@@ -227,6 +227,11 @@ ROW_BY_ROW = frozenset({"foreach"})
 
 KEYED = frozenset({"delta", "postgres"})
 """Kinds that replace rows by key, when they are told the key."""
+
+
+def family(case: Case) -> list[tuple[object, ...]]:
+    """The writer that a case shares with other kinds, its mode, and whether rows have a key."""
+    return [(MAKERS[case.kind].__name__, case.mode, case.keyed)]
 
 
 def cases() -> list[Case]:

@@ -12,16 +12,16 @@ import pytest
 from conformance.replays import Shop, Way
 from conformance.targets import Case
 from millstream.connectors import registry
-from millstream.connectors.remembered import Note
-from millstream.connectors.sink import SinkIdentity
-from millstream.spec.mode import OutputMode
+from millstream.connectors.api.batch_ledger import BatchMetadata
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 WAYS = (
     Way(Case("postgres", OutputMode.APPEND)),
@@ -68,7 +68,7 @@ def opened(stack: Endpoints, schema: str, query_id: str) -> Any:
     fields = {"url": stack.postgres, "table": f"{schema}.held", "ledger_schema": schema}
     sink = registry.sinks()["postgres"].model_validate(fields)
     made = sink.writer(SinkIdentity("shop", "q", query_id, "postgres:held", OutputMode.APPEND))
-    made.note = lambda batch: Note(('{"end": 1}',), batch, "1:1")
+    made.note = lambda batch: BatchMetadata(('{"end": 1}',), batch, "1:1")
     return made
 
 
@@ -86,10 +86,10 @@ def test_a_ledger_without_notes_tells_whose_batches_it_has(
 ) -> None:
     writer = opened(stack, old, "fresh")
 
-    (told,) = writer.remembered(spark)
+    (told,) = writer.last_committed_batches(spark)
 
     writer.close()
-    assert (told.query_id, told.batch, told.note) == ("old", 4, Note())
+    assert (told.query_id, told.batch, told.note) == ("old", 4, BatchMetadata())
 
 
 def test_a_ledger_without_notes_goes_on_with_them(old: str, stack: Endpoints, spark: SparkSession) -> None:
@@ -98,7 +98,7 @@ def test_a_ledger_without_notes_goes_on_with_them(old: str, stack: Endpoints, sp
     writer.open(spark, rows.schema)
 
     assert writer.holds(4)
-    assert writer.entry(4).note == Note()
+    assert writer.entry(4).note == BatchMetadata()
     writer.write(rows, 5)
 
     assert writer.entry(5).note == writer.note(5)
@@ -110,7 +110,7 @@ def test_an_emptied_table_has_no_strangers(old: str, stack: Endpoints, spark: Sp
         connection.execute(f"TRUNCATE {old}.held")
     fresh, own = opened(stack, old, "fresh"), opened(stack, old, "old")
 
-    assert fresh.remembered(spark) == ()
-    assert [one.batch for one in own.remembered(spark)] == [4]
+    assert fresh.last_committed_batches(spark) == ()
+    assert [one.batch for one in own.last_committed_batches(spark)] == [4]
     fresh.close()
     own.close()

@@ -7,13 +7,15 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from millstream.connectors import registry
-from millstream.connectors.letters import COLUMNS, Letter, read
-from millstream.connectors.sink import SinkIdentity
+from millstream.connectors.api.dead_letters import COLUMNS, DeadLetter, read_unique
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.postgres import dead_letter_table
 from millstream.diagnostics.failure import CannotGoOn
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.letters import Box, Keeper
-    from millstream.devstack.state import Endpoints
+    from millstream.connectors.api.dead_letters import DeadLetterStore, DeadLetterWriter
+    from millstream.devstack.supervisor.state import Endpoints
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-KINDS = list(registry.boxes())
+KINDS = list(registry.dead_letter_stores())
 _count = itertools.count()
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 FULL: dict[str, Any] = {
@@ -57,27 +59,27 @@ BARE: dict[str, Any] = {
 
 
 @pytest.fixture
-def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], Box]:
+def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], DeadLetterStore]:
     """A fresh place of a kind."""
 
-    def made(kind: str) -> Box:
+    def made(kind: str) -> DeadLetterStore:
         name = f"letters_{next(_count)}_{tmp_path.name[-6:]}"
         settings = {
             "delta": {"path": str(tmp_path / name)},
             "postgres": {"url": stack.postgres, "table": name, "ledger_schema": name},
             "kafka": {"bootstrap_servers": stack.kafka, "topic": name, "ledger_topic": f"{name}_ledger"},
         }
-        return registry.boxes()[kind].model_validate(settings[kind])
+        return registry.dead_letter_stores()[kind].model_validate(settings[kind])
 
     return made
 
 
 @pytest.fixture
-def keepers() -> Iterator[Callable[[Box, SparkSession], Keeper]]:
+def keepers() -> Iterator[Callable[[DeadLetterStore, SparkSession], DeadLetterWriter]]:
     """Opens keepers of one query, which are closed at the end."""
-    held: list[Keeper] = []
+    held: list[DeadLetterWriter] = []
 
-    def opened(box: Box, spark: SparkSession) -> Keeper:
+    def opened(box: DeadLetterStore, spark: SparkSession) -> DeadLetterWriter:
         identity = SinkIdentity("shop", "copy", "one-checkpoint", "dead_letters", OutputMode.APPEND)
         held.append(box.keeper(identity))
         held[-1].open(spark)
@@ -88,7 +90,7 @@ def keepers() -> Iterator[Callable[[Box, SparkSession], Keeper]]:
         one.close()
 
 
-def keep(keeper: Keeper, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
+def keep(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
     columns = spark.createDataFrame([], COLUMNS).columns
     rows = [tuple({**one, "batch_id": batch}[name] for name in columns) for one in letters]
     keeper.keep(spark.createDataFrame(rows, COLUMNS), batch, 1000)
@@ -100,8 +102,49 @@ def test_a_letter_is_read_as_it_was_kept(kind: str, make: Any, keepers: Any, spa
 
     keep(keepers(box, spark), spark, 0, FULL, BARE)
 
-    kept = [{one.name: getattr(letter, one.name) for one in fields(Letter)} for letter in read(box)]
+    kept = [
+        {one.name: getattr(letter, one.name) for one in fields(DeadLetter)} for letter in read_unique(box)
+    ]
     assert kept == [FULL, BARE]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_newest_letters_come_first_and_all_are_counted(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keeper = keepers(box, spark)
+    for number in range(3):
+        keep(keeper, spark, number, {**FULL, "offset": number, "at": NOON + timedelta(seconds=number)})
+    keep(keeper, spark, 3, BARE)
+
+    assert [one.source for one in box.latest(1)] == ["paid"]
+    assert [one.offset for one in box.latest(2, ["orders"])] == [2, 1]
+    assert len(box.latest(10)) == 4
+    orders, paid = ("copy", "orders", FULL["reason"]), ("copy", "paid", BARE["reason"])
+    assert box.counts() == {orders: 3, paid: 1}
+    assert box.counts(NOON + timedelta(seconds=1)) == {orders: 1}
+
+
+def test_of_fifty_thousand_letters_in_postgres_no_more_than_asked_for_are_loaded(
+    make: Any, keepers: Any, spark: SparkSession, stack: Endpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = make("postgres")
+    keep(keepers(box, spark), spark, 0, FULL)
+    names = ", ".join(f'"{one.name}"' for one in fields(DeadLetter) if one.name != "offset")
+    with psycopg.connect(stack.postgres) as connection:
+        connection.execute(
+            f'INSERT INTO {box.table} ({names}, "offset") SELECT {names}, n FROM {box.table}, '
+            "generate_series(100, 50099) n"
+        )
+    loaded: list[Any] = []
+    monkeypatch.setattr(
+        dead_letter_table, "_parse_dead_letter", lambda row: loaded.append(row) or DeadLetter(*row[:13])
+    )
+
+    found = box.latest(20)
+
+    assert (len(loaded), [one.offset for one in found]) == (20, list(range(50099, 50079, -1)))
 
 
 @pytest.mark.parametrize("kind", ["delta", "postgres"])
@@ -110,7 +153,7 @@ def test_a_nul_in_a_headers_name_is_kept(kind: str, make: Any, keepers: Any, spa
 
     keep(keepers(box, spark), spark, 0, {**FULL, "headers": [{"key": "tr\x00ace", "value": b"1"}]})
 
-    assert read(box)[0].headers == [{"key": "tr\x00ace", "value": b"1"}]
+    assert read_unique(box)[0].headers == [{"key": "tr\x00ace", "value": b"1"}]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,12 +165,12 @@ def test_a_batch_that_comes_again_adds_nothing(
 
     keep(keepers(box, spark), spark, 0, BARE)
 
-    assert len(read(box)) == 1
+    assert len(read_unique(box)) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_kept_before_the_first_letter(kind: str, make: Any) -> None:
-    assert read(make(kind)) == []
+    assert read_unique(make(kind)) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,7 +184,7 @@ def test_a_purge_takes_what_was_set_aside_before_a_time_and_leaves_the_rest(
 
     stay = box.purge(NOON + timedelta(minutes=1), None)
 
-    assert (stay, [one.source for one in read(box)]) == (0, ["paid"])
+    assert (stay, [one.source for one in read_unique(box)]) == (0, ["paid"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,7 +197,7 @@ def test_a_batch_that_comes_again_after_a_purge_adds_nothing(
 
     keep(keepers(box, spark), spark, 0, FULL)
 
-    assert read(box) == []
+    assert read_unique(box) == []
 
 
 @pytest.mark.parametrize("kind", ["postgres", "kafka"])
@@ -169,7 +212,7 @@ def test_a_run_that_was_overtaken_keeps_nothing_more(
         keep(before, spark, 0, FULL)
     keep(after, spark, 0, FULL)
 
-    assert len(read(box)) == 1
+    assert len(read_unique(box)) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

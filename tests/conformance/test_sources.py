@@ -8,14 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from millstream.connectors import registry
-from millstream.spec.documented import documented
+from millstream.spec.field_docs import with_field_docs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.source import Source
+    from millstream.connectors.api.source import Source
 
 pytestmark = pytest.mark.parametrize("kind", sorted(registry.sources()))
 
@@ -69,7 +69,7 @@ def test_its_columns_are_ddl_that_spark_reads(kind: str, spark: SparkSession) ->
 
 
 def test_every_field_is_described(kind: str) -> None:
-    fields = documented(registry.sources()[kind]).model_fields
+    fields = with_field_docs(registry.sources()[kind]).model_fields
 
     assert [name for name, field in fields.items() if not field.description] == []
 

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.writer import KafkaWriter
-from millstream.connectors.sink import SinkIdentity
+from millstream.frames.decode import REASON, decode_rows, select_view_columns
 from millstream.pipeline.model import Format, SourceEntry
-from millstream.runtime.decode import REASON, judge, wanted
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 KAFKA = {"bootstrap_servers": ["127.0.0.1:1"]}
 OWNER = SinkIdentity("shop", "copy", "an-id", "kafka:out", OutputMode.APPEND)
@@ -67,20 +69,20 @@ def test_what_the_sink_writes_the_source_reads(
         rows = rows.selectExpr("CAST(k AS BINARY) AS value")
     source = entry(form, settings)
 
-    judged = judge(source, written(rows, form, settings))
+    judged = decode_rows(source, written(rows, form, settings))
 
     assert [row[REASON] for row in judged.collect()] == [None] * len(ROWS)
     if form is Format.CSV:
         # Its readers take an empty text for none.
         rows = rows.selectExpr("nullif(k, '') AS k", "v")
-    assert judged.select(*wanted(source, judged)).collect() == rows.collect()
+    assert judged.select(*select_view_columns(source, judged)).collect() == rows.collect()
 
 
 @forms
 def test_a_value_of_no_form_has_a_reason(form: Format, settings: dict[str, Any], spark: SparkSession) -> None:
     raw = spark.sql("SELECT X'ff00fe2c22' AS value UNION ALL SELECT NULL")
 
-    reasons = [row[REASON] for row in judge(entry(form, settings), raw).select(REASON).collect()]
+    reasons = [row[REASON] for row in decode_rows(entry(form, settings), raw).select(REASON).collect()]
 
     # What is not decoded cannot be malformed.
     assert [reason is None for reason in reasons] == [form is Format.RAW] * 2

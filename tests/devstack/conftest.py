@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.devstack import stack
-from millstream.devstack.state import Home
+from millstream.devstack.supervisor.state import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from millstream.devstack.process import Identity
+    from millstream.devstack.supervisor.process import Identity
 
 COMMAND = str(Path(sys.executable).parent / "millstream")
 SPEC = """

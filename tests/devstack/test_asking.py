@@ -15,20 +15,20 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka import admin as kafka
 from psycopg.sql import SQL, Identifier
 
-from millstream.analysis.dataflow import Column, Operator, PlannedQuery
-from millstream.checkpoint import record as records
+from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery
+from millstream.checking import connectivity as checking_connectivity
+from millstream.checking.check import Checked, check
+from millstream.checkpoint import metadata
 from millstream.connectors import registry
-from millstream.connectors.kafka import ask as kafka_ask
-from millstream.pipeline.load import load_text
-from millstream.runtime import asking
-from millstream.runtime.checking import Checked, check
-from millstream.spec.mode import OutputMode
+from millstream.connectors.kafka import connectivity as kafka_connectivity
+from millstream.pipeline.spec_file import load_text
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 AdminClient: Any = kafka.AdminClient
 NewTopic: Any = kafka.NewTopic
@@ -81,8 +81,8 @@ class World:
         (folder / "offsets").mkdir(parents=True)
         (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
         (folder / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offsets)}")
-        made = records.Record(query, "id", (), (told,), (), "append", {}, {}, {})
-        records.write(folder, made)
+        made = metadata.QueryMetadata(query, "id", (), (told,), (), "append", {}, {}, {})
+        metadata.write(folder, made)
 
     def ask(
         self,
@@ -102,7 +102,7 @@ class World:
         planned = PlannedQuery(
             "rows", Operator(0, "Project", "", columns=given), OutputMode.APPEND, Trigger()
         )
-        found = asking.ask(loaded, (planned,)).findings
+        found = checking_connectivity.check_connectivity(loaded, (planned,)).findings
         assert all(one.span is not None for one in found)
         return [(one.code, one.message) for one in found]
 
@@ -146,7 +146,7 @@ def test_a_compacted_topic_that_is_read_as_a_table_is_right(world: World) -> Non
     }
     loaded = load_text("pipeline.yml", yaml.safe_dump(spec), world.folder, {})
 
-    assert asking.ask(loaded).findings == []
+    assert checking_connectivity.check_connectivity(loaded).findings == []
 
 
 def test_the_time_that_an_outage_may_last_is_told(world: World) -> None:
@@ -177,7 +177,7 @@ def test_a_checkpoint_beyond_the_end_of_its_topic_is_told(world: World) -> None:
     found = world.ask(world.source(subscribe=topic))
 
     assert codes(found) == ["MS566"]
-    assert "goes on at offset 40 of partition 0" in found[0][1]
+    assert "resumes at offset 40 of partition 0" in found[0][1]
 
 
 def test_records_that_are_gone_before_a_query_read_them_are_counted(world: World) -> None:
@@ -192,8 +192,8 @@ def test_records_that_are_gone_before_a_query_read_them_are_counted(world: World
     assert found == [
         (
             "MS566",
-            f"query 'rows' goes on at offset 2 of partition 0 of topic '{topic}', "
-            "and the oldest record is 7: 5 are gone",
+            f"query 'rows' resumes at offset 2 of partition 0 of topic '{topic}', "
+            "but the oldest record is 7: 5 are gone",
         )
     ]
 
@@ -207,17 +207,17 @@ def test_a_starting_offset_that_no_record_has_is_told(world: World) -> None:
 def test_a_first_batch_of_a_large_topic_is_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = world.topic()
     world.send(topic, 30)
-    monkeypatch.setattr(kafka_ask, "MOST_RECORDS", 20)
+    monkeypatch.setattr(kafka_connectivity, "MOST_RECORDS", 20)
 
     found = world.ask(world.source(subscribe=topic))
 
-    assert found == [("MS565", "the first batch of query 'rows' would hold 30 records")]
+    assert found == [("MS565", "the first batch of query 'rows' would contain 30 records")]
 
 
 def test_a_limit_of_a_batch_makes_a_large_topic_right(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = world.topic()
     world.send(topic, 30)
-    monkeypatch.setattr(kafka_ask, "MOST_RECORDS", 20)
+    monkeypatch.setattr(kafka_connectivity, "MOST_RECORDS", 20)
 
     assert world.ask(world.source(subscribe=topic, max_offsets_per_trigger=10)) == []
 
@@ -244,13 +244,13 @@ def test_a_broker_that_is_away_is_told_once_for_all_that_need_it(world: World) -
 
     found = world.ask(source, {"kafka": {"bootstrap_servers": servers, "topic": "b"}})
 
-    assert found == [("MS560", f"no Kafka broker answers at {servers}")]
+    assert found == [("MS560", f"no Kafka broker responds at {servers}")]
 
 
 def test_a_server_that_takes_the_call_and_says_nothing_is_given_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.3)
+    monkeypatch.setattr(checking_connectivity, "PATIENCE", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"postgresql://someone@127.0.0.1:{mute.getsockname()[1]}/shop"
         found = world.ask(RATE, {"postgres": {"url": url, "table": "t"}})
@@ -286,7 +286,7 @@ def test_a_column_of_another_type_is_told(world: World) -> None:
     world.sql("CREATE TABLE {name} (id text, n boolean)")
 
     assert world.ask(RATE, world.postgres()) == [
-        ("MS568", f"column 'n' of table {world.name} is boolean, and the query gives bigint")
+        ("MS568", f"column 'n' of table {world.name} is boolean, but the query's column is bigint")
     ]
 
 
@@ -299,7 +299,7 @@ def test_missing_rights_are_told(world: World) -> None:
         RATE, world.postgres(url=f"postgresql://{world.name}:word@{after}", ledger_schema=world.name)
     )
 
-    assert ("MS567", f"role '{world.name}' may not insert into table {world.name}") in found
+    assert ("MS567", f"role '{world.name}' is not permitted to insert into table {world.name}") in found
 
 
 def test_several_things_that_a_database_refuses_are_told_at_once(world: World) -> None:
@@ -322,8 +322,8 @@ def test_a_checkpoint_that_began_with_another_source_is_told(world: World) -> No
     assert world.ask(RATE) == [
         (
             "MS571",
-            "the checkpoint of query 'rows' began with other sources: "
-            "it reads 'clicks' no more and reads 'rows' besides",
+            "the checkpoint of query 'rows' was created with other sources: "
+            "it no longer reads 'clicks' and also reads 'rows'",
         )
     ]
 

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from millstream.devstack import stack
-from millstream.devstack.process import ended
+from millstream.devstack.supervisor.process import wait_for_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def test_nothing_is_left_when_the_attached_starter_is_killed(project: Project) -
     starter.kill()
 
     assert len(processes) == 3
-    assert ended(processes, 30)
+    assert wait_for_exit(processes, 30)
     assert stack.environment(project.folder) == {}
 
 
@@ -50,18 +50,19 @@ def test_nothing_is_left_when_the_guardian_is_killed(project: Project) -> None:
 
     guardian.send(signal.SIGKILL)
 
-    assert ended(servers, 10)
+    assert wait_for_exit(servers, 10)
     assert stack.environment(project.folder) == {}
 
 
-def test_the_attached_starter_ends_well_on_sigterm(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, number: signal.Signals) -> None:
     starter = project.attach()
     processes = project.processes()
 
-    starter.terminate()
+    starter.send_signal(number)
 
-    assert starter.wait(30) == 0
-    assert ended(processes, 1)
+    assert starter.wait(120) == 0
+    assert wait_for_exit(processes, 1)
 
 
 def test_a_detached_stack_outlives_its_starter(project: Project) -> None:
@@ -107,7 +108,7 @@ def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) ->
     processes = project.processes()
     for process in processes:
         process.send(signal.SIGKILL)
-    assert ended(processes, 10)
+    assert wait_for_exit(processes, 10)
 
     after = project.up()
 
@@ -136,7 +137,7 @@ def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
 
     process.send(signal.SIGKILL)
 
-    assert ended([process], 5)
+    assert wait_for_exit([process], 5)
     project.up()
     assert project.servers()["postgres"].state == "running"
     assert project.servers()["postgres"].pid != database.pid
@@ -162,7 +163,7 @@ def test_a_taken_port_that_was_asked_for_is_one_sentence(project: Project, serve
         done = project.call("up", "--detach", f"--{server}-port", str(port))
 
     assert done.returncode == 4
-    assert f"port {port}, asked for {server}, is taken" in done.stderr
+    assert f"port {port}, requested for {server}, is taken" in done.stderr
     assert "Traceback" not in done.stderr
     assert stack.status(project.folder) == []
 

@@ -5,30 +5,26 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-COMMAND = str(Path(sys.executable).with_name("millstream"))
+import commands
+
+if TYPE_CHECKING:
+    from commands import Done
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yml"))
 IN_PYTHON = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.py"))
 
 
-def call(example: str, *words: str) -> subprocess.CompletedProcess[str]:
+def call(example: str, *words: str) -> Done:
     """`millstream …` in an example's folder, with none of the variables that its spec may read."""
     kept = ("PATH", "HOME", "LANG", "VIRTUAL_ENV")
     env = {key: value for key, value in os.environ.items() if key in kept}
-    return subprocess.run(
-        [COMMAND, *words],
-        cwd=EXAMPLES / example,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return commands.call(EXAMPLES / example, *words, env=env)
 
 
 @pytest.mark.parametrize("name", NAMES)

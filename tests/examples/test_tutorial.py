@@ -86,6 +86,7 @@ def blocks() -> Iterator[tuple[str, str]]:
         yield found[2], "".join(line.removeprefix(found[1]) for line in found[3].splitlines(keepends=True))
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(900)
 def test_a_learner_changes_the_window_of_a_pipeline_that_runs(tmp_path: Path) -> None:
     learner = Learner(tmp_path)

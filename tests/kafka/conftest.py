@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from millstream.devstack import stack, topics
+from millstream.devstack.servers import topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from millstream.devstack.supervisor.state import Endpoints
 
 
 class Broker:
@@ -25,20 +25,20 @@ class Broker:
     def topic(self, partitions: int = 2) -> str:
         """A topic that no other test knows."""
         name = f"t-{uuid.uuid4().hex[:8]}"
-        topics.provide(self.address, {name: {"partitions": str(partitions)}})
+        topics.create_topics(self.address, {name: {"partitions": str(partitions)}})
         return name
 
     def grow(self, topic: str, partitions: int) -> None:
         """Add partitions to a topic."""
-        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(10)
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
     def again(self, topic: str) -> None:
         """Delete a topic and make it again under its name."""
-        self.admin.delete_topics([topic])[topic].result(10)
+        self.admin.delete_topics([topic])[topic].result(60)
         for _ in range(50):
             # The broker forgets the name a moment after it has answered.
             try:
-                self.admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
+                self.admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
             except KafkaException as refused:
                 if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -51,23 +51,20 @@ class Broker:
         producer = Producer({"bootstrap.servers": self.address})
         for value in values:
             producer.produce(topic, value.encode(), partition=partition, headers=[("trace", b"x")])
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
 
     def abort(self, topic: str, partition: int, *values: str) -> None:
         """Append records in a transaction that is aborted."""
         producer = Producer({"bootstrap.servers": self.address, "transactional.id": uuid.uuid4().hex})
-        producer.init_transactions(10)
+        producer.init_transactions(60)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value.encode(), partition=partition)
-        producer.flush(10)
-        producer.abort_transaction(10)
+        producer.flush(60)
+        producer.abort_transaction(60)
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for all tests of the run."""
-    folder = tmp_path_factory.mktemp("stack")
-    endpoints = stack.up(folder, attached=True, servers=("kafka",))
-    yield Broker(endpoints.kafka)
-    stack.down(folder)
+def broker(stack: Endpoints) -> Broker:
+    """The broker of the run's servers."""
+    return Broker(stack.kafka)

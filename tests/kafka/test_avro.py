@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from pyspark.sql import functions as F
 
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, run
-from millstream.spec.avro import Avro
-from millstream.spec.avro_bytes import encoded
+from millstream.spec.avro.encoding import encode_row
+from millstream.spec.avro.schema import Avro
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from conftest import Broker
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 CLICK = {
     "type": "record",
@@ -43,7 +45,7 @@ B = {"id": "b", "n": None, "at": "2026-01-01T12:01:00Z", "tags": [], "kind": "vi
 
 def made(value: dict[str, Any], row: dict[str, Any]) -> bytes:
     """The bytes of a row, by an encoder that is not Spark's."""
-    return encoded(Avro.model_validate(value), row)
+    return encode_row(Avro.model_validate(value), row)
 
 
 class Copy:
@@ -86,10 +88,10 @@ class Copy:
 
     def run(self, spark: SparkSession) -> bool:
         """Until it is caught up."""
-        events = Events()
+        events = EventBus()
         events.listen(self.events.append)
         try:
-            return run(spark, self.pipeline, RunOptions(until_caught_up=True), events, {})
+            return run_pipeline(spark, self.pipeline, RunOptions(until_caught_up=True), events, {})
         finally:
             events.close()
 
@@ -112,7 +114,7 @@ class Copy:
         })  # fmt: skip
         consumer.subscribe([self.target])
         try:
-            return [message.value() for message in consumer.consume(many, 30)]
+            return [message.value() for message in consumer.consume(many, 60)]
         finally:
             consumer.close()
 

@@ -77,7 +77,7 @@ def test_a_lost_row_comes_back_from_the_topic(shop: Topic) -> None:
 
 
 def test_a_topic_takes_no_rows_of_a_backfill(shop: Topic) -> None:
-    with pytest.raises(WrongUse, match="its readers would get old records behind newer ones"):
+    with pytest.raises(WrongUse, match="its readers would get old records after newer ones"):
         shop.backfill("copy", sink="kafka")
 
 
@@ -102,7 +102,7 @@ def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment
 
     # What is left begins with o02 in one partition and o03 in the other; ten minutes later nothing can be missing.
     assert (
-        "has no offsets 0 to 0 any more: 1 record; it has all from 2026-01-01 12:13:00+00:00 on"
+        "has no offsets 0 to 0 any more: 1 record; it is complete from 2026-01-01 12:13:00+00:00 on"
         in wrong.value.what
     )
     assert shop.compare("copy", sink="delta", start="2026-01-01 12:13").wanted == 2

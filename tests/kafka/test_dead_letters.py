@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from millstream.connectors import letters
+from millstream.connectors.api import dead_letters
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +46,9 @@ def orders(broker: Broker, folder: Path, otherwise: str, that: str = "amount > 0
 def ran(spark: SparkSession, pipeline: Pipeline) -> list[Event]:
     """What a run until caught up told."""
     told: list[Event] = []
-    events = Events()
+    events = EventBus()
     events.listen(told.append)
-    run(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
     return told
 
@@ -71,7 +71,7 @@ def test_the_bytes_and_the_place_of_a_row_are_kept(
 
     ran(spark, pipeline)
 
-    (kept,) = letters.read(pipeline.letters)
+    (kept,) = dead_letters.read_unique(pipeline.letters)
     assert (kept.key, kept.value, kept.partition, kept.offset) == (b"\xfe", LOW, 0, 1)
     assert (kept.expectation, kept.reason) == ("paid", f"expected {that}")
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 1
@@ -83,7 +83,7 @@ def test_headers_are_kept_too(spark: SparkSession, broker: Broker, tmp_path: Pat
 
     ran(spark, pipeline)
 
-    kept = letters.read(pipeline.letters)
+    kept = dead_letters.read_unique(pipeline.letters)
     assert [one.headers for one in kept] == [[{"key": "trace", "value": b"\xff1"}]] * 2
 
 
@@ -129,7 +129,7 @@ def test_each_malformed_record_among_good_ones_is_kept_with_its_place(
 
     told = ran(spark, pipeline)
 
-    kept = letters.read(pipeline.letters)
+    kept = dead_letters.read_unique(pipeline.letters)
     assert [(one.key, one.value, one.reason) for one in kept] == corpus()
     assert [(one.topic, one.partition, one.offset) for one in kept] == [
         (topic, 0, 2 * number + 1) for number in range(len(corpus()))
@@ -144,7 +144,7 @@ def test_letters_sent_on_are_what_they_were_and_tell_their_place(
     pipeline = orders(broker, tmp_path, "warn")
     send(broker, pipeline, (b"\xfe", b"{"))
     ran(spark, pipeline)
-    (letter,) = letters.read(pipeline.letters)
+    (letter,) = dead_letters.read_unique(pipeline.letters)
     topic = broker.topic(1)
 
     assert pipeline.sources["orders"].source.resend(topic, [letter])

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 
-from millstream.checkpoint.damage import damage
+from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.diagnostics.failure import NotReady
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, probe_connections, run_pipeline
+from millstream.engine.supervisor import Supervisor
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, probe, run
-from millstream.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ class Flow:
     def run(self, spark: SparkSession, until: Callable[[Event], bool], **options: Any) -> bool:
         """Run it until an event says that it is enough, then end it as a person would."""
         pipeline = Pipeline.model_validate(self.spec, context={"folder": self.folder})
-        events, supervisors = Events(), list[Supervisor]()
+        events, supervisors = EventBus(), list[Supervisor]()
 
         def listen(event: Event) -> None:
             self.events.append(event)
@@ -76,8 +76,8 @@ class Flow:
 
         events.listen(listen)
         try:
-            told = probe(pipeline, list(pipeline.queries))
-            return run(
+            told = probe_connections(pipeline, list(pipeline.queries))
+            return run_pipeline(
                 spark, pipeline, RunOptions(seconds=PATIENCE, **options), events, told,
                 on_supervisor=supervisors.append,
             )  # fmt: skip
@@ -119,7 +119,7 @@ def test_rows_arrive_and_a_second_start_goes_on_behind_them(
     broker.send(flow.source, 0, "{broken")
     fine = flow.run(spark, lambda event: reached(event) == 3)
     first = len(flow.events)
-    assert damage(tmp_path / ".millstream" / "checkpoints" / "copy") == []
+    assert find_damage(tmp_path / ".millstream" / "checkpoints" / "copy") == []
     flow.send(3)
     fine = flow.run(spark, lambda event: reached(event) == 4) and fine
 
@@ -138,11 +138,13 @@ def test_a_row_is_there_before_its_batch_could_have_ended(
     kind = next(iter(trigger))
     flow = Flow(broker, tmp_path, {kind: "1 hour"}, mode)
     flow.send(1)
-    events, supervisors = Events(), list[Supervisor]()
+    events, supervisors = EventBus(), list[Supervisor]()
     pipeline = Pipeline.model_validate(flow.spec, context={"folder": tmp_path})
     events.listen(flow.events.append)
     runner = threading.Thread(
-        target=lambda: run(spark, pipeline, RunOptions(), events, {}, on_supervisor=supervisors.append)
+        target=lambda: run_pipeline(
+            spark, pipeline, RunOptions(), events, {}, on_supervisor=supervisors.append
+        )
     )
     runner.start()
     # Spark commits an epoch as it starts, which may hold the first row; the second one comes when that is over.
@@ -199,5 +201,5 @@ def test_partitions_for_which_there_is_no_core_are_told_before_the_start(
     flow = Flow(broker, tmp_path, {"continuous": "1 second"}, "append")
     broker.grow(flow.source, 3)
 
-    with pytest.raises(NotReady, match="Spark has 2 cores where 3 are needed"):
+    with pytest.raises(NotReady, match="needs 3 cores; Spark has 2"):
         flow.run(spark, lambda _: False)

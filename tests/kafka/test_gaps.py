@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from millstream.checkpoint import gaplog
+from millstream.checkpoint import gap_log
 from millstream.diagnostics.failure import CannotGoOn, Unfit
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.recovery.data_loss import accept_gaps
+from millstream.engine.run import RunOptions, probe_connections, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.gaps import accept
-from millstream.runtime.run import RunOptions, probe, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,14 +49,16 @@ class Copy:
     ) -> bool:
         """Run until it is caught up, as the command does."""
         self.events.clear()
-        events = Events()
+        events = EventBus()
         events.listen(self.events.append)
         pipeline = self.pipeline(**source)
         try:
-            probed = probe(pipeline, ["copy"])
-            gaps = accept(pipeline, ["copy"], probed, events, accepted=accepted)
+            probed = probe_connections(pipeline, ["copy"])
+            gaps = accept_gaps(pipeline, ["copy"], probed, events, accepted=accepted)
             before_start()
-            return run(self.spark, pipeline, RunOptions(until_caught_up=True), events, probed, gaps=gaps)
+            return run_pipeline(
+                self.spark, pipeline, RunOptions(until_caught_up=True), events, probed, gaps=gaps
+            )
         finally:
             events.close()
 
@@ -108,7 +110,7 @@ def test_an_accepted_gap_is_passed_once_told_and_kept_in_the_checkpoint(copy: Co
         "to": 4,
         "records": 2,
     }
-    assert [one["to"] for one in gaplog.read(copy.checkpoint)] == [4]
+    assert [one["to"] for one in gap_log.read(copy.checkpoint)] == [4]
     assert copy.run()
     assert copy.told("gap") == []
 
@@ -126,7 +128,7 @@ def test_a_gap_that_the_source_is_told_to_pass_is_told_and_kept(copy: Copy) -> N
     assert copy.run(fail_on_data_loss=False)
 
     assert [told["records"] for told in copy.told("gap")] == [2]
-    assert [one["accepted"] for one in gaplog.read(copy.checkpoint)] == [False]
+    assert [one["accepted"] for one in gap_log.read(copy.checkpoint)] == [False]
     assert copy.rows() == ["a", "b", "e"]
 
 
@@ -148,7 +150,7 @@ def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
     copy.broker.again(copy.topic)
     copy.broker.send(copy.topic, 0, *"uvwxyz")
 
-    with pytest.raises(Unfit, match="was deleted and made again"):
+    with pytest.raises(Unfit, match="was deleted and recreated"):
         copy.run(accepted=True)
 
     assert copy.rows() == ["a", "b"]

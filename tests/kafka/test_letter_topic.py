@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql.classic.dataframe import DataFrame
 
 from conformance.test_letters import BARE, FULL, NOON, keep
 from millstream.connectors import registry
-from millstream.connectors.letters import read
-from millstream.connectors.sink import SinkIdentity
+from millstream.connectors.api.dead_letters import COLUMNS, FEW, read_unique
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.kafka import dead_letter_topic
 from millstream.diagnostics.failure import NotReady, WrongUse
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 def box(broker: Broker, topic: str) -> Any:
     settings = {"bootstrap_servers": broker.address, "topic": topic, "ledger_topic": f"{topic}-ledger"}
-    return registry.boxes()["kafka"].model_validate(settings)
+    return registry.dead_letter_stores()["kafka"].model_validate(settings)
 
 
 def kept(broker: Broker, topic: str, spark: SparkSession, *letters: dict[str, Any]) -> Any:
@@ -57,7 +61,7 @@ def test_records_of_others_are_passed_over(broker: Broker, spark: SparkSession) 
         producer.produce("letters-others", b"mine", headers=headers)
     assert producer.flush(10) == 0
 
-    assert [one.source for one in read(made)] == ["paid"]
+    assert [one.source for one in read_unique(made)] == ["paid"]
 
 
 def test_a_letter_set_aside_again_tells_of_the_second_time(broker: Broker, spark: SparkSession) -> None:
@@ -65,7 +69,7 @@ def test_a_letter_set_aside_again_tells_of_the_second_time(broker: Broker, spark
 
     made = kept(broker, "letters-again", spark, again)
 
-    (letter,) = read(made)
+    (letter,) = read_unique(made)
     assert (letter.offset, letter.headers) == (7, again["headers"])
 
 
@@ -74,7 +78,7 @@ def test_letters_behind_others_stay_and_are_counted(broker: Broker, spark: Spark
 
     assert made.purge(None, "orders") == 1
 
-    assert [one.source for one in read(made)] == ["orders", "paid"]
+    assert [one.source for one in read_unique(made)] == ["orders", "paid"]
 
 
 def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
@@ -82,10 +86,10 @@ def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
 ) -> None:
     made = kept(broker, "letters-refused", spark, BARE, FULL)
 
-    with pytest.raises(WrongUse, match="deleted from its beginning only"):
+    with pytest.raises(WrongUse, match="can only be deleted from its start"):
         made.purge(None, "orders")
 
-    assert len(read(made)) == 2
+    assert len(read_unique(made)) == 2
 
 
 def test_a_compacted_topic_is_refused(broker: Broker) -> None:
@@ -101,4 +105,54 @@ def test_a_purge_before_the_first_letter_deletes_nothing(broker: Broker, spark: 
 
     assert made.purge(NOON, None) == 0
 
-    assert len(read(made)) == 1
+    assert len(read_unique(made)) == 1
+
+
+def test_of_many_letters_those_at_the_end_are_read(
+    broker: Broker, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = kept(broker, "letters-many", spark, BARE)
+    header = {name: BARE[name] for name in ("query", "source", "topic", "partition", "file", "reason")}
+    producer = Producer({"bootstrap.servers": broker.address})
+    for number in range(5_000):
+        at = (NOON + timedelta(hours=2, seconds=number)).isoformat()
+        told = {**header, "offset": number, "expectation": None, "batch_id": 1, "timestamp": None, "at": at}
+        producer.produce("letters-many", b"x", headers=[("millstream-letter", json.dumps(told).encode())])
+    assert producer.flush(30) == 0
+    loaded: list[Any] = []
+    real = dead_letter_topic._parse_dead_letter
+    monkeypatch.setattr(
+        dead_letter_topic, "_parse_dead_letter", lambda message: loaded.append(message) or real(message)
+    )
+
+    found = made.latest(20)
+
+    assert [one.offset for one in found] == list(range(4_999, 4_979, -1))
+    assert len(loaded) == 20
+
+
+def test_many_letters_of_one_batch_never_stand_in_the_driver_together(
+    broker: Broker, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = box(broker, "letters-large")
+    keeper = made.keeper(SinkIdentity("shop", "copy", "letters-large", "dead_letters", OutputMode.APPEND))
+    keeper.open(spark)
+    columns = spark.createDataFrame([], COLUMNS).columns
+    letters = spark.createDataFrame([tuple(FULL[name] for name in columns)], COLUMNS)
+    many = (
+        letters.drop("offset")
+        .crossJoin(spark.range(2_500).withColumnRenamed("id", "offset"))
+        .select(*columns)
+    )
+
+    def at_once(*_: Any) -> None:
+        raise AssertionError("all letters of the batch came at once")
+
+    monkeypatch.setattr(DataFrame, "toArrow", at_once)
+    for _ in range(2):
+        keeper.keep(many, 0, FEW)
+    keeper.close()
+
+    found = read_unique(made)
+    assert [one.offset for one in found] == list(range(2_500))
+    assert (found[7].key, found[7].value, found[7].headers) == (FULL["key"], FULL["value"], FULL["headers"])

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.events import Event, Events
-from millstream.runtime.run import RunOptions, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka.conftest import Broker
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 _count = itertools.count()
 BAD = {"id": "bad\x1b[31m", "amount": 0}
@@ -48,10 +48,10 @@ def failed(spark: SparkSession, broker: Broker, folder: Path, view: str, sink: d
         "folder": folder,
     }
     told: list[Event] = []
-    events = Events()
+    events = EventBus()
     events.listen(told.append)
     pipeline = Pipeline.model_validate(spec, context={"folder": folder})
-    assert not run(spark, pipeline, RunOptions(until_caught_up=True), events, {}), told
+    assert not run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {}), told
     events.close()
     (found,) = [event for event in told if event.event == "query_failed"]
     assert found.data["record"] == [f"partition 1 of topic '{topic}', offset 26"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from millstream.runtime.judging import refusal
-from millstream.spec.mode import OutputMode
+from millstream.checking.compat.start_check import find_refusal
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_an_operator_that_real_time_mode_has_not_is_named_as_spark_names_it(
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.address)
     frame = plan(reader.option("subscribe", broker.topic()).load())
 
-    refused = refusal(frame, OutputMode.UPDATE, Trigger(real_time="5 seconds"), "console")
+    refused = find_refusal(frame, OutputMode.UPDATE, Trigger(real_time="5 seconds"), "console")
 
     writer = frame.writeStream.format("console").outputMode("update").trigger(realTime="5 seconds")
     query = writer.option("checkpointLocation", str(checkpoint)).start()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.pipeline.load import load
-from millstream.testing import record
-from millstream.testing.load import load_text
-from millstream.testing.play import play
-from millstream.testing.session import case_folder
-from millstream.testing.update import updated
+from millstream.pipeline.spec_file import load_spec
+from millstream.testing.authoring import record
+from millstream.testing.authoring.update_expectations import update_expectations
+from millstream.testing.files.loader import load_text
+from millstream.testing.harness.session import create_case_folder
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,21 +36,21 @@ def test_the_newest_records_of_a_topic_become_a_test_that_passes_once_it_is_fill
     broker.send(topic, 0, '{"id": "old", "n": 1}', '{"id": "a", "n": 2}', "{broken", '{"id": "b"}')
     spec = tmp_path / "pipeline.yml"
     spec.write_text(SPEC % (broker.address, topic))
-    pipeline = load(spec, {}, ()).pipeline
+    pipeline = load_spec(spec, {}, ()).pipeline
     assert pipeline is not None
 
-    source = record.named(pipeline, topic)
+    source = record.find_source(pipeline, topic)
     entry = pipeline.sources[source]
-    items = [record.fed(entry, row) for row in record.newest(spark, entry, source, 3)]
-    text = record.written("real", record.played_by(pipeline, source, None), source, items)
+    items = [record.to_feed_item(entry, row) for row in record.read_newest_rows(spark, entry, source, 3)]
+    text = record.format_test("real", record.choose_query(pipeline, source, None), source, items)
     (case,) = load_text("real.yml", text, tmp_path / "tests" / "real.yml", lambda _: {}, filling=True).cases
-    with case_folder() as folder:
-        outcome = play(spark, case, folder, on=True)
-    filled = updated("real.yml", text, [(case, outcome.played)]).text
+    with create_case_folder() as folder:
+        outcome = run_case(spark, case, folder, on=True)
+    filled = update_expectations("real.yml", text, [(case, outcome.played)]).text
 
     assert [item.get("id") for item in items] == ["a", None, "b"]
     assert items[1]["record"]["value"] == "{broken"
     assert "{id: a, n: 2}" in filled.partition("expect:")[2]
     (again,) = load_text("real.yml", filled, tmp_path / "tests" / "real.yml", lambda _: {}).cases
-    with case_folder() as folder:
-        assert play(spark, again, folder).passed
+    with create_case_folder() as folder:
+        assert run_case(spark, again, folder).passed

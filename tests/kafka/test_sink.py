@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity, Writer
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.source import KafkaSource
-from millstream.connectors.sink import SinkIdentity, Writer
 from millstream.diagnostics.failure import NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -136,5 +136,5 @@ def test_a_missing_topic_is_one_sentence(spark: SparkSession, broker: Broker) ->
 
 
 def test_a_column_that_does_not_come_is_named(spark: SparkSession, broker: Broker) -> None:
-    with pytest.raises(NotReady, match="column 'nobody', which does not come"):
+    with pytest.raises(NotReady, match="column 'nobody', which the query does not have"):
         opened(spark, broker, topic=broker.topic(), key="nobody")

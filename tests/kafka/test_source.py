@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.connectors.api.source import OffsetRange
 from millstream.connectors.kafka.source import KafkaSource
-from millstream.connectors.source import OffsetRange
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -133,5 +133,5 @@ def test_a_missing_topic_is_one_sentence(broker: Broker) -> None:
 def test_a_missing_partition_is_one_sentence(broker: Broker) -> None:
     topic = broker.topic(partitions=2)
 
-    with pytest.raises(NotReady, match="has 2 partitions, and no partition 5"):
+    with pytest.raises(NotReady, match="has 2 partitions, but no partition 5"):
         source(broker, assign={topic: [0, 5]}).probe()

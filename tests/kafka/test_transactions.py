@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, admin
+from confluent_kafka.cimpl import NewTopic
 
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.connectors.api.batch_ledger import UNTOLD
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.kafka import ledger
-from millstream.connectors.kafka.ends import settle
+from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.transactions import TransactionalWriter
-from millstream.connectors.remembered import UNTOLD
-from millstream.connectors.sink import SinkIdentity
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError
-from millstream.spec.mode import OutputMode
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, Outage
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from conftest import Broker
@@ -42,7 +47,7 @@ def opened(
 
 def committed(broker: Broker, topic: str, partitions: int = 2) -> list[int]:
     """Keys of the records that a reader of committed records sees, in order."""
-    settle({"bootstrap.servers": broker.address}, topic)
+    wait_for_commits({"bootstrap.servers": broker.address}, topic)
     consumer = Consumer(
         {
             "bootstrap.servers": broker.address,
@@ -55,7 +60,7 @@ def committed(broker: Broker, topic: str, partitions: int = 2) -> list[int]:
     consumer.assign(places)
     found, ended = [], 0
     while ended < partitions:
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None, "the broker is silent"
         if message.error() is None:
             found.append(int(message.key()))
@@ -85,7 +90,7 @@ def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, 
     dying = opened(spark, broker, topic, query)
     dying.write(batch(spark, 0), 0)
     dying._producer.begin_transaction()
-    for sent, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow()):
+    for sent, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow().to_batches()):
         dying._send_all(sent, messages)
     dying._producer.flush(10)
 
@@ -98,7 +103,7 @@ def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, 
 
 def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker) -> None:
     native, topic = {"bootstrap.servers": broker.address}, f"ledger-{uuid.uuid4().hex[:8]}"
-    ledger.ensure(native, topic)
+    ledger.ensure_topic(native, topic)
     other = Producer({**native, "transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": 3000})
     other.init_transactions(10)
     other.begin_transaction()
@@ -108,12 +113,24 @@ def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker)
     mine.init_transactions(10)
     mine.begin_transaction()
     owner = SinkIdentity("shop", "orders", "mine", "kafka:orders", OutputMode.APPEND)
-    mine.produce(topic, ledger.mark(7, 100, owner, "orders", UNTOLD), b"mine")
+    mine.produce(topic, ledger.encode_entry(7, 100, owner, "orders", UNTOLD), b"mine")
     mine.commit_transaction(10)
 
-    last = ledger.last(native, topic, "mine")
+    last = ledger.last_entry(native, topic, "mine")
     assert last is not None
     assert last.batch == 7
+
+
+def test_a_ledger_made_without_sizes_of_segments_gets_them_and_keeps_what_was_set(broker: Broker) -> None:
+    topic = f"ledger-{uuid.uuid4().hex[:8]}"
+    made = NewTopic(topic, 1, 1, config={"cleanup.policy": "compact", "segment.ms": "60000"})
+    broker.admin.create_topics([made])[topic].result(10)
+
+    ledger.ensure_topic({"bootstrap.servers": broker.address}, topic)
+
+    place = admin.ConfigResource("topic", topic)
+    settings = broker.admin.describe_configs([place])[place].result(10)
+    assert (settings["segment.bytes"].value, settings["segment.ms"].value) == (str(8 * 1024 * 1024), "60000")
 
 
 def test_an_older_run_is_turned_away(spark: SparkSession, broker: Broker) -> None:
@@ -139,7 +156,7 @@ def test_a_commit_whose_answer_is_lost_is_decided_by_the_ledger(
     if took_place:
         assert writer.write(batch(spark, 0), 0).rows == 100
     else:
-        with pytest.raises(MillstreamError, match="did not take the batch"):
+        with pytest.raises(MillstreamError, match="did not accept the batch"):
             writer.write(batch(spark, 0), 0)
         writer.write(batch(spark, 0), 0)
 
@@ -160,6 +177,110 @@ class Cut:
             self._real.commit_transaction(patience)
         else:
             self._real.flush(patience)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_a_transaction_that_outlives_its_timeout_is_sent_again(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    writer = opened(spark, broker, topic, query, options={"kafka.transaction.timeout.ms": 1000})
+    writer.checkpoint = tmp_path
+    writer._producer = Suspended(writer._producer, broker, topic)
+
+    with CheckpointLock(tmp_path, "shop.orders"):
+        with pytest.raises(Outage, match=r"was open for \d+ s, and brokers abort one after 1 s") as told:
+            writer.write(batch(spark, 0), 0)
+        writer.write(batch(spark, 0), 0)
+
+    assert "max_offsets_per_trigger" in told.value.fix
+    assert "kafka.transaction.timeout.ms" in told.value.fix
+    assert committed(broker, topic) == list(range(100))
+
+
+def test_a_run_that_slept_through_its_replacement_is_turned_away_and_fences_nobody_out(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    older = opened(spark, broker, topic, query, options={"kafka.transaction.timeout.ms": 1000})
+    older.checkpoint = tmp_path
+    older._producer = Suspended(older._producer, broker, topic)
+    lock = tmp_path / "_millstream" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
+    newer = opened(spark, broker, topic, query)
+
+    with pytest.raises(CannotGoOn, match="taken over"):
+        older.write(batch(spark, 0), 0)
+
+    newer.write(batch(spark, 0), 0)
+    assert committed(broker, topic) == list(range(100))
+
+
+def test_a_lost_answer_does_not_fence_out_the_run_that_took_over(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    older = opened(spark, broker, topic, query)
+    older.checkpoint = tmp_path
+    lock = tmp_path / "_millstream" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
+    newer = opened(spark, broker, topic, query)
+    older._producer = Unreachable(older._producer)
+
+    with pytest.raises(CannotGoOn, match=r"taken over by 'shop.orders' \(process 1 on elsewhere"):
+        older.write(batch(spark, 0), 0)
+
+    newer.write(batch(spark, 0), 0)
+    assert committed(broker, topic) == list(range(100))
+
+
+def test_brokers_that_go_away_while_a_transaction_is_aborted_are_an_outage(
+    spark: SparkSession, broker: Broker
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    writer = opened(spark, broker, topic, query)
+    writer._producer = Unreachable(writer._producer, abortable=True)
+
+    with pytest.raises(Outage, match="did not accept the batch"):
+        writer.write(batch(spark, 0), 0)
+
+    opened(spark, broker, topic, query).write(batch(spark, 0), 0)
+    assert committed(broker, topic) == list(range(100))
+
+
+class Suspended:
+    """A producer whose process stands still before its first commit until the brokers have ended the transaction."""
+
+    def __init__(self, producer: Any, broker: Broker, topic: str) -> None:
+        self._real, self._broker, self._topic = producer, broker, topic
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def commit_transaction(self, patience: float) -> None:
+        self._real.flush(patience)
+        # Readers of committed records get past its records only once the transaction has ended.
+        wait_for_commits({"bootstrap.servers": self._broker.address}, self._topic)
+        self._real.commit_transaction(patience)
+
+
+class Unreachable:
+    """A producer whose brokers go away at its commit; an error that is `abortable` asks for an abort, which fails."""
+
+    def __init__(self, producer: Any, *, abortable: bool = False) -> None:
+        self._real, self._abortable = producer, abortable
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def commit_transaction(self, _patience: float) -> None:
+        raise KafkaException(
+            KafkaError(KafkaError._TIMED_OUT, "no broker answers", txn_requires_abort=self._abortable)
+        )
+
+    def abort_transaction(self, _patience: float) -> None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 

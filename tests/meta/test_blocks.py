@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from millstream.devstack import traffic_model
+from millstream.checking.check import check
+from millstream.devstack.traffic import model
 from millstream.diagnostics.finding import Severity
-from millstream.pipeline.load import Loaded, load, load_text
-from millstream.runtime.checking import check
-from millstream.testing import load as suites
+from millstream.pipeline.spec_file import Loaded, load_spec, load_text
+from millstream.testing.files import loader
 from page_blocks import PAGES, PYTHON, ROOT, blocks, complete, project_of, shown_tests
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(("page", "text"), list(blocks()))
 def test_every_yaml_block_checks(page: Path, text: str, tmp_path: Path) -> None:
     if "streams" in yaml.safe_load(text):
-        file = tmp_path / traffic_model.FILE
+        file = tmp_path / model.FILE
         file.write_text(text)
-        traffic_model.read(file)
+        model.read_traffic(file)
         return
     specs, env = complete(page, text, tmp_path)
     wrong = []
@@ -43,7 +43,7 @@ def test_every_yaml_block_checks(page: Path, text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "text"), list(shown_tests()))
 def test_every_test_file_of_a_page_can_be_read(page: Path, text: str) -> None:
-    suite = suites.load_text("page.yml", text, project_of(page) / "tests" / "page.yml", lambda _: {})
+    suite = loader.load_text("page.yml", text, project_of(page) / "tests" / "page.yml", lambda _: {})
 
     assert [found.message for found in suite.findings] == []
 
@@ -66,4 +66,4 @@ def test_every_pipeline_in_python_checks(text: str, tmp_path: Path) -> None:
     file = tmp_path / "pipeline.py"
     file.write_text(text)
 
-    assert complaints(load(file, {})) == []
+    assert complaints(load_spec(file, {})) == []

@@ -1,4 +1,4 @@
-"""A code stands for one thing, for ever, and a page tells what."""
+"""A code always means the same, and has a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.diagnostics.catalogue import CODES
+from millstream.diagnostics.spec_codes import CODES
 
 if TYPE_CHECKING:
     from pathlib import Path

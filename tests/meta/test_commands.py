@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from millstream.cli.main import COMMANDS
+from millstream.cli.main import COMMANDS, command_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,9 @@ def wrong(line: str) -> str | None:
     if not words or words[0].startswith("-"):
         return None
     name = words.pop(0)
-    if name not in COMMANDS or importlib.util.find_spec(f"millstream.cli.{name}") is None:
+    if name not in COMMANDS or importlib.util.find_spec(command_module(name)) is None:
         return f"there is no command '{name}'"
-    command: click.Command = importlib.import_module(f"millstream.cli.{name}").command
+    command: click.Command = importlib.import_module(command_module(name)).command
     while isinstance(command, click.Group) and words and words[0] in command.commands:
         command = command.commands[words.pop(0)]
     known = {
@@ -66,7 +66,7 @@ def test_every_command_line_of_a_page_is_one_that_the_program_takes(root: Path, 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_help_has_its_file(name: str) -> None:
-    assert importlib.util.find_spec(f"millstream.cli.{name}") is not None
+    assert importlib.util.find_spec(command_module(name)) is not None
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from millstream.cli import display
+from millstream.cli.run import run_output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> None:
     told = {
         name
-        for folder in ("runtime", "cli")
-        for file in (root / "src/millstream" / folder).glob("*.py")
+        for folder in ("engine", "cli")
+        for file in (root / "src/millstream" / folder).rglob("*.py")
         for name in re.findall(r"events\.tell\(\s*\"(\w+)\"", file.read_text(encoding="utf-8"))
-    } - display._QUIET
+    } - run_output._QUIET
     page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
 
     assert sorted(name for name in told if f"`{name}`" not in page) == []

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.guarantee import Promise, Reason
-from millstream.backfill.report import Outcome, Report
-from millstream.cli.letter import record
-from millstream.connectors.cut import Cut
-from millstream.connectors.letters import Letter
-from millstream.diagnostics.catalogue import finding
+from millstream.analysis.query.delivery_guarantee import GuaranteeReason, Promise
+from millstream.backfill.batches import BatchOutcome, BatchReport
+from millstream.backfill.report import BackfillReport, SinkOutcome
+from millstream.cli.deadletter.text import dead_letter_json
+from millstream.connectors.api.dead_letters import DeadLetter
+from millstream.connectors.api.event_time_range import EventTimeRange
 from millstream.diagnostics.render import render
-from millstream.runtime.batch.differences import Difference
+from millstream.diagnostics.spec_codes import build_finding
+from millstream.engine.batch.table_diff import RowDifference
 from millstream.spec.guarantee import Guarantee
-from millstream.testing.results import Ending, Result, as_json
+from millstream.testing.runner.results import Ending, Result, format_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,19 +33,21 @@ def samples(root: Path) -> list[dict[str, Any]]:
 
 
 def test_a_finding_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    told = json.loads(render([finding("MS001", "no YAML")], {}, "json"))
+    told = json.loads(render([build_finding("MS001", "no YAML")], {}, "json"))
 
     assert told["findings"][0].keys() == samples[0].keys()
 
 
 def test_a_dead_letter_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    letter = Letter("q", "s", "t", 0, 1, None, None, None, b"x", "why", 0, datetime.now(UTC))
+    letter = DeadLetter("q", "s", "t", 0, 1, None, None, None, b"x", "why", 0, datetime.now(UTC))
 
-    assert record(letter).keys() == samples[2].keys()
+    assert dead_letter_json(letter).keys() == samples[2].keys()
 
 
 def test_a_guarantee_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    promise = Promise("q", "s", Guarantee.EXACTLY_ONCE, (), Reason("why"), (Reason("while"),))
+    promise = Promise(
+        "q", "s", Guarantee.EXACTLY_ONCE, (), GuaranteeReason("why"), (GuaranteeReason("while"),)
+    )
 
     told = promise.plain()
 
@@ -53,8 +56,8 @@ def test_a_guarantee_has_the_fields_that_the_page_shows(samples: list[dict[str, 
 
 
 def test_a_backfill_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    one = Difference("different", {"since": "a"}, columns={"amount": ("99", "5")})
-    report = Report("shop", [Outcome("q", "s", Cut(), differences=[one])])
+    one = RowDifference("different", {"since": "a"}, columns={"amount": ("99", "5")})
+    report = BackfillReport("shop", [SinkOutcome("q", "s", EventTimeRange(), differences=[one])])
     shown = next(sample for sample in samples if "sinks" in sample)
 
     told = report.to_json()
@@ -64,10 +67,20 @@ def test_a_backfill_has_the_fields_that_the_page_shows(samples: list[dict[str, A
     assert told["sinks"][0]["differences"][0].keys() == shown["sinks"][0]["differences"][0].keys()
 
 
+def test_a_backfill_of_batches_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
+    report = BatchReport("shop", "q", dry=False, outcomes=[BatchOutcome("postgres:orders", 5, 120)])
+    shown = next(sample for sample in samples if "batches" in sample)
+
+    told = report.to_json()
+
+    assert told.keys() == shown.keys()
+    assert told["batches"][0].keys() == shown["batches"][0].keys()
+
+
 def test_a_test_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
     shown = next(sample for sample in samples if "outcome" in sample)
 
-    told = json.loads(as_json([Result("a", "t.yml", 1, Ending.PASSED, 0.1)]))
+    told = json.loads(format_json([Result("a", "t.yml", 1, Ending.PASSED, 0.1)]))
 
     assert told["tests"][0].keys() == shown.keys()
     assert shown["outcome"] in list(Ending)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
 
+# A test that a page names as its evidence.
+TEST = re.compile(r"`((?:tests|src)/[\w/]+\.(?:py|md))(?:::(\w+))?`")
+
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
@@ -56,3 +59,16 @@ def test_every_page_of_docs_can_be_reached_from_its_front_page(root: Path) -> No
         sorted(str(page.relative_to(root)) for page in (root / "docs").rglob("*.md") if page not in reached)
         == []
     )
+
+
+def test_the_tests_that_back_the_table_of_guarantees_exist(root: Path) -> None:
+    page = (root / "docs/explain/guarantees.md").read_text(encoding="utf-8")
+    missing = [
+        f"{file}::{name}"
+        for file, name in TEST.findall(page)
+        if not (root / file).is_file()
+        or (name and f"def {name}(" not in (root / file).read_text(encoding="utf-8"))
+    ]
+
+    assert TEST.findall(page)
+    assert missing == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.runtime.events import Event
+from millstream.engine.events.event_bus import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,7 +138,7 @@ def guarantees(queries: dict[str, list[str]]) -> list[dict[str, Any]]:
             "guarantee": "exactly-once",
             "reasons": [
                 "the source can be read again from the offsets in the checkpoint",
-                "the same input gives the same rows: nothing in the plan is volatile",
+                "the same input gives the same rows: the plan is deterministic",
                 "rows and the number of the batch are written in one transaction",
             ],
             "weakest": None,
@@ -309,7 +309,8 @@ def failed(
         {
             "cause": "defect",
             "reason": '[CAST_INVALID_INPUT] The value \'twelve\' of the type "STRING" cannot be cast to "INT"',
-            "fix": "mend what reads these records, then start again: the batch comes again with the same records",
+            "fix": "correct the code that reads these records, then start again: "
+            "the batch will contain the same records",
             "batch": batch,
             "reads": [
                 f"partition 0 of topic 'purchases', offsets {offset - 880} to {offset - 827}",

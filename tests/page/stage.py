@@ -9,18 +9,18 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from millstream.dashboard.feed import Feed
-from millstream.dashboard.fold import begun
-from millstream.dashboard.guard import Guard
-from millstream.dashboard.metrics import Counts
-from millstream.dashboard.page import serve
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.http.app import serve
+from millstream.dashboard.http.auth import Guard
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.state.run_state import new_run_state
 from page.made import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from millstream.runtime.events import Event
+    from millstream.engine.events.event_bus import Event
 
 LOCAL = "127.0.0.1"
 
@@ -173,7 +173,7 @@ class Stage:
 
     def open(self, run: str = "20260301-120000-4711") -> None:
         """A run begins, and its server."""
-        self.feed = Feed(begun(run, text(time.time()), live=True), counts=Counts())
+        self.feed = EventStream(new_run_state(run, text(time.time()), live=True), counts=EventCounters())
         self.feed.start()
         self.page = serve(self.feed, self.looks, port=0, static=self._static)
         self.wire.target = self.page.server.server_address[1]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sweep
 from page.conftest import PATIENCE, STATIC
 from page.frames import ACTS, FRAME, QUERIES, Flow, hour, seen, shown
 from page.stage import Stage
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-# Five seconds where there are sixty a second.
-FRAMES = 300
+# Five seconds where there are sixty a second, or two.
+FRAMES = sweep.size(120, 300, "MILLSTREAM_FRAMES")
 # Of the main thread's time, by CPU; about twice what was measured beside other programs on two cores. A pointer that
 # moves and a query that changes ask for work of their own.
 MOST = {"still": 0.35, "hover": 0.55, "scroll": 0.35, "switch": 0.6}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from millstream.runtime.events import Event
+from millstream.engine.events.event_bus import Event
 from page.made import Traffic, failed, text
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
     expect(page.locator('[data-failure="purchases"]')).to_contain_text(
         "topic purchases, partition 1, offset 4071"
     )
-    expect(page.locator('[data-failure="purchases"]')).to_contain_text("mend what reads these records")
+    expect(page.locator('[data-failure="purchases"]')).to_contain_text(
+        "correct the code that reads these records"
+    )
     expect(page.locator('[data-query="purchases"]')).to_contain_text("failed")
     node = page.locator('[data-node="query.purchases"] .box')
     red = node.evaluate("box => getComputedStyle(box).stroke")

@@ -102,6 +102,22 @@ def test_a_term_is_explained_on_focus_and_on_hover(shown: Shown) -> None:
     expect(page.locator("#queries .tip").first).to_be_visible()
 
 
+def test_an_explanation_follows_its_term_when_the_page_scrolls(shown: Shown) -> None:
+    page = shown.page
+    term, tip = page.locator(".facts .term").first, page.locator(".facts .tip").first
+    term.focus()
+    expect(tip).to_be_visible()
+    apart = "([a, b]) => b.getBoundingClientRect().top - a.getBoundingClientRect().top"
+    before = page.evaluate(apart, [term.element_handle(), tip.element_handle()])
+
+    page.evaluate("window.scrollBy(0, 40)")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    expect(tip).to_be_visible()
+    assert page.evaluate("window.scrollY") > 0
+    assert page.evaluate(apart, [term.element_handle(), tip.element_handle()]) == pytest.approx(before, abs=1)
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.usefixtures("traffic")
 def test_no_width_scrolls_the_page_sideways(stage: Stage, opened: Callable[..., Page], width: int) -> None:

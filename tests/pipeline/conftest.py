@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from millstream.diagnostics.render import render
-from millstream.pipeline.load import load_text
+from millstream.pipeline.spec_file import load_text
 
 _LINES = r"(?:(?!#|```)[^\n]*\n)*"
 _BLOCK = r"(?:(?!```)[^\n]*\n)*"

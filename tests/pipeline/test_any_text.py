@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millstream.diagnostics.render import render
-from millstream.pipeline.document import read
-from millstream.pipeline.load import load_text
+from millstream.pipeline.load.document import parse_yaml
+from millstream.pipeline.spec_file import load_text
 from millstream.spec.duration import Duration
 
 KEYS = [
@@ -122,7 +122,7 @@ def test_each_visible_character_of_a_scalar_has_its_place(value: str, style: str
 
     text = "views:\n  v: " + yaml.safe_dump(value, default_style=style or None, allow_unicode=True, width=20)
     text = text.replace("\n...\n", "\n").replace("\n", "\n  ")
-    document = read("pipeline.yml", text)
+    document = parse_yaml("pipeline.yml", text)
     scalar = document.scalars.get(("views", "v"))
     if scalar is None:
         return
@@ -155,10 +155,10 @@ def test_a_duration_reads_what_it_writes(parts: list[tuple[int, str]]) -> None:
 def test_aliases_that_grow_without_bound_are_refused() -> None:
     bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 
-    document = read("pipeline.yml", bomb)
+    document = parse_yaml("pipeline.yml", bomb)
 
     assert document.unreadable
 
 
 def test_a_file_beyond_the_limit_is_refused() -> None:
-    assert read("pipeline.yml", "x" * 2_000_000).unreadable
+    assert parse_yaml("pipeline.yml", "x" * 2_000_000).unreadable

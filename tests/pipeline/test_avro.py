@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.pipeline.load import load_text
+from millstream.pipeline.spec_file import load_text
 
 SPEC = """\
 name: shop
@@ -31,7 +31,7 @@ def test_the_schema_says_the_columns() -> None:
 @pytest.mark.parametrize(
     ("lines", "code", "said"),
     [
-        ("format: avro", "MS014", "decodes avro and has no schema of its values"),
+        ("format: avro", "MS014", "decodes avro but has no schema of its values"),
         (f"schema: {{at: timestamp}}\n    avro_value: {{schema: {CLICK}}}", "MS003", "its format is json"),
         (
             "format: avro\n    avro_value: {schema: none.avsc}",
@@ -43,12 +43,12 @@ def test_the_schema_says_the_columns() -> None:
         (
             f"format: avro\n    schema: {{at: date}}\n    avro_value: {{schema: {CLICK}}}",
             "MS003",
-            "has columns that are not those of its Avro schema",
+            "has columns that differ from its Avro schema",
         ),
         (
             f"format: avro\n    options: {{sep: x}}\n    avro_value: {{schema: {CLICK}}}",
             "MS003",
-            "has options, and avro knows none",
+            "has options, but avro supports none",
         ),
     ],
 )

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from millstream.pipeline.load import Loaded, load, load_text
+from millstream.pipeline.spec_file import Loaded, load_spec, load_text
 
 HEAD = "name: shop\nsources:\n  clicks: {rate: {}}\n"
 
 
 def load_here(folder: Path, text: str, *overrides: str, **env: str) -> Loaded:
     (folder / "pipeline.yml").write_text(text)
-    return load(folder / "pipeline.yml", env, overrides)
+    return load_spec(folder / "pipeline.yml", env, overrides)
 
 
 def messages(loaded: Loaded) -> list[str]:
@@ -142,13 +142,14 @@ def test_a_value_is_replaced_from_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("queries", "MS007 --set queries is not of the form a.b=c"),
-        ("queries..x=1", "MS007 --set queries..x=1 is not of the form a.b=c"),
+        ("queries", "MS007 --set queries does not have the form a.b=c"),
+        ("queries..x=1", "MS007 --set queries..x=1 does not have the form a.b=c"),
         ("queries.clik.trigger=once", "MS007 --set queries.clik.trigger: there is no 'clik' in queries"),
-        ("name.x=1", "MS007 --set name.x: 'name' is a single value and holds nothing"),
+        ("name.x=1", "MS007 --set name.x: 'name' is a single value and has no keys"),
         (
             "queries.clicks.to.4.x=1",
-            "MS007 --set queries.clicks.to.4.x: 'queries.clicks.to' is a list of 0 to 0, not of '4'",
+            "MS007 --set queries.clicks.to.4.x: 'queries.clicks.to' is a list with items 0 to 0; '4' is not one of "
+            "them",
         ),
         (
             "queries.clicks.output_mode=upsert",
@@ -198,18 +199,18 @@ def test_a_file_that_is_no_text_is_a_finding(tmp_path: Path, content: bytes) -> 
     path = tmp_path / "pipeline.yml"
     path.write_bytes(content)
 
-    assert [found.code for found in load(path, {}).findings] == ["MS001"]
+    assert [found.code for found in load_spec(path, {}).findings] == ["MS001"]
 
 
 def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
-    assert [found.code for found in load(tmp_path / "none.yml", {}).findings] == ["MS001"]
+    assert [found.code for found in load_spec(tmp_path / "none.yml", {}).findings] == ["MS001"]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     text = HEAD + "queries:\n  clicks: {to: {consol: }}\n"
     (tmp_path / "pipeline.yml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
 
-    (found,) = load(tmp_path / "pipeline.yml", {}).findings
+    (found,) = load_spec(tmp_path / "pipeline.yml", {}).findings
 
     assert found.span is not None
     assert (found.span.line, found.span.column) == (5, 17)

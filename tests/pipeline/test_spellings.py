@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 import millstream as ms
-from millstream.cli.config import _yaml
+from millstream.cli.explain.config import _yaml
 from millstream.diagnostics.failure import WrongUse
-from millstream.pipeline.jsonschema import json_schema
-from millstream.pipeline.load import load, load_text
-from millstream.pipeline.resolved import resolved
+from millstream.pipeline.export.dump import resolve_spec
+from millstream.pipeline.export.json_schema import json_schema
+from millstream.pipeline.spec_file import load_spec, load_text
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
@@ -143,10 +143,10 @@ def test_yaml_and_python_build_the_same_model(folder: Path) -> None:
 def test_what_config_prints_means_the_same(folder: Path) -> None:
     before = in_yaml(folder)
 
-    text = _yaml(resolved(before)).replace("***", "S3CR3T-canary")
+    text = _yaml(resolve_spec(before)).replace("***", "S3CR3T-canary")
     after = in_yaml(folder, text)
 
-    assert resolved(after) == resolved(before)
+    assert resolve_spec(after) == resolve_spec(before)
     assert after.sources == before.sources
     assert {name: query.to for name, query in after.queries.items()} == {
         name: query.to for name, query in before.queries.items()
@@ -154,14 +154,14 @@ def test_what_config_prints_means_the_same(folder: Path) -> None:
 
 
 def test_config_keeps_secrets_hidden(folder: Path) -> None:
-    assert "S3CR3T-canary" not in json.dumps(resolved(in_yaml(folder)))
+    assert "S3CR3T-canary" not in json.dumps(resolve_spec(in_yaml(folder)))
 
 
 def test_the_schema_accepts_what_the_loader_accepts(folder: Path) -> None:
     validator = jsonschema.Draft202012Validator(json_schema())
 
     assert [wrong.message for wrong in validator.iter_errors(yaml.safe_load(SPEC))] == []
-    assert list(validator.iter_errors(json.loads(json.dumps(resolved(in_yaml(folder)))))) == []
+    assert list(validator.iter_errors(json.loads(json.dumps(resolve_spec(in_yaml(folder)))))) == []
 
 
 def test_the_schema_is_a_schema() -> None:
@@ -247,19 +247,19 @@ def test_a_python_file_is_a_spec(tmp_path: Path) -> None:
     path = tmp_path / "pipeline.py"
     path.write_text(SCRIPT.format(setting=""))
 
-    loaded = load(path, {}, ["sources.ticks.rate.rows_per_second=7"])
+    loaded = load_spec(path, {}, ["sources.ticks.rate.rows_per_second=7"])
 
     assert loaded.findings == []
     assert loaded.pipeline is not None
     assert loaded.pipeline.folder == tmp_path
-    assert resolved(loaded.pipeline)["sources"]["ticks"]["rate"]["rows_per_second"] == 7
+    assert resolve_spec(loaded.pipeline)["sources"]["ticks"]["rate"]["rows_per_second"] == 7
 
 
 def test_a_mistake_in_a_python_file_is_found_at_its_line(tmp_path: Path) -> None:
     path = tmp_path / "pipeline.py"
     path.write_text(SCRIPT.format(setting="num_row=3"))
 
-    (found,) = load(path, {}).findings
+    (found,) = load_spec(path, {}).findings
 
     assert (found.code, found.span and found.span.line) == ("MS002", 6)
     assert found.span is not None
@@ -274,6 +274,6 @@ def test_a_python_file_that_gives_no_pipeline_is_a_finding(tmp_path: Path, text:
     path = tmp_path / "pipeline.py"
     path.write_text(text)
 
-    (found,) = load(path, {}).findings
+    (found,) = load_spec(path, {}).findings
 
     assert (found.code, found.span and found.span.line) == ("MS010", line)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import sweep
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,10 +32,12 @@ sources:
 # One source into every kind of sink.
 EVERY_SINK = Path(__file__).parent / "every_sink"
 
-# The next driver gets ready while one is killed; two hundred kills take an hour.
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "20"))
+# The next driver gets ready while one is killed; two hundred kills take an hour. From six on each kind of process is
+# killed at least once, and of three with this seed.
+KILLS = sweep.size(3, 20, "MILLSTREAM_KILLS")
+FAULTS = ["second-driver", "zombie-delta", "disk-full", "lock-lost", "zombie-files"]
 
-# A writer that tells the table nothing of its batches, and asks it for none.
+# A writer that notes its batches in a commit of their own, and asks the table for none.
 FORGETFUL = """
 from millstream.connectors.delta.writer import DeltaWriter
 
@@ -41,7 +45,11 @@ honest = DeltaWriter._save
 
 
 def save(self, frame, mode, options):
-    honest(self, frame, mode, {key: text for key, text in options.items() if not key.startswith("txn")})
+    plain = {key: text for key, text in options.items() if not key.startswith("txn")}
+    honest(self, frame, mode, plain)
+    self._exists = True
+    if plain != options:
+        honest(self, frame.limit(0), "append", options)
 
 
 DeltaWriter._save = save
@@ -80,10 +88,14 @@ def project(folder: Path, source: str, rest: str) -> None:
 @pytest.mark.timeout(1200 + 60 * KILLS)
 def test_every_kind_of_sink_survives_its_kills_and_a_deleted_commit(tmp_path: Path) -> None:
     shutil.copy(EVERY_SINK / "pipeline.yml", tmp_path)
+    # Three kills are over before the first backfill is; recovery/test_killed_backfills.py kills those.
+    beside = ["--backfill"] if sweep.WHOLE else []
 
-    code, report, said = prove(tmp_path, "--kills", str(KILLS), "--seed", "7", "--rows", "6000")
+    code, report, said = prove(tmp_path, "--kills", str(KILLS), "--seed", "2", "--rows", "6000", *beside)
 
     assert (code, report.get("fine")) == (0, True), said
+    assert all(report["kills_by_process"].values()), said
+    assert not beside or report["rows_backfilled"]["orders delta:lake/orders"] > 0, said
     assert (report["kills"], report["commits_deleted"], len(report["sinks"])) == (KILLS, 4, 10)
 
 
@@ -107,15 +119,15 @@ queries:
 @pytest.mark.timeout(1200)
 def test_removed_rows_and_versions_in_files_are_compared_after_rivals_and_a_full_disk(tmp_path: Path) -> None:
     project(tmp_path, "csv: in/orders", OTHER_COMPARISONS)
-    faults = "second-driver,lock-lost,zombie-delta,zombie-files,disk-full"
+    faults = ",".join(FAULTS if sweep.WHOLE else FAULTS[:3])
 
-    code, report, said = prove(tmp_path, "--kills", "2", "--seed", "4", "--rows", "1000", "--faults", faults)
+    code, report, said = prove(tmp_path, "--kills", "1", "--seed", "4", "--rows", "1000", "--faults", faults)
 
     assert (code, report.get("fine")) == (0, True), said
     may_mount = not any("disk-full is left out" in note for note in report["notes"])
     assert set(report["faults"]) == {*faults.split(",")} - ({"disk-full"} if not may_mount else set())
     assert [sink["compared"] for sink in report["sinks"]] == [True, True]
-    assert any("keeps no rows" in note for note in report["notes"])
+    assert any("stores no rows" in note for note in report["notes"])
 
 
 @pytest.mark.timeout(600)
@@ -143,6 +155,6 @@ def test_no_topic_is_made_on_a_broker_that_nobody_gave_to_the_stack(tmp_path: Pa
     code, report, said = prove(tmp_path, "--kills", "1", env={"KAFKA": "127.0.0.1:1"})
 
     assert (code, report) == (4, {}), said
-    assert "would stand on the server at 127.0.0.1:1, which the spec or a variable names" in said
+    assert "would be created on the server at 127.0.0.1:1, which the spec or a variable names" in said
     assert "millstream up --kafka 127.0.0.1:1" in said
-    assert "topics made" not in said
+    assert "topics created" not in said

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors import registry
-from millstream.connectors.sink import SinkIdentity
-from millstream.runtime.session import open_session
-from millstream.spec.mode import OutputMode
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.spark.session import open_session
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.sink import Sink, Writer
+    from millstream.connectors.api.sink import Sink, Writer
 
 ROWS = 100
 

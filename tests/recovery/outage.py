@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 KEYS = ("a", "b", "c")
 _BEGAN = 1_750_000_000
@@ -81,7 +81,7 @@ def in_topic(stack: Endpoints, name: str) -> dict[str, list[int]]:
         partitions = set(consumer.list_topics(name, timeout=10).topics[name].partitions)
         consumer.assign([TopicPartition(name, number, 0) for number in partitions])
         while partitions:
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None, "the broker does not answer"
             if message.error() is None:
                 row = json.loads(message.value() or b"")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from millstream.connectors.failpoints import VARIABLE
+from millstream.connectors.api.failpoints import VARIABLE
 from spark.backfill.conftest import Shop, order
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 SPEC = """
 name: shop
@@ -35,6 +36,13 @@ queries:
 IDS = list("abcd")
 
 
+def sink_and_moment(point: str) -> list[object]:
+    """Each sink, and before and after a commit; each point itself is met by other tests of this folder."""
+    sink, _, moment = point.partition(".")
+    return [sink, moment == "committed"]
+
+
+@pytest.mark.sweep(by=sink_and_moment)
 @pytest.mark.parametrize(
     "point",
     [
@@ -59,6 +67,14 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
         sink = f'postgres: {{url: "{stack.postgres}", table: {table}, ledger_schema: {table}}}'
     shop.spec = SPEC.format(sink=sink)
     (tmp_path / "pipeline.yml").write_text(shop.spec)
+    shop.stream()
+    if sink.startswith("postgres"):
+        with psycopg.connect(request.getfixturevalue("stack").postgres) as connection:
+            connection.execute(f"TRUNCATE {table}")
+    elif sink.startswith("delta"):
+        spark.sql(f"DELETE FROM delta.`{tmp_path / 'table'}`")
+    else:
+        shutil.rmtree(tmp_path / "table")
 
     done = subprocess.run(
         [sys.executable, "-m", "millstream", "backfill", "-f", str(tmp_path / "pipeline.yml")],
@@ -80,3 +96,59 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
     assert held == IDS
     # What was committed before the kill is not written again.
     assert report.outcomes[0].added == (0 if "committed" in point else len(IDS))
+
+
+@pytest.mark.timeout(300)
+def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
+    spark: SparkSession, stack: Endpoints, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path, spark)
+    name = "killed_batches"
+    sink = f'postgres: {{url: "{stack.postgres}", table: {name}.orders, ledger_schema: {name}}}'
+    shop.spec = SPEC.format(sink=sink)
+    (tmp_path / "pipeline.yml").write_text(shop.spec)
+    for at, id in enumerate("abcd"):
+        shop.put(order(id, f"12:0{at}:00"))
+        shop.stream("orders")
+
+    def ask(text: str) -> list[Any]:
+        with psycopg.connect(stack.postgres, autocommit=True) as connection:
+            done = connection.execute(text)
+            return [row[0] for row in done.fetchall()] if done.description else []
+
+    # What a dump from before batch 1 gives back.
+    ask(f"DELETE FROM {name}.orders WHERE id <> 'a'")
+    ask(f"DELETE FROM {name}.ledger WHERE batch_id > 0")
+
+    def millstream(*words: str, **armed: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "millstream", *words, "-f", str(tmp_path / "pipeline.yml")],
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+            env={**os.environ, **armed},
+        )
+
+    refused = millstream("run", "--until-caught-up", "--no-page")
+    assert refused.returncode == 3
+    assert "lacks batches 1 to 3 of query 'orders'" in refused.stderr
+    assert "'millstream backfill orders --batches 1-3'" in refused.stderr
+    fill = ("backfill", "orders", "--batches", "1-3")
+    assert millstream(*fill, **{VARIABLE: "postgres.committed=kill@2"}).returncode == -signal.SIGKILL
+    assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2]
+    again = millstream(*fill)
+    assert again.returncode == 0, again.stderr
+
+    shop.put(order("e", "12:05:00"))
+    shop.stream("orders")
+    assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcde")
+    assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2, 3, 4]
+
+    # Its checkpoint goes with a query that is renamed, and the ledger knows it again.
+    checkpoints = tmp_path / ".millstream" / "checkpoints"
+    (checkpoints / "orders").rename(checkpoints / "purchases")
+    shop.spec = shop.spec.replace("orders: {to:", "purchases: {from: orders, to:")
+    shop.put(order("f", "12:06:00"))
+    shop.stream("purchases")
+    assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcdef")

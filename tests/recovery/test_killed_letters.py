@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+import sweep
 from millstream.connectors import registry
-from millstream.connectors.failpoints import VARIABLE
-from millstream.connectors.letters import read
-from recovery import outage
+from millstream.connectors.api.dead_letters import read_unique
+from millstream.connectors.api.failpoints import VARIABLE
+from recovery import outage, same_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.devstack.state import Endpoints
+    from pyspark.sql import SparkSession
+
+    from millstream.devstack.supervisor.state import Endpoints
 
 BATCHES = 3
 POINTS = {
@@ -36,20 +39,19 @@ def box(kind: str, stack: Endpoints) -> dict[str, Any]:
     return {"bootstrap_servers": stack.kafka, "topic": "killed-letters", "ledger_topic": "killed-ledger"}
 
 
-def caught_up(folder: Path, armed: str = "") -> int:
-    """Run it until it is caught up; its exit code."""
+def killed(folder: Path, armed: str) -> bool:
+    """Run it until it is killed at that point, or else caught up."""
     command = [sys.executable, "-m", "millstream", "run", "--until-caught-up"]
     env = {**os.environ, VARIABLE: armed}
     done = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
-    return done.returncode
+    return done.returncode == -signal.SIGKILL
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", POINTS)
-def test_each_letter_is_kept_once(kind: str, tmp_path: Path, stack: Endpoints) -> None:
+def test_each_letter_is_kept_once(kind: str, spark: SparkSession, tmp_path: Path, stack: Endpoints) -> None:
     spec = outage.spec(tmp_path, {"parquet": {"path": str(tmp_path / "table"), "layout": "by_batch"}})
     spec["sources"]["orders"]["on_malformed"] = "dead_letter"
     settings = box(kind, stack)
@@ -60,9 +62,10 @@ def test_each_letter_is_kept_once(kind: str, tmp_path: Path, stack: Endpoints) -
         file.write_text(f"{file.read_text()}\n" + json.dumps({"key": f"bad {batch}", "n": "many"}))
         os.utime(file, (when, when))
 
-    for point in POINTS[kind]:
-        assert caught_up(tmp_path, f"{point}=kill@1") == -signal.SIGKILL, point
-    assert caught_up(tmp_path) == 0
+    # The last is of no kind: once is enough for a part.
+    for point in POINTS[kind] if sweep.WHOLE or kind == "kafka" else POINTS[kind][:2]:
+        assert killed(tmp_path, f"{point}=kill@1"), point
+    same_process.catch_up(spark, tmp_path)
 
-    kept = read(registry.boxes()[kind].model_validate(settings))
+    kept = read_unique(registry.dead_letter_stores()[kind].model_validate(settings))
     assert sorted(json.loads(one.value or b"")["key"] for one in kept) == [f"bad {n}" for n in range(BATCHES)]

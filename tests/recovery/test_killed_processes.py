@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.checkpoint import lock
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.diagnostics.failure import CannotGoOn
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,7 +28,8 @@ sources:
 queries:
   ticks: {trigger: 1 second, to: {console: {}}}
 """
-PATIENCE = 30.0
+# Seconds; an idle machine needs one.
+PATIENCE = 120.0
 
 
 @pytest.fixture
@@ -88,8 +93,22 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     assert emptied(running) == {}
 
 
-def test_a_killed_driver_leaves_no_jvm(running: subprocess.Popen[str]) -> None:
+def test_the_jvm_of_a_killed_driver_is_waited_for_by_the_next_start_and_ends(
+    running: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jvm = next(number for number, name in session_of(running).items() if name == "java")
+    checkpoint = tmp_path / ".millstream" / "checkpoints" / "ticks"
+    # Standing still it does not end as fast as it would, as though it were in the middle of a write.
+    os.kill(jvm, signal.SIGSTOP)
     running.kill()
     running.wait(PATIENCE)
 
+    monkeypatch.setattr(lock, "JVM_ENDS", 0.0)
+    with pytest.raises(CannotGoOn, match=rf"JVM of an earlier run .* still lives \(process {jvm}\)"):
+        CheckpointLock(checkpoint, "shop.ticks").take()
+    monkeypatch.setattr(lock, "JVM_ENDS", PATIENCE)
+    os.kill(jvm, signal.SIGCONT)
+
+    with CheckpointLock(checkpoint, "shop.ticks"):
+        assert jvm not in session_of(running)
     assert emptied(running) == {}

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from millstream.connectors import registry
-from millstream.connectors.failpoints import VARIABLE
+from millstream.connectors.api.failpoints import VARIABLE
 from recovery import dying
 from recovery.dying import ROWS, batch, writer_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 # On a machine that does much else a run of three batches may take minutes.
 pytestmark = pytest.mark.timeout(500)
@@ -63,6 +63,7 @@ def started_again(
         writer.close()
 
 
+@pytest.mark.sweep("point", "mode")
 @pytest.mark.parametrize(("point", "held"), [("before_commit", False), ("after_commit", True)])
 @pytest.mark.parametrize(("mode", "key"), [("append", ()), ("update", ("id",))])
 def test_postgres_holds_each_row_once(
@@ -85,6 +86,7 @@ def test_postgres_holds_each_row_once(
     assert [row[0] for row in rows] == ALL
 
 
+@pytest.mark.sweep("committed", "mode")
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize(("mode", "key"), [("append", ()), ("update", ("id",))])
 def test_delta_holds_each_row_once(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import sweep
 from millstream.devstack import stack as servers
-from millstream.devstack import topics
+from millstream.devstack.servers import topics
+from millstream.engine.delivery.batch_spool import list_spooled_batches
+from millstream.engine.delivery.spool_replay import replay
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.aside import waiting
-from millstream.runtime.events import Event, Events
-from millstream.runtime.replaying import replay
-from millstream.runtime.run import RunOptions, run
 from recovery import outage
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 # An hour of batches of twelve seconds is 300: MILLSTREAM_OUTAGE=300 pytest tests/recovery/test_long_outages.py
-AWAY = int(os.environ.get("MILLSTREAM_OUTAGE", "12"))
+AWAY = sweep.size(6, 12, "MILLSTREAM_OUTAGE")
 BEFORE, AFTER = 3, 3
 ALL = BEFORE + AWAY + AFTER
 
@@ -62,13 +62,13 @@ def ran(spark: SparkSession, folder: Path, own: Endpoints, server: str, sink: di
     outage.put(folder, ALL)
     spec = {**outage.spec(folder, sink), "folder": folder}
     pipeline = Pipeline.model_validate(spec, context={"folder": folder})
-    away, events = Away(own, server), Events()
+    away, events = Away(own, server), EventBus()
     events.listen(away)
-    assert run(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    assert run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
     servers.start(own.folder, server)
-    replay(spark, pipeline, ["copy"], None, lambda _: None)
-    assert waiting(pipeline, ["copy"]) == []
+    replay(spark, pipeline, ["copy"], None, lambda *_: None)
+    assert list_spooled_batches(pipeline, ["copy"]) == []
     return away
 
 
@@ -101,7 +101,7 @@ def test_postgres_gets_each_row_once_and_in_order_after_an_outage(
 def test_a_transactional_topic_gets_each_row_once_and_in_order_after_an_outage(
     spark: SparkSession, tmp_path: Path, own: Endpoints
 ) -> None:
-    topics.provide(own.kafka, {"long-outage": {"partitions": "3"}})
+    topics.create_topics(own.kafka, {"long-outage": {"partitions": "3"}})
 
     away = ran(spark, tmp_path, own, "kafka", outage.topic(own, "long-outage"))
 

@@ -17,8 +17,8 @@ from recovery.dying import writer_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.sink import Sink
-    from millstream.devstack.state import Endpoints
+    from millstream.connectors.api.sink import Sink
+    from millstream.devstack.supervisor.state import Endpoints
 
 _count = itertools.count()
 
@@ -65,6 +65,6 @@ def test_a_change_without_a_key_or_a_sequence_ends_the_batch(stack: Endpoints, s
         MillstreamError, match="has no sequence: sequence_by column 'lsn' is null, key list = 0, id = 7"
     ):
         wrote(sink, spark.sql(rows.format("7", "CAST(NULL AS BIGINT)")), 0)
-    with pytest.raises(MillstreamError, match="has no key: column 'id' is null"):
+    with pytest.raises(MillstreamError, match="has a null key: column 'id'"):
         wrote(sink, spark.sql(rows.format("CAST(NULL AS INT)", "1L")), 0)
     assert table(stack, sink) == set()

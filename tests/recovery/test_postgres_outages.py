@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.sink import Sink
-    from millstream.devstack.state import Endpoints
+    from millstream.connectors.api.sink import Sink
+    from millstream.devstack.supervisor.state import Endpoints
 
 _count = itertools.count()
 END_SESSIONS = (

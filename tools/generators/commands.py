@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from generators.layout import MADE, joined
-from millstream.cli.main import COMMANDS
+from millstream.cli.main import COMMANDS, command_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ def cli_page() -> str:
     """The help of every command that there is."""
     parts = ["# Commands", MADE]
     for name, what in COMMANDS.items():
-        if importlib.util.find_spec(f"millstream.cli.{name}") is not None:
-            found: click.Command = importlib.import_module(f"millstream.cli.{name}").command
+        if importlib.util.find_spec(command_module(name)) is not None:
+            found: click.Command = importlib.import_module(command_module(name)).command
             parts += [f"## millstream {name}", what, *helps(found, f"millstream {name}")]
     return joined(parts)
 

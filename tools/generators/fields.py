@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import yaml
 
 from generators.layout import escaped
-from millstream.connectors.letters import Box
-from millstream.connectors.sink import Sink
-from millstream.connectors.source import Source
-from millstream.pipeline.describe import fields, flatten
+from millstream.connectors.api.dead_letters import DeadLetterStore
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.source import Source
+from millstream.pipeline.introspection import fields_by_key, split_union
 from millstream.pipeline.kinds import KindEntry
 from millstream.spec.base import Spec
-from millstream.spec.documented import documented
 from millstream.spec.duration import Duration
+from millstream.spec.field_docs import with_field_docs
 from millstream.spec.location import Location
-from millstream.spec.secret import Secret
-from millstream.testing import form
+from millstream.spec.secrets.secret import Secret
+from millstream.testing.files import schema
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -34,14 +34,14 @@ WORDS = {
     bool: "true or false",
     Duration: "length of time",
     Location: "path or URI",
-    form.Rows: "list of rows",
+    schema.Rows: "list of rows",
     Any: "any value",
 }
 
 
 def table(one: type[Spec]) -> str:
     """A model's fields: key, type, default, meaning."""
-    known = fields(documented(one))
+    known = fields_by_key(with_field_docs(one))
     if issubclass(one, KindEntry):
         known = {key: field for key, field in known.items() if key != one.kind_field}
     rows = [
@@ -54,22 +54,26 @@ def table(one: type[Spec]) -> str:
 def kind_of(field: FieldInfo) -> str:
     """A field's type in words."""
     return " or ".join(
-        dict.fromkeys(word(part) for part in flatten(field.annotation) if part is not type(None))
+        dict.fromkeys(word(part) for part in split_union(field.annotation) if part is not type(None))
     )
 
 
 def word(part: Any) -> str:
     """One alternative of a type in words."""
-    if part in (form.Rows, Any):
+    if part in (schema.Rows, Any):
         return WORDS[part]
     origin, inner = get_origin(part), get_args(part)
     if origin is Literal:
         return " or ".join(f"`{spelled(value)}`" for value in inner)
     if origin is dict:
-        values = " or ".join(dict.fromkeys(word(value) for value in flatten(inner[1])))
-        return "names with a value each" if len(set(flatten(inner[1]))) > 1 else f"names, each with: {values}"
+        values = " or ".join(dict.fromkeys(word(value) for value in split_union(inner[1])))
+        return (
+            "names with a value each"
+            if len(set(split_union(inner[1]))) > 1
+            else f"names, each with: {values}"
+        )
     if origin in (tuple, list):
-        return f"list of {' or '.join(dict.fromkeys(map(word, flatten(inner[0]))))}"
+        return f"list of {' or '.join(dict.fromkeys(map(word, split_union(inner[0]))))}"
     if not isinstance(part, type):
         return "function" if "Callable" in str(part) else str(part)
     if issubclass(part, Enum):
@@ -94,7 +98,7 @@ def default(field: FieldInfo) -> str:
 def meaning(field: FieldInfo) -> str:
     """A field's docstring, what each word of a choice means, and an example."""
     said = " ".join((field.description or "").split())
-    for part in flatten(field.annotation):
+    for part in split_union(field.annotation):
         if isinstance(part, type) and issubclass(part, Enum):
             said += "".join(f" `{value}`: {what}" for value, what in member_docs(part).items())
     examples = field.examples or []
@@ -131,18 +135,18 @@ def models_in(one: type[Spec]) -> list[type[Spec]]:
     found: list[type[Spec]] = []
 
     def walk(annotation: Any) -> None:
-        for part in flatten(annotation):
+        for part in split_union(annotation):
             for inner in get_args(part):
                 walk(inner)
             if (
                 isinstance(part, type)
                 and issubclass(part, Spec)
-                and part not in (*found, Source, Sink, Box, one)
+                and part not in (*found, Source, Sink, DeadLetterStore, one)
             ):
                 found.append(part)
-                for field in fields(part).values():
+                for field in fields_by_key(part).values():
                     walk(field.annotation)
 
-    for field in fields(one).values():
+    for field in fields_by_key(one).values():
         walk(field.annotation)
     return found

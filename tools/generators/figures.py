@@ -8,9 +8,9 @@ import textwrap
 from pydantic import TypeAdapter
 
 from generators.layout import MADE, escaped, joined
-from millstream.dashboard.engine import ENGINE
-from millstream.dashboard.names import BUCKETS, METRICS
-from millstream.dashboard.shapes import Document
+from millstream.dashboard.export.metric_definitions import BUCKETS, METRICS
+from millstream.dashboard.export.spark_metrics import ENGINE
+from millstream.dashboard.state.api_schema import Document
 
 
 def metrics_page() -> str:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from generators.fields import models_in, table
 from generators.layout import MADE, OUT, PACKAGE, joined, summary
 from millstream.connectors import registry
-from millstream.connectors.source import Source
-from millstream.spec.mode import OutputMode
+from millstream.connectors.api.source import Source
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from millstream.connectors.letters import Box
-    from millstream.connectors.sink import Sink
+    from millstream.connectors.api.dead_letters import DeadLetterStore
+    from millstream.connectors.api.sink import Sink
     from millstream.spec.guarantee import Guarantee
 
 MODES = {mode: f"`{mode}`" for mode in OutputMode}
@@ -27,14 +27,15 @@ def kind_pages() -> dict[Path, str]:
     made = {OUT / "sources" / f"{name}.md": kind_page(kind) for name, kind in registry.sources().items()}
     made |= {OUT / "sinks" / f"{name}.md": kind_page(kind) for name, kind in registry.sinks().items()}
     return made | {
-        OUT / "dead-letters" / f"{name}.md": box_page(kind) for name, kind in registry.boxes().items()
+        OUT / "dead-letters" / f"{name}.md": box_page(kind)
+        for name, kind in registry.dead_letter_stores().items()
     }
 
 
 def kind_page(kind: type[Source] | type[Sink]) -> str:
     """A source's or sink's page: its prose, its facts and its settings."""
     role = "source" if issubclass(kind, Source) else "sink"
-    prose = PACKAGE / "connectors" / registry.folder(kind) / f"{role}.md"
+    prose = PACKAGE / "connectors" / registry.connector_folder(kind) / f"{role}.md"
     parts = [f"# {kind.kind} {role}", MADE, summary(kind)]
     if prose.is_file():
         parts.append(re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip())
@@ -45,9 +46,9 @@ def kind_page(kind: type[Source] | type[Sink]) -> str:
     return joined(parts)
 
 
-def box_page(kind: type[Box]) -> str:
+def box_page(kind: type[DeadLetterStore]) -> str:
     """The page of a place of dead letters: its prose and its settings."""
-    prose = PACKAGE / "connectors" / registry.folder(kind) / "letters.md"
+    prose = PACKAGE / "connectors" / registry.connector_folder(kind) / "dead_letters.md"
     text = re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip()
     parts = [f"# Dead letters in {kind.kind}", MADE, summary(kind), text, "## Settings", table(kind)]
     for inner in models_in(kind):

@@ -7,7 +7,7 @@ import textwrap
 from generators.fields import models_in, table
 from generators.layout import MADE, joined, summary
 from millstream.pipeline import model
-from millstream.pipeline.describe import fields
+from millstream.pipeline.introspection import fields_by_key
 from millstream.pipeline.kinds import KindEntry
 
 
@@ -25,7 +25,7 @@ def spec_page() -> str:
         parts += [f"## {one.__name__}", summary(one)]
         if issubclass(one, KindEntry):
             parts.append(kinds_line(one))
-        if not issubclass(one, KindEntry) or len(fields(one)) > 1:
+        if not issubclass(one, KindEntry) or len(fields_by_key(one)) > 1:
             parts.append(table(one))
     return joined(parts)
 
@@ -33,5 +33,5 @@ def spec_page() -> str:
 def kinds_line(entry: type[KindEntry]) -> str:
     """The kinds that may be the key of an entry, with links to their pages."""
     links = ", ".join(f"[`{name}`]({entry.manual}/{name}.md)" for name in entry.kinds())
-    more = len(fields(entry)) > 1
+    more = len(fields_by_key(entry)) > 1
     return f"One key names the kind: {links}." + (" The others are:" if more else "")

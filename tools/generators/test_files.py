@@ -6,14 +6,14 @@ import textwrap
 
 from generators.fields import table
 from generators.layout import MADE, joined, summary
-from millstream.testing import form
+from millstream.testing.files import schema
 
 # The forms of a test file, each with its heading.
 FORMS = {
-    form.SuiteForm: "a test file",
-    form.CaseForm: "a test",
-    form.StepForm: "a step",
-    form.RecordForm: "a message",
+    schema.SuiteForm: "a test file",
+    schema.CaseForm: "a test",
+    schema.StepForm: "a step",
+    schema.RecordForm: "a message",
 }
 
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from millstream.diagnostics.lines import Lines
+from millstream.diagnostics.lines import TextLines
 from trials.expected import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from millstream.pipeline.document import Document, Path
+    from millstream.pipeline.load.document import Path, YamlDocument
     from trials.expected import Held, Number
 
 Row = dict[str, Any]
@@ -75,9 +75,9 @@ def found_instead(held: Held, rows: Sequence[Row], where: Path) -> dict[Path, An
     return new
 
 
-def rewritten(document: Document, new: Mapping[Path, Any]) -> str:
+def rewritten(document: YamlDocument, new: Mapping[Path, Any]) -> str:
     """The text of the file with other numbers in the same places, every other byte as it is."""
-    text, lines = document.text, Lines(document.text)
+    text, lines = document.text, TextLines(document.text)
     spans = [(document.values[place], value) for place, value in new.items() if place in document.values]
     for span, value in sorted(spans, key=lambda one: (one[0].line, one[0].column), reverse=True):
         start, stop = lines.index(span.line, span.column), lines.index(span.end_line, span.end_column)

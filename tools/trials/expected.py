@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError, model_validator
 
 from millstream.diagnostics.failure import WrongUse
-from millstream.pipeline.document import Document
-from millstream.pipeline.document import read as read_yaml
+from millstream.pipeline.load.document import YamlDocument
+from millstream.pipeline.load.document import parse_yaml as read_yaml
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Expected(Spec):
     sizes: dict[str, Size] = Field(min_length=1)
 
 
-def read(path: Path) -> tuple[Expected, Document]:
+def read(path: Path) -> tuple[Expected, YamlDocument]:
     """What a file expects, and where each value stands. Raises WrongUse, which names what is wrong with it."""
     document = read_yaml(path.name, path.read_text(encoding="utf-8"))
     if document.findings:

@@ -12,7 +12,8 @@ import psycopg
 from confluent_kafka import KafkaException
 from psycopg import sql
 
-from millstream.devstack import stack, topics
+from millstream.devstack import stack
+from millstream.devstack.servers import topics
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Stage:
 
     def _sweep(self) -> None:
         """Delete all topics but the broker's own. Raises NotReady when one is still there a while later."""
-        client = topics.admin(self.kafka)
+        client = topics.admin_client(self.kafka)
         left = self._topics()
         if left:
             for name, gone in client.delete_topics(left).items():
@@ -58,7 +59,7 @@ class Stage:
             time.sleep(_LOOK)
 
     def _topics(self) -> list[str]:
-        return [name for name in topics.partitions(self.kafka) if not name.startswith("__")]
+        return [name for name in topics.partition_counts(self.kafka) if not name.startswith("__")]
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.cli.explain.schema import write_schema
 from millstream.cli.init import copy_example, examples_folder
-from millstream.cli.schema import write_schema
 from trials.comparing import Row, differences, found_instead, rewritten
 from trials.expected import FILE, Size, read
 

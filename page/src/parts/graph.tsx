@@ -49,7 +49,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, behind, cho
     <Panel id="graph" title="Pipeline" aside={<Legend />}>
       <div class="wide graph" role="region" aria-label="Graph of the pipeline" tabIndex={0} ref={holder}>
         {nodes.length === 0 ? (
-          <Empty>The graph appears when the run has read the spec.</Empty>
+          <Empty>The graph appears after the run has loaded the spec.</Empty>
         ) : (
           <svg width={placed.width + 2 * PAD} height={placed.height + 2 * PAD} role="group" aria-label="Sources, views, queries and sinks">
             <g transform={`translate(${PAD},${PAD})`}>
@@ -65,7 +65,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, behind, cho
                     d={curve(from.x + SHAPE.width, from.y + SHAPE.height / 2, to.x, to.y + SHAPE.height / 2)}
                     stroke-width={wide(edge.rate)}
                   >
-                    <title>{`${byId.get(edge.from)?.name ?? ""} to ${byId.get(edge.to)?.name ?? ""}: ${edge.rate === null ? "rate not known" : rate(edge.rate)}`}</title>
+                    <title>{`${byId.get(edge.from)?.name ?? ""} to ${byId.get(edge.to)?.name ?? ""}: ${edge.rate === null ? "rate unknown" : rate(edge.rate)}`}</title>
                   </path>
                 );
               })}

@@ -67,7 +67,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
         </div>
       ) : (
         <div class="verdict idle" role="status">
-          <p class="headline">{link === "refused" ? "Not let in" : "Asking the run how it is"}</p>
+          <p class="headline">{link === "refused" ? "Access denied" : "Loading the state of the run"}</p>
         </div>
       )}
     </header>
@@ -83,14 +83,14 @@ function Fact({ name, value, level = "" }: { name: JSX.Element | string; value: 
   );
 }
 
-// Spark's sentences are long where a row's whole plan stands in them; the event log has all of it.
+// Spark's messages may contain a whole plan; the event log has the full text.
 const LONGEST = 600;
 
 function plain(text: string): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
-/** What broke a query: the record, the reason, the cure. */
+/** The failure of a query: record, reason and fix. */
 export function FailureCard({ query, failure }: { query: string; failure: Failure }): JSX.Element {
   const record = failure.place ? `topic ${failure.place.topic}, partition ${failure.place.partition}, offset ${failure.place.offset}` : failure.record.join("; ");
   return (

@@ -17,10 +17,10 @@ const KEYS: [string, string][] = [
   ["j  k", "next, previous query"],
   ["1 … 9", "choose a query by its row"],
   ...PLACES.map(([key, , word]): [string, string] => [key, `go to ${word}`]),
-  ["w", "longer time on the plots"],
-  ["t", "colours: follow the system, dark, light"],
+  ["w", "next time range of the plots"],
+  ["t", "colours: system, dark or light"],
   ["?", "this list"],
-  ["Esc", "close, and put an explanation away"],
+  ["Esc", "close this dialog or an explanation"],
 ];
 
 export function Help({ open, onClose }: { open: boolean; onClose: () => void }): JSX.Element {
@@ -47,8 +47,8 @@ export function Help({ open, onClose }: { open: boolean; onClose: () => void }):
           ))}
         </dl>
         <p class="dim">
-          Signs: <span class="ok">● well</span> · <span class="warn">▲ look at it</span> · <span class="bad">✕ stuck or failed</span> · <span class="idle">■ ended</span>.
-          A dotted word is explained when the pointer or the focus is on it. Times are those of this machine's time zone.
+          Signs: <span class="ok">● well</span> · <span class="warn">▲ needs attention</span> · <span class="bad">✕ stuck or failed</span> · <span class="idle">■ ended</span>.
+          Hover over a dotted word, or focus it, to see its explanation. Times are in the time zone of this machine.
         </p>
       </div>
     </dialog>

@@ -30,7 +30,7 @@ export const LagPanel = steady(function LagPanel({ lag, query, sources, now, liv
   return (
     <Panel id="lag" title={<Term of="lag">Lag</Term>} aside={own.length > 0 && <span><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind in {plural(own.length, "partition")}</span></span>}>
       {own.length === 0 ? (
-        <Empty>{query ? `${query} reads no topic, or its first batch has not run yet.` : "Choose a query."}</Empty>
+        <Empty>{query ? `${query} reads no topic, or its first batch has not run yet.` : "Select a query."}</Empty>
       ) : (
         <Wide name="Lag by partition" class="tall">
           <table class="table">
@@ -40,7 +40,7 @@ export const LagPanel = steady(function LagPanel({ lag, query, sources, now, liv
                 <th scope="col" class="num"><Term of="committed">Committed</Term></th>
                 <th scope="col" class="num"><Term of="end">End</Term></th>
                 <th scope="col" class="num"><Term of="behind">Behind</Term></th>
-                <th scope="col"><span class="hidden">Share of the greatest lag</span></th>
+                <th scope="col"><span class="hidden">Share of the largest lag</span></th>
                 <th scope="col"><span class="hidden">Course</span></th>
                 <th scope="col"><Term of="growing">Growing</Term></th>
               </tr>
@@ -97,7 +97,7 @@ function MessagesPart({ sources, live, source, onSource }: MessagesProps): JSX.E
       </div>
       {open && (asked.error || asked.value?.note) && <p class="note">{asked.error || asked.value?.note}</p>}
       {open && asked.value && (
-        asked.value.messages.length === 0 ? <Empty>No message is in the topic.</Empty> : (
+        asked.value.messages.length === 0 ? <Empty>There are no messages in the topic.</Empty> : (
           <Wide name="Recent messages" class="short">
             <table class="table messages">
               <thead>

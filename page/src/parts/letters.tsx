@@ -11,7 +11,7 @@ export const LettersPanel = steady(function LettersPanel({ letters, today, live 
   const asked = useAsked<LettersAnswer>(some ? "api/letters" : null, 5000, live);
   return (
     <Panel id="letters" title={<Term of="letters">Dead letters</Term>} aside={<span class={letters.records ? "warn" : "dim"}>{plural(letters.records, "record")}</span>}>
-      {!some && <Empty>No record was set aside.</Empty>}
+      {!some && <Empty>There are no dead letters.</Empty>}
       {letters.set_aside.length > 0 && (
         <ul class="list">
           {letters.set_aside.map((aside) => (

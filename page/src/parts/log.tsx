@@ -25,7 +25,7 @@ export const LogPanel = steady(function LogPanel({ log, today }: { log: Entry[];
       }
     >
       {shown.length === 0 ? (
-        <Empty>{grave ? "No warning." : "Nothing has happened yet."}</Empty>
+        <Empty>{grave ? "There are no warnings." : "There are no events yet."}</Empty>
       ) : (
         <div class="wide tall" role="region" aria-label="Events of the run" tabIndex={0}>
           <ol class="log">

@@ -67,7 +67,7 @@ export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now
       aside={
         <>
           <span class="dim plot-when">{point !== null && series?.time[point] ? clock(series.time[point] * 1000) : "latest batch"}</span>
-          <span class="group" role="group" aria-label="Length of time shown">
+          <span class="group" role="group" aria-label="Time range">
             {SPANS.map(([minutes, word]) => (
               <button key={minutes} type="button" class="button small" aria-pressed={span === minutes} onClick={() => onSpan(minutes)}>
                 {word}
@@ -78,7 +78,7 @@ export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now
       }
     >
       {plots.length === 0 ? (
-        <Empty>{query ? "No batch has been committed yet; the first one draws the first point." : "Choose a query."}</Empty>
+        <Empty>{query ? "No batch has been committed yet; the first one adds the first point." : "Select a query."}</Empty>
       ) : (
         plots.map((plot, row) => (
           <figure key={plot.id} class="plot-row" data-plot={plot.id}>
@@ -159,7 +159,7 @@ function rates(series: Series): Shown {
   const columns = [series.input_rate, series.processed_rate];
   return {
     id: "rates",
-    title: "Rows a second",
+    title: "Rows per second",
     lines: [
       { of: "rows_in", word: "input", colour: "--s1" },
       { of: "processed", word: "processed", colour: "--s2" },

@@ -17,9 +17,9 @@ interface Props {
 
 export const QueriesPanel = steady(function QueriesPanel({ queries, chosen, now, onChoose }: Props): JSX.Element {
   return (
-    <Panel id="queries" title="Queries" aside={<span class="dim">choose one for its plots, lag and results</span>}>
+    <Panel id="queries" title="Queries" aside={<span class="dim">select one to see its plots, lag and results</span>}>
       {queries.length === 0 ? (
-        <Empty>No query runs yet. Spark needs some seconds to start.</Empty>
+        <Empty>No query is running yet. Spark takes some seconds to start.</Empty>
       ) : (
         <Wide name="Table of queries">
           <table class="table">
@@ -30,7 +30,7 @@ export const QueriesPanel = steady(function QueriesPanel({ queries, chosen, now,
                 <th scope="col" class="num"><Term of="since">for</Term></th>
                 <th scope="col" class="num"><Term of="batch">Batch</Term></th>
                 <th scope="col" class="num"><Term of="rows_in">In</Term></th>
-                <th scope="col"><span class="hidden">Course of the input rate</span></th>
+                <th scope="col"><span class="hidden">Input rate over time</span></th>
                 <th scope="col" class="num"><Term of="processed">Processed</Term></th>
                 <th scope="col" class="num"><Term of="rows_out">Out</Term></th>
                 <th scope="col"><Term of="load">Batch / trigger</Term></th>

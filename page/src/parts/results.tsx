@@ -43,7 +43,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
         )
       }
     >
-      {!sink && <Empty>{query ? `No sink of ${query} can be read from here.` : "Choose a query."}</Empty>}
+      {!sink && <Empty>{query ? `This page cannot read any sink of ${query}.` : "Select a query."}</Empty>}
       {(asked.error || rows?.note) && <p class="note">{asked.error || rows?.note}</p>}
       {sink && rows && rows.rows.length > 0 && (
         <>
@@ -51,7 +51,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
           <RowsTable rows={rows} />
         </>
       )}
-      {sink && rows && rows.rows.length === 0 && !rows.note && <Empty>No row has been written yet. An aggregation in append mode writes a window only once the watermark has passed it.</Empty>}
+      {sink && rows && rows.rows.length === 0 && !rows.note && <Empty>No rows have been written yet. An aggregation in append mode writes a window only after the watermark has passed its end.</Empty>}
     </Panel>
   );
 });
@@ -69,14 +69,14 @@ function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string 
     const next = now.split ? [name] : now.values.includes(name) ? now.values.filter((one) => one !== name) : [...now.values, name].slice(-MOST_LINES);
     keep({ ...now, values: next });
   };
-  if (!drawn) return <p class="note">{rows.time_column ? "No column holds numbers to draw." : "No column holds a time to draw these rows over."}</p>;
+  if (!drawn) return <p class="note">{rows.time_column ? "There is no numeric column to plot." : "There is no time column to plot these rows over."}</p>;
   const times = drawn.data[0];
   const low = times[0] ?? 0;
   const high = times.at(-1) ?? 0;
   return (
     <div class="drawn">
       <div class="choices">
-        <span class="group" role="group" aria-label="Columns drawn">
+        <span class="group" role="group" aria-label="Plotted columns">
           {offered.map((name) => (
             <button key={name} type="button" class="button small" aria-pressed={now.values.includes(name)} onClick={() => toggle(name)}>{name}</button>
           ))}

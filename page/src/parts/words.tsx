@@ -14,7 +14,7 @@ const KEPT: Record<string, Level> = { "exactly-once": "ok", "effectively-once": 
 export const FindingsPanel = steady(function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element {
   return (
     <Panel id="findings" title={<Term of="finding">Findings</Term>} aside={<span class="dim">{plural(findings.length, "finding")}</span>}>
-      {findings.length === 0 && <Empty>The check found nothing.</Empty>}
+      {findings.length === 0 && <Empty>The check has no findings.</Empty>}
       <ul class="list">
         {findings.map((finding, at) => {
           const level = GRAVITY[finding.severity] ?? "off";
@@ -35,7 +35,7 @@ export const GuaranteesPanel = steady(function GuaranteesPanel({ guarantees, que
   const own = guarantees.filter((guarantee) => guarantee.query === query);
   return (
     <Panel id="guarantees" title={<Term of="guarantee">Guarantee</Term>} aside={<span class="dim">{query}</span>}>
-      {own.length === 0 && <Empty>No guarantee is known yet.</Empty>}
+      {own.length === 0 && <Empty>No guarantees are available yet.</Empty>}
       <ul class="list">
         {own.map((guarantee) => {
           const level = KEPT[guarantee.guarantee] ?? "off";
@@ -47,7 +47,7 @@ export const GuaranteesPanel = steady(function GuaranteesPanel({ guarantees, que
                 </summary>
                 <ul class="reasons">
                   {guarantee.reasons.map((reason) => <li key={reason}>{reason}</li>)}
-                  {guarantee.conditions.map((condition) => <li key={condition}>as long as: {condition}</li>)}
+                  {guarantee.conditions.map((condition) => <li key={condition}>provided that: {condition}</li>)}
                 </ul>
               </details>
             </li>
@@ -63,7 +63,7 @@ export const PlanPanel = steady(function PlanPanel({ plans, query }: { plans: Pl
   return (
     <Panel id="plan" title={<Term of="plan">Plan</Term>} aside={<span class="dim">{query}</span>}>
       {!plan || plan.steps.length === 0 ? (
-        <Empty>No plan is known yet.</Empty>
+        <Empty>No plan is available yet.</Empty>
       ) : (
         <ol class="steps">
           {plan.steps.map((step, at) => <li key={at}>{step}</li>)}

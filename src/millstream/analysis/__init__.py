@@ -1,1 +1,1 @@
-"""What can be said of a pipeline without Spark: the rules, each with its page, and the guarantees."""
+"""Static analysis of a pipeline: the rules, each with its page, and the delivery guarantees."""

@@ -1,4 +1,4 @@
-"""The severities that a spec gives to rules: `rules: {MS106: error}`."""
+"""Apply the severities that a spec gives to rules: `rules: {MS106: error}`."""
 
 from __future__ import annotations
 
@@ -7,72 +7,77 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from millstream.analysis.pages import refused
-from millstream.diagnostics.catalogue import finding
+from millstream.analysis.rule_pages import is_refused_by_spark
 from millstream.diagnostics.finding import Severity
-from millstream.spec.severity import RuleSeverity
+from millstream.diagnostics.spec_codes import build_finding
+from millstream.spec.rule_severity import RuleSeverity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from millstream.diagnostics.finding import Finding, Span
-    from millstream.pipeline.places import Places
+    from millstream.pipeline.load.places import ValuePositions
 
 
 _CODE = re.compile(r"MS\d{3}")
 
 
-def weighed(
+def apply_severities(
     found: Sequence[Finding],
     given: Mapping[str, RuleSeverity],
-    places: Places,
+    places: ValuePositions,
     known: Collection[str],
     fixed: Collection[str],
 ) -> list[Finding]:
-    """The findings with the severities that the spec gives, and one for each that cannot be given.
+    """Return the findings with the severities of the spec, and a finding for each severity that cannot be set.
 
-    `known` are the codes of rules; those in `fixed`, and those of pages that say that Spark refuses, stay errors.
+    `known` are the codes of rules. Codes in `fixed`, and codes whose page says that Spark refuses, stay errors.
     """
-    held = {code for code in given if code in fixed or refused(code)}
-    free = {code: severity for code, severity in given.items() if code in known and code not in held}
-    kept = []
-    for one in found:
-        match free.get(one.code):
+    fixed_codes = {code for code in given if code in fixed or is_refused_by_spark(code)}
+    severities = {
+        code: severity for code, severity in given.items() if code in known and code not in fixed_codes
+    }
+    findings = []
+    for reported in found:
+        match severities.get(reported.code):
             case None:
-                kept.append(one)
+                findings.append(reported)
             case RuleSeverity.IGNORE:
                 pass
             case severity:
-                kept.append(replace(one, severity=Severity(severity.value)))
-    return [*kept, *_complaints(given, places, known, held)]
+                findings.append(replace(reported, severity=Severity(severity.value)))
+    return [*findings, *_report_invalid(given, places, known, fixed_codes)]
 
 
-def _complaints(
-    given: Mapping[str, RuleSeverity], places: Places, known: Collection[str], held: Collection[str]
+def _report_invalid(
+    given: Mapping[str, RuleSeverity],
+    places: ValuePositions,
+    known: Collection[str],
+    fixed_codes: Collection[str],
 ) -> Iterator[Finding]:
     for code, severity in given.items():
         span = places.key("rules", code)
         if code not in known:
-            yield _unknown(code, span, known)
-        elif code in held and severity is not RuleSeverity.ERROR:
-            yield finding(
+            yield _report_unknown_code(code, span, known)
+        elif code in fixed_codes and severity is not RuleSeverity.ERROR:
+            yield build_finding(
                 "MS017",
                 f"{code} stays an error",
                 span,
                 why="Spark does not start such a pipeline"
-                if refused(code)
-                else "it would run what no check saw",
-                fix="remove the line, and cure what it finds",
+                if is_refused_by_spark(code)
+                else "otherwise unchecked code would run",
+                fix="remove the line, and fix the finding",
             )
 
 
-def _unknown(code: str, span: Span, known: Collection[str]) -> Finding:
-    # Another number is another rule: only what is no code at all is taken for misspelt.
-    near = [] if _CODE.fullmatch(code) else get_close_matches(code.upper(), known, n=1)
-    return finding(
+def _report_unknown_code(code: str, span: Span, known: Collection[str]) -> Finding:
+    # A code with another number is another rule, so suggest a correction only for text that is not a code.
+    matches = [] if _CODE.fullmatch(code) else get_close_matches(code.upper(), known, n=1)
+    return build_finding(
         "MS016",
         f"no rule has the code {code}",
         span,
-        why="a severity can be given to the codes of rules" if code.startswith("MS") else "",
-        fix=f"write {near[0]}" if near else "see docs/reference/rules.md for the codes of rules",
+        why="only the codes of rules can have a severity" if code.startswith("MS") else "",
+        fix=f"write {matches[0]}" if matches else "see docs/reference/rules.md for the codes of rules",
     )

@@ -1,1 +1,1 @@
-"""One bounded run of the same spec over old data, and a comparison of the stream's tables with its answer."""
+"""Recompute a spec over old data in one bounded batch run, and compare the stream's tables with its result."""

@@ -1,4 +1,4 @@
-"""What a backfill found and did, sink by sink: a table for a person, JSON for a program."""
+"""The report of a backfill for each sink: a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.connectors.cut import Cut
-    from millstream.runtime.batch.differences import Difference
+    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.engine.batch.table_diff import RowDifference
 
-# A value longer than this is cut in a sentence; JSON has all of it.
-_SHOWN = 80
+# Longer values are truncated in text output; JSON contains them in full.
+_MAX_LENGTH = 80
 
 
 @dataclass
-class Outcome:
-    """One sink held against the batch answer. Counts are of rows of the range.
+class SinkOutcome:
+    """Comparison of one sink with the batch result. All counts are rows in the range.
 
-    `wanted` are in the answer and `held` in the sink, before anything was written. `added`, `changed` and `deleted`
-    were written, or would be where nothing is.
+    `wanted` rows are in the batch result and `held` rows in the sink, before anything was written. `added`, `changed`
+    and `deleted` rows were written, or would be written if this run does not write.
     """
 
     query: str
     sink: str
-    cut: Cut
+    cut: EventTimeRange
     wanted: int = 0
     held: int = 0
     missing: int = 0
@@ -34,24 +34,24 @@ class Outcome:
     added: int = 0
     changed: int = 0
     deleted: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[RowDifference] = field(default_factory=list)
     compared: bool = True
-    """False for a sink whose rows cannot be read back."""
+    """False if the sink's rows cannot be read back."""
 
     @property
     def fine(self) -> bool:
-        """Does the sink hold the answer's rows and no others?"""
+        """Whether the sink contains exactly the rows of the batch result."""
         return self.compared and not (self.missing or self.surplus or self.different)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        cut = self.cut
+        """Return the comparison as JSON data."""
+        time_range = self.cut
         return {
             "query": self.query,
             "sink": self.sink,
-            "column": ".".join(cut.path) or None,
-            "from": cut.start.isoformat() if cut.start else None,
-            "to": cut.end.isoformat() if cut.end else None,
+            "column": ".".join(time_range.path) or None,
+            "from": time_range.start.isoformat() if time_range.start else None,
+            "to": time_range.end.isoformat() if time_range.end else None,
             "compared": self.compared,
             "wanted": self.wanted,
             "held": self.held,
@@ -61,62 +61,68 @@ class Outcome:
             "added": self.added,
             "changed": self.changed,
             "deleted": self.deleted,
-            "differences": [one.plain() for one in self.differences],
+            "differences": [difference.plain() for difference in self.differences],
         }
 
 
 @dataclass
-class Report:
-    """All sinks of one backfill. `read` are the rows read by query and source, counted by a dry run only."""
+class BackfillReport:
+    """All sinks of one backfill. `read` contains the rows read by query and source, counted only in a dry run."""
 
     pipeline: str
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[SinkOutcome] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     read: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def fine(self) -> bool:
-        """Does every sink that could be compared hold the answer?"""
-        return all(one.fine for one in self.outcomes if one.compared)
+        """Whether every sink that could be compared contains exactly the batch result."""
+        return all(outcome.fine for outcome in self.outcomes if outcome.compared)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the whole report as JSON data."""
         return {
             "pipeline": self.pipeline,
             "fine": self.fine,
-            "sinks": [one.plain() for one in self.outcomes],
+            "sinks": [outcome.plain() for outcome in self.outcomes],
             "read": self.read,
             "notes": self.notes,
         }
 
     def table(self, *, compare: bool) -> tuple[list[str], list[list[object]]]:
-        """Names and rows of the table: what was compared, or what is written."""
-        found = ["missing", "surplus", "different"] if compare else ["added", "changed", "deleted"]
-        names = ["query", "sink", "in the answer", "in the sink", *found]
+        """Return the column names and rows of the table: of a comparison, or of the rows written."""
+        count_names = ["missing", "surplus", "different"] if compare else ["added", "changed", "deleted"]
+        names = ["query", "sink", "in the result", "in the sink", *count_names]
         return names, [
-            [one.query, one.sink, one.wanted, one.held, *(getattr(one, name) for name in found)]
-            for one in self.outcomes
-            if one.compared
+            [
+                outcome.query,
+                outcome.sink,
+                outcome.wanted,
+                outcome.held,
+                *(getattr(outcome, name) for name in count_names),
+            ]
+            for outcome in self.outcomes
+            if outcome.compared
         ]
 
     def lines(self) -> Iterator[str]:
-        """Every difference that is told, a line each."""
+        """Yield one line for each reported difference."""
         for outcome in self.outcomes:
-            for one in outcome.differences:
-                yield f"{outcome.query} {outcome.sink}: {_line(one)}"
+            for difference in outcome.differences:
+                yield f"{outcome.query} {outcome.sink}: {_difference_line(difference)}"
 
 
-def _line(one: Difference) -> str:
-    key = ", ".join(f"{name} = {_short(value)}" for name, value in one.key.items())
-    times = f" ({one.times} rows)" if one.times > 1 else ""
-    differ = "; ".join(
-        f"{name} is {_short(held)}, the answer has {_short(wanted)}"
-        for name, (held, wanted) in one.columns.items()
+def _difference_line(difference: RowDifference) -> str:
+    key = ", ".join(f"{name} = {_short(value)}" for name, value in difference.key.items())
+    times = f" ({difference.times} rows)" if difference.times > 1 else ""
+    details = "; ".join(
+        f"{name} is {_short(actual)}, the result has {_short(expected)}"
+        for name, (actual, expected) in difference.columns.items()
     )
-    return f"{one.kind}: {key}{times}" + (f": {differ}" if differ else "")
+    return f"{difference.kind}: {key}{times}" + (f": {details}" if details else "")
 
 
 def _short(value: str | None) -> str:
     if value is None:
         return "NULL"
-    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return value if len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]}…"

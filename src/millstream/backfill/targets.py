@@ -1,4 +1,4 @@
-"""The sinks that a backfill is about, and which of them it may write."""
+"""Select the sinks of a backfill, and refuse those that it cannot write."""
 
 from __future__ import annotations
 
@@ -6,89 +6,94 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import WrongUse
-from millstream.runtime.recording import sink_keys
-from millstream.spec.mode import OutputMode
+from millstream.engine.sink_keys import sink_keys
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from millstream.backfill.wish import Wish
-    from millstream.connectors.cut import Cut
-    from millstream.connectors.sink import Sink
+    from millstream.backfill.options import BackfillOptions
+    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.sink import Sink
     from millstream.pipeline.model import Pipeline
 
 
 @dataclass(frozen=True)
-class Target:
-    """One sink of a query as a backfill sees it. `key` is its name among the query's sinks."""
+class BackfillTarget:
+    """One sink of a query that a backfill compares or writes. `key` is its name among the query's sinks."""
 
     query: str
     key: str
     sink: Sink
     mode: OutputMode
     side: bool
-    """Is it another table than the query's own?"""
+    """Whether the target is another table than the query's own."""
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The key by which a row replaces another; none where every row stands for itself."""
+        """The key by which a row replaces another; empty if rows have no key."""
         return self.sink.row_key if self.sink.replaces(self.mode) else ()
 
 
-def targets(pipeline: Pipeline, query: str, wish: Wish, cut: Cut, notes: list[str]) -> list[Target]:
-    """The sinks of a query that are meant. Raises `WrongUse` for one that cannot be written as wished."""
+def select_targets(
+    pipeline: Pipeline, query: str, options: BackfillOptions, time_range: EventTimeRange, notes: list[str]
+) -> list[BackfillTarget]:
+    """Return the selected sinks of a query. Raises `WrongUse` for a sink that these options cannot write."""
     entries = pipeline.queries[query].to
     mode = pipeline.queries[query].output_mode
-    if wish.sink is not None and wish.sink not in [entry.sink.kind for entry in entries]:
+    if options.sink is not None and options.sink not in [entry.sink.kind for entry in entries]:
         known = ", ".join(entry.sink.kind for entry in entries)
-        raise WrongUse(f"query '{query}' has no sink '{wish.sink}'", f"it writes to {known}")
-    found = []
+        raise WrongUse(f"query '{query}' has no sink '{options.sink}'", f"it writes to {known}")
+    selected = []
     for key, entry in zip(sink_keys(pipeline, query), entries, strict=True):
-        if wish.sink is not None and entry.sink.kind != wish.sink:
+        if options.sink is not None and entry.sink.kind != options.sink:
             continue
         if not entry.sink.keeps:
-            notes.append(f"{query}: {entry.sink.describe()} keeps no rows and is left out")
+            notes.append(f"{query}: {entry.sink.describe()} stores no rows and is left out")
             continue
-        sink = entry.sink if wish.into is None else _side(pipeline, query, entry.sink, wish.into)
-        named = key if wish.into is None else f"{sink.kind}:{wish.into}"
-        found.append(Target(query, named, sink, mode, wish.into is not None))
-    if wish.into is not None and len(found) > 1:
+        sink = entry.sink if options.into is None else _side_target(pipeline, query, entry.sink, options.into)
+        # If --into names the query's own target, it is not a side table.
+        side = sink.identity() != entry.sink.identity()
+        target_key = f"{sink.kind}:{options.into}" if side else key
+        selected.append(BackfillTarget(query, target_key, sink, mode, side))
+    if options.into is not None and len(selected) > 1:
         raise WrongUse(
-            f"query '{query}' has {len(found)} sinks, and --into names one place", "choose one: --sink KIND"
+            f"query '{query}' has {len(selected)} sinks, but --into names one target",
+            "choose one: --sink KIND",
         )
-    for target in found:
-        if not wish.compare:
-            _writable(target, wish, cut)
-    return found
+    for target in selected:
+        if not options.compare:
+            _require_writable(target, options, time_range)
+    return selected
 
 
-def _writable(target: Target, wish: Wish, cut: Cut) -> None:
-    """Raises `WrongUse` for a sink that a backfill cannot write as wished."""
-    sink, said = target.sink, f"query '{target.query}': {target.sink.describe()}"
-    cure = "choose another sink with --sink or another place with --into, or only look: --compare"
+def _require_writable(target: BackfillTarget, options: BackfillOptions, time_range: EventTimeRange) -> None:
+    """Raise `WrongUse` for a sink that a backfill cannot write with these options."""
+    sink, subject = target.sink, f"query '{target.query}': {target.sink.describe()}"
+    fix = "choose another sink with --sink or another target with --into, or only compare: --compare"
     if not target.side and target.mode is OutputMode.COMPLETE:
-        raise WrongUse(f"{said} is replaced whole by each batch of the query", cure)
-    if not target.side and (why := sink.apart(target.mode)):
-        raise WrongUse(f"{said} takes no rows of a backfill: {why}", cure)
-    if not wish.replace:
+        raise WrongUse(f"{subject} is replaced completely by each batch of the query", fix)
+    if not target.side and (conflict := sink.backfill_conflict(target.mode)):
+        raise WrongUse(f"{subject} cannot be backfilled: {conflict}", fix)
+    if not options.replace:
         return
-    if cut.start is None and cut.end is None:
+    if time_range.start is None and time_range.end is None:
         raise WrongUse(
-            "--replace needs a range: without one it would take away every row that the sources no longer explain",
+            "--replace needs a range: without one it would delete every row whose input the sources no longer have",
             "add --from and --to",
         )
-    if sink.replacing(cut) is None:
+    if sink.replacing_range(time_range) is None:
         raise WrongUse(
-            f"{said} cannot take rows away by column {'.'.join(cut.path)}",
-            "leave out --replace: what is missing is added",
+            f"{subject} cannot delete rows by column {'.'.join(time_range.path)}",
+            "leave out --replace: missing rows are added without it",
         )
 
 
-def _side(pipeline: Pipeline, query: str, sink: Sink, name: str) -> Sink:
-    """The sink that writes to another place: a relative path starts at the spec's folder."""
+def _side_target(pipeline: Pipeline, query: str, sink: Sink, name: str) -> Sink:
+    """Return the sink that writes to another target; a relative path starts at the spec's folder."""
     if "/" in name and "://" not in name:
         name = str(pipeline.folder / name)
-    made = sink.into(name)
-    if made is None:
+    side_sink = sink.into(name)
+    if side_sink is None:
         raise WrongUse(
-            f"query '{query}': {sink.describe()} cannot write to another place", "choose a sink: --sink KIND"
+            f"query '{query}': {sink.describe()} cannot write to another target", "choose a sink: --sink KIND"
         )
-    return made
+    return side_sink

@@ -1,1 +1,1 @@
-"""Spark's checkpoint folder read as values, and the project's own record beside it; needs no Spark."""
+"""Read Spark's checkpoint folder, and the project's own record next to it. Needs no Spark."""

@@ -1,4 +1,4 @@
-"""Read a checkpoint folder of Spark: who it belongs to, what was planned, what was committed."""
+"""Read a checkpoint folder of Spark: its id, its planned batches and its committed batches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.checkpoint.filelog import files
+from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.file_source_log import list_batch_files
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Offsets:
-    """One file of `offsets/`: what a batch was planned to read.
+    """One file of `offsets/`: the input that was planned for a batch.
 
-    `sources` has one entry a source, in the order of the plan: Spark's own JSON, or None where the source had
-    nothing yet. `watermark` and `timestamp` are in milliseconds since 1970. `conf` are the settings that Spark
-    keeps for the life of the checkpoint. `epoch`: written by continuous processing, which keeps nothing but offsets.
+    `sources` has one entry per source, in the order of the plan: Spark's own JSON, or None if the source had no data
+    yet. `watermark` and `timestamp` are in milliseconds since 1970. `conf` are the settings that Spark keeps for the
+    life of the checkpoint. `epoch` is true for continuous processing, which writes nothing but offsets.
     """
 
     batch_id: int
@@ -42,76 +43,81 @@ class Checkpoint:
     folder: Path
 
     def query_id(self) -> str | None:
-        """The id Spark gave this checkpoint, or None before the first start."""
+        """Return the id that Spark gave this checkpoint, or None before the first start."""
         file = self.folder / "metadata"
         if not file.exists():
             return None
         try:
             return str(json.loads(file.read_text())["id"])
-        except (ValueError, KeyError, TypeError) as torn:
+        except (ValueError, KeyError, TypeError) as error:
             raise CannotGoOn(
-                f"{file} does not hold a query's id: {torn}",
+                f"{file} does not contain a query's id: {error}",
                 "put the file back from a copy, or start again with an empty checkpoint folder",
-            ) from torn
+            ) from error
 
     def ensure_id(self) -> str:
-        """The query's id, made before Spark's first start when there is none.
+        """Return the query's id. Create it before Spark's first start if there is none.
 
-        Sinks keep their books under this id, so it must be known before the first batch. The file is the one
-        that Spark itself would write.
+        The ledgers of sinks use this id, so it must be known before the first batch. The file is the one that Spark
+        itself would write.
         """
-        known = self.query_id()
-        if known is not None:
-            return known
+        existing = self.query_id()
+        if existing is not None:
+            return existing
         if self.planned() is not None:
             raise CannotGoOn(
-                f"{self.folder} has batches and no file 'metadata': nothing says which query they belong to",
+                f"{self.folder} has batches but no file 'metadata', so it is unknown which query they belong to",
                 "put the file back from a copy, or start again with an empty checkpoint folder",
             )
         return self.renew_id()
 
     def renew_id(self) -> str:
-        """Give the checkpoint an id that no sink has seen; what it has read and its state stay."""
-        made = str(uuid.uuid4())
+        """Give the checkpoint an id that no sink has seen. Its offsets and its state stay."""
+        new_id = str(uuid.uuid4())
         self.folder.mkdir(parents=True, exist_ok=True)
-        half = self.folder / ".metadata.half"
-        half.write_text(json.dumps({"id": made}, separators=(",", ":")))
-        # Hadoop compares a file with the sum beside it, which would be that of the former id.
+        # Hadoop compares a file with its checksum file, which would be that of the former id.
         (self.folder / ".metadata.crc").unlink(missing_ok=True)
-        half.replace(self.folder / "metadata")
-        return made
+        write_durably(self.folder / "metadata", json.dumps({"id": new_id}, separators=(",", ":")))
+        return new_id
 
     def planned(self) -> int | None:
-        """The newest batch whose offsets are written, or None before the first."""
-        return self._newest("offsets")
+        """Return the newest batch whose offsets are written, or None before the first."""
+        return self._newest_number("offsets")
 
     def committed(self) -> int | None:
-        """The newest batch that Spark has committed, or None before the first."""
-        return self._newest("commits")
+        """Return the newest batch that Spark has committed, or None before the first."""
+        return self._newest_number("commits")
+
+    def has_state(self) -> bool:
+        """Return whether the query has state, once it has run a batch."""
+        folder = self.folder / "state"
+        return folder.is_dir() and any(path.is_dir() for path in folder.iterdir())
 
     def offsets(self, batch_id: int) -> Offsets | None:
-        """What that batch was planned to read, or None when its file is gone."""
+        """Return the input that was planned for a batch, or None if its file is deleted."""
         file = self.folder / "offsets" / str(batch_id)
-        return _offsets(batch_id, file) if file.exists() else None
+        return _parse_offsets(batch_id, file) if file.exists() else None
 
     def first(self, source: int) -> str | None:
-        """Where the first batch of a source began, for sources that write it down (Kafka), as Spark's JSON."""
+        """Return where the first batch of a source began, for sources that record it (Kafka), as Spark's JSON."""
         file = self.folder / "sources" / str(source) / "0"
         if not file.exists():
             return None
-        # Spark begins the file with a zero byte, so that old versions refuse it, and a version line.
+        # The file begins with a zero byte, so that old versions of Spark reject it, and a version line.
         text = file.read_bytes().lstrip(b"\0").decode()
         return text.split("\n", 1)[1].strip() if text.startswith("v") and "\n" in text else text.strip()
 
     def files(self, source: int, start: str | None, end: str) -> tuple[str, ...]:
-        """The files that a batch read of a file source, from its offsets; empty for other sources."""
+        """Return the files that a batch read of a file source, from its offsets. Empty for other sources."""
         last = _log_offset(end)
         if last is None:
             return ()
-        before = _log_offset(start)
-        return files(self.folder / "sources" / str(source), -1 if before is None else before, last)
+        previous = _log_offset(start)
+        return list_batch_files(
+            self.folder / "sources" / str(source), -1 if previous is None else previous, last
+        )
 
-    def _newest(self, log: str) -> int | None:
+    def _newest_number(self, log: str) -> int | None:
         folder = self.folder / log
         if not folder.is_dir():
             return None
@@ -119,35 +125,35 @@ class Checkpoint:
 
 
 def _log_offset(text: str | None) -> int | None:
-    """The entry number in `{"logOffset": 3}`, or None for offsets of another shape."""
-    told = json.loads(text) if text else None
-    return int(told["logOffset"]) if isinstance(told, dict) and "logOffset" in told else None
+    """Return the entry number in `{"logOffset": 3}`, or None for offsets of another shape."""
+    offset = json.loads(text) if text else None
+    return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
-def _offsets(batch_id: int, file: Path) -> Offsets:
-    """Parse an offset file: a version line, a line of metadata, a line a source."""
-    version, _, rest = file.read_text().partition("\n")
-    lines = rest.splitlines()
+def _parse_offsets(batch_id: int, file: Path) -> Offsets:
+    """Parse an offset file: a version line, a line of metadata, one line per source."""
+    version, _, body = file.read_text().partition("\n")
+    lines = body.splitlines()
     if version not in ("v1", "v2") or not any(lines):
         raise CannotGoOn(
             f"{file} is not an offset file of Spark: it is torn or of an unknown version",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         )
     try:
-        # Continuous processing writes no metadata: the line is there, and empty.
-        about: dict[str, Any] = json.loads(lines[0]) if lines[0] else {}
-    except ValueError as torn:
+        # Continuous processing writes no metadata: the line exists and is empty.
+        header: dict[str, Any] = json.loads(lines[0]) if lines[0] else {}
+    except ValueError as error:
         raise CannotGoOn(
-            f"{file} is torn: {torn}",
+            f"{file} is torn: {error}",
             "if commits/ has no file of that number, delete it and the batch is planned again",
-        ) from torn
+        ) from error
     # v2 writes `name:{…}`; names have no colon.
     texts = [line.partition(":")[2] if version == "v2" else line for line in lines[1:]]
     return Offsets(
         batch_id=batch_id,
-        watermark=int(about.get("batchWatermarkMs", 0)),
-        timestamp=int(about.get("batchTimestampMs", 0)),
-        conf=about.get("conf", {}),
+        watermark=int(header.get("batchWatermarkMs", 0)),
+        timestamp=int(header.get("batchTimestampMs", 0)),
+        conf=header.get("conf", {}),
         sources=tuple(None if text == NOTHING else text for text in texts),
         epoch=not lines[0],
     )

@@ -1,4 +1,4 @@
-"""One run per checkpoint: a lock that names its owner and is gone when its owner is."""
+"""Lock a checkpoint for one run. The lock names its owner and is released when the owner ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import fcntl
 import json
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
+from millstream.checkpoint.private_folder import make_private
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
@@ -16,28 +18,46 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+# A JVM whose Python process was killed runs its shutdown hooks, which stop Spark, and ends within seconds.
+JVM_ENDS = 60.0
+_POLL_SECONDS = 0.1
+
+
 class CheckpointLock:
-    """Holds a checkpoint folder for one process. A kernel lock: `kill -9` of the owner frees it."""
+    """The lock of one process on a checkpoint folder. It is a kernel lock, so `kill -9` of the owner releases it.
+
+    A run is two processes. If Python dies alone, its JVM lives some seconds longer and may finish a write that it has
+    begun. So the JVM has its own lock (`jvm_lock_file`), and `take` waits for that lock too.
+    """
 
     def __init__(self, folder: Path, owner: str) -> None:
         self.file = folder / "_millstream" / "lock"
         self.owner = owner
-        self._held: IO[str] | None = None
+        self._handle: IO[str] | None = None
 
     def take(self) -> None:
-        """Take the lock; raises `CannotGoOn` with the name of the owner when another run holds it."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        handle = self.file.open("a+")
+        """Take the lock once the JVM of an earlier run has ended, and close the folder to other users.
+
+        Raises `CannotGoOn` with the name of the owner if another run has the lock, or if such a JVM does not end.
+        """
+        make_private(self.file.parent.parent)
+        self.file.parent.mkdir(exist_ok=True)
+        handle = os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as held:
+        except BlockingIOError as error:
             handle.seek(0)
-            said = handle.read()
+            owner_json = handle.read()
             handle.close()
             raise CannotGoOn(
-                f"checkpoint {self.file.parent.parent} is held by {_who(said)}",
+                f"checkpoint {self.file.parent.parent} is held by {_describe_owner(owner_json)}",
                 "stop that run first; two runs on one checkpoint would each write its batches",
-            ) from held
+            ) from error
+        try:
+            self._await_jvm()
+        except CannotGoOn:
+            handle.close()
+            raise
         handle.truncate(0)
         json.dump(
             {
@@ -49,14 +69,31 @@ class CheckpointLock:
             handle,
         )
         handle.flush()
-        self._held = handle
+        self._handle = handle
+
+    def _await_jvm(self) -> None:
+        """Wait until no JVM that outlived its Python process has the checkpoint locked.
+
+        If the JVM's Python process is alive, its lock file was deleted. Sinks fence it out when this run claims them.
+        """
+        file = jvm_lock_file(self.file.parent.parent)
+        deadline = time.monotonic() + JVM_ENDS
+        while file.exists() and not _is_free(file) and not _has_driver(file):
+            if time.monotonic() > deadline:
+                process = file.read_text().partition(" ")[0]
+                raise CannotGoOn(
+                    f"the JVM of an earlier run of checkpoint {self.file.parent.parent} still lives (process "
+                    f"{process}) and may write to its sinks",
+                    f"end it: kill -9 {process}",
+                )
+            time.sleep(_POLL_SECONDS)
 
     def release(self) -> None:
-        """Let go; harmless when it is not held."""
-        if self._held is not None:
-            self._held.truncate(0)
-            self._held.close()
-            self._held = None
+        """Release the lock. Does nothing if it is not taken."""
+        if self._handle is not None:
+            self._handle.truncate(0)
+            self._handle.close()
+            self._handle = None
 
     def __enter__(self) -> CheckpointLock:
         self.take()
@@ -68,25 +105,76 @@ class CheckpointLock:
         self.release()
 
 
-def taken_over(folder: Path) -> str | None:
-    """Who holds the lock of a checkpoint instead of this process, in words; None where nobody else says so.
+def jvm_lock_file(folder: Path) -> Path:
+    """Return the file that a run's JVM locks while it lives, as Java does (POSIX).
 
-    A lock file that is removed while its owner runs, or stands still, can be made again by another run. The owner
-    keeps the lock of a file that nobody finds any more, and must not start its query again.
+    It contains the process ids of that JVM and of the Python process that started it.
+    """
+    return folder / "_millstream" / "jvm.lock"
+
+
+def _is_free(file: Path) -> bool:
+    """Return whether no other process has a POSIX lock on the file."""
+    with file.open("r+") as handle:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def _has_driver(file: Path) -> bool:
+    """Return whether the Python process of the JVM with this lock is alive."""
+    process = file.read_text().partition(" ")[2]
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def find_other_owner(folder: Path) -> str | None:
+    """Describe the other run that has the lock of a checkpoint, or return None if no other run names itself there.
+
+    A lock file that is deleted while its owner runs, or stands still, can be created again by another run. The owner
+    then has the lock of a deleted file, and must not start its query again.
     """
     try:
-        said = (folder / "_millstream" / "lock").read_text()
-        owner = json.loads(said)
-        ours = (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
+        owner_json = (folder / "_millstream" / "lock").read_text()
+        is_ours = _names_this_process(owner_json)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return None if ours else _who(said)
+    return None if is_ours else _describe_owner(owner_json)
 
 
-def _who(said: str) -> str:
-    """The owner in words, from what it wrote into the lock file."""
+def is_owned(folder: Path) -> bool:
+    """Return whether the lock file of a checkpoint names this process. False if it is missing or empty."""
     try:
-        owner = json.loads(said)
+        return _names_this_process((folder / "_millstream" / "lock").read_text())
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def require_owner(folder: Path) -> None:
+    """Raise `CannotGoOn` if another run has taken over the checkpoint."""
+    if other_owner := find_other_owner(folder):
+        raise CannotGoOn(
+            f"checkpoint {folder} has been taken over by {other_owner}",
+            "stop this run and keep the other; two runs of one query never both write",
+        )
+
+
+def _names_this_process(owner_json: str) -> bool:
+    owner = json.loads(owner_json)
+    return (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
+
+
+def _describe_owner(owner_json: str) -> str:
+    """Describe the owner, from what it wrote into the lock file."""
+    try:
+        owner = json.loads(owner_json)
         return f"'{owner['owner']}' (process {owner['pid']} on {owner['host']}, since {owner['since']})"
     except (ValueError, KeyError, TypeError):
         return "another run that has just begun"

@@ -1,1 +1,1 @@
-"""One file a command: parse, call, render, exit code."""
+"""The command line: parse arguments, call the package, print results, return an exit code."""

@@ -1,45 +1,63 @@
-"""`millstream backfill`: the same spec over old data as one batch, or a comparison of its tables with that batch."""
+"""`millstream backfill`: recompute past results as one batch run, or compare tables with that run."""
 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
-from millstream.cli.steps import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from millstream.backfill.report import Report
-    from millstream.backfill.wish import Wish
-    from millstream.pipeline.load import Loaded
+    from pyspark.sql import SparkSession
+
+    from millstream.backfill.options import BackfillOptions
+    from millstream.backfill.report import BackfillReport
+    from millstream.checking.check import Checked
+    from millstream.pipeline.spec_file import Loaded
 
 
-@click.command("backfill", short_help="Compute old results again, or compare tables with a batch run.")
+@click.command("backfill", short_help="Recompute past results, or compare tables with a batch run.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]…")
 @project_options
 @click.option(
-    "--from", "start", metavar="TIME", help="First event time, included: a date or time, in UTC or a zone."
+    "--from",
+    "start",
+    metavar="TIME",
+    help="Start of the range, inclusive: a date or time, in UTC unless it has a zone.",
 )
-@click.option("--to", "end", metavar="TIME", help="Last event time, excluded.")
-@click.option("--column", metavar="NAME", help="The column of the rows that tells their time.")
+@click.option("--to", "end", metavar="TIME", help="End of the range, exclusive.")
+@click.option("--column", metavar="NAME", help="Event-time column of the rows.")
 @click.option("--into", metavar="NAME", help="Write to another table, folder or topic.")
-@click.option("--sink", metavar="KIND", help="Which sink, for a query with several.")
-@click.option("--replace", is_flag=True, help="Take away the rows of the range that the answer has not.")
-@click.option("--compare", is_flag=True, help="Write nothing; tell every row that differs, and end with 1.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; tell how many rows would be written.")
-@click.option("--accept-gap", is_flag=True, help="Go on where sources no longer have all input of the range.")
+@click.option("--sink", metavar="KIND", help="The sink, for a query with several.")
+@click.option(
+    "--replace", is_flag=True, help="Delete rows in the range that the recomputed result does not contain."
+)
+@click.option(
+    "--compare", is_flag=True, help="Write nothing; print the rows that differ, and exit with 1 if any do."
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; print how many rows would be written.")
+@click.option(
+    "--batches",
+    metavar="N-M",
+    help="Write these batches, by the numbers that a run prints, to sinks that lack them.",
+)
+@click.option(
+    "--accept-gap", is_flag=True, help="Continue even if sources no longer have all input of the range."
+)
 @click.option(
     "-n",
     "--limit",
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Differences told of each kind.",
+    help="Maximum number of differences to print of each kind.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -52,6 +70,7 @@ def command(
     column: str | None,
     into: str | None,
     sink: str | None,
+    batches: str | None,
     limit: int,
     *,
     replace: bool,
@@ -60,21 +79,29 @@ def command(
     accept_gap: bool,
     as_json: bool,
 ) -> int:
-    """Compute what queries give over all that their sources hold, as one batch, and write what their sinks lack.
+    """Recompute queries over all data in their sources, as one batch run, and write the rows that their sinks lack.
 
-    Of the answer those rows count whose time lies in the range; windows count by their start, and are computed
-    whole. A second backfill changes nothing, and one that was killed is finished by the next. A running query is
-    not disturbed: no lock is taken, and rows that it has yet to write itself are left to it.
+    Only rows whose event time is in the range are written; a window is in the range if its start is, and is always
+    computed in full. Running the same backfill again changes nothing; if a backfill is killed, run it again to
+    finish it. A running query is not disturbed: no lock is taken, and rows that it has yet to write are left to it.
 
-    With --compare nothing is written, and it ends with 1 when a sink differs from the answer.
+    With --compare nothing is written, and the exit code is 1 if a sink differs from the recomputed result.
+
+    With --batches those batches of one query are recomputed from the offsets in its checkpoint and written under
+    their original numbers, to sinks whose ledger lacks them. The checkpoint is locked meanwhile.
     """
-    from millstream.backfill.wish import Wish, moment, ordered
+    from millstream.backfill.options import BackfillOptions, parse_time, require_ordered_range
 
+    if batches is not None:
+        if start or end or column or into or replace or compare or accept_gap:
+            raise click.UsageError("--batches can be combined only with --sink, --dry-run and --json")
+        loaded = open_project(file, overrides, env_file)
+        return _batches(loaded, queries, batches, sink, dry=dry_run, as_json=as_json)
     if compare and (dry_run or replace):
         raise click.UsageError("--compare writes nothing: leave out --dry-run and --replace")
-    wish = Wish(
-        start=None if start is None else moment(start),
-        end=None if end is None else moment(end),
+    options = BackfillOptions(
+        start=None if start is None else parse_time(start),
+        end=None if end is None else parse_time(end),
         column=column,
         into=into,
         sink=sink,
@@ -84,28 +111,66 @@ def command(
         accept_gap=accept_gap,
         limit=limit,
     )
-    ordered(wish.start, wish.end)
-    report = _work(open_project(file, overrides, env_file), queries, wish)
+    require_ordered_range(options.start, options.end)
+    report = _work(open_project(file, overrides, env_file), queries, options)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:
-        _show(report, wish)
-    _next(report, wish)
+        _show(report, options)
+    _next(report, options)
     return 0 if report.fine or not compare else 1
 
 
-def _work(loaded: Loaded, queries: tuple[str, ...], wish: Wish) -> Report:
-    """Check the spec with Spark, then do what is wished."""
-    from millstream.backfill.work import backfill
-    from millstream.cli.project import refuse
-    from millstream.runtime.checking import check
-    from millstream.runtime.run import RunOptions, chosen
-    from millstream.runtime.session import open_session, stop
+def _batches(
+    loaded: Loaded, queries: tuple[str, ...], text: str, sink: str | None, *, dry: bool, as_json: bool
+) -> int:
+    """Write single batches, and print a table of them."""
+    from millstream.backfill.batches import backfill_batches, parse_batches
+    from millstream.cli.table import format_table
+
+    if len(queries) != 1:
+        raise click.UsageError("--batches needs the name of exactly one query")
+    batch_ids = parse_batches(text)
+    with _session(loaded, queries) as (spark, _, steps):
+        pipeline = loaded.pipeline
+        assert pipeline is not None
+        report = backfill_batches(spark, pipeline, queries[0], batch_ids, steps.tell, sink=sink, dry=dry)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        click.echo(format_table(*report.table()), nl=False)
+    for note in report.notes:
+        click.echo(note, err=True)
+    click.echo("next: millstream backfill, without --dry-run" if dry else "next: millstream run", err=True)
+    return 0
+
+
+def _work(loaded: Loaded, queries: tuple[str, ...], options: BackfillOptions) -> BackfillReport:
+    """Check the spec and run the backfill."""
+    from millstream.backfill.execute import backfill
+    from millstream.engine.run import RunOptions, choose_queries
+
+    with _session(loaded, queries) as (spark, checked, steps):
+        pipeline = loaded.pipeline
+        assert pipeline is not None
+        names = choose_queries(pipeline, RunOptions(select=queries))
+        return backfill(spark, pipeline, checked.queries, names, options, steps.tell)
+
+
+@contextmanager
+def _session(
+    loaded: Loaded, queries: tuple[str, ...]
+) -> Iterator[tuple[SparkSession, Checked, ProgressReporter]]:
+    """Yield a Spark session, the checked spec and a progress reporter."""
+    from millstream.checking.check import check
+    from millstream.cli.project import exit_on_errors
+    from millstream.engine.run import RunOptions, choose_queries
+    from millstream.spark.session import open_session, stop_session
 
     pipeline = loaded.pipeline
     assert pipeline is not None
-    names = chosen(pipeline, RunOptions(select=queries))
-    steps = Steps()
+    choose_queries(pipeline, RunOptions(select=queries))
+    steps = ProgressReporter()
     steps.tell("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "backfill.log"
     spark = open_session(f"{pipeline.name}-backfill", dict(pipeline.spark), log=log)
@@ -113,41 +178,46 @@ def _work(loaded: Loaded, queries: tuple[str, ...], wish: Wish) -> Report:
         checked = check(loaded, spark)
         if checked.failed:
             steps.done()
-            refuse([found for found in checked.findings if found not in loaded.findings], checked.texts)
-        return backfill(spark, pipeline, checked.queries, names, wish, steps.tell)
+            exit_on_errors(
+                [finding for finding in checked.findings if finding not in loaded.findings], checked.texts
+            )
+        yield spark, checked, steps
     finally:
         steps.done()
-        stop(spark)
+        stop_session(spark)
 
 
-def _show(report: Report, wish: Wish) -> None:
-    """The table, each difference, and what is to be said."""
-    from millstream.cli.table import table
+def _show(report: BackfillReport, options: BackfillOptions) -> None:
+    """Print the rows read, the table and the differences."""
+    from millstream.cli.table import format_table
 
     for query, read in report.read.items():
         click.echo(f"{query}: reads " + ", ".join(f"{rows:,} rows of {name}" for name, rows in read.items()))
-    click.echo(table(*report.table(compare=wish.compare)), nl=False)
+    click.echo(format_table(*report.table(compare=options.compare)), nl=False)
     for line in report.lines():
         click.echo(line)
-    told = sum(one.times for outcome in report.outcomes for one in outcome.differences)
-    every = sum(one.missing + one.surplus + one.different for one in report.outcomes)
-    if wish.compare and told < every:
-        click.echo(f"{every - told:,} more rows differ: --limit shows more of them")
+    printed = sum(entry.times for outcome in report.outcomes for entry in outcome.differences)
+    total = sum(entry.missing + entry.surplus + entry.different for entry in report.outcomes)
+    if options.compare and printed < total:
+        click.echo(f"{total - printed:,} more rows differ; use --limit to show more")
 
 
-def _next(report: Report, wish: Wish) -> None:
-    """Notes and the next command, for a person."""
+def _next(report: BackfillReport, options: BackfillOptions) -> None:
+    """Print notes and the next command to stderr."""
     for note in dict.fromkeys(report.notes):
         click.echo(note, err=True)
-    left = sum(one.surplus for one in report.outcomes) if not (wish.replace or wish.compare) else 0
-    if left:
+    surplus = (
+        sum(outcome.surplus for outcome in report.outcomes) if not (options.replace or options.compare) else 0
+    )
+    if surplus:
         click.echo(
-            f"{left:,} rows that the answer has not stay where they are; --replace takes them away", err=True
+            f"{surplus:,} rows are not in the recomputed result and were kept; use --replace to delete them",
+            err=True,
         )
     following = {
-        wish.compare and not report.fine: "millstream backfill --dry-run",
-        wish.compare and report.fine: "millstream run",
-        wish.dry: "millstream backfill, without --dry-run",
-        wish.writes: "millstream backfill --compare",
+        options.compare and not report.fine: "millstream backfill --dry-run",
+        options.compare and report.fine: "millstream run",
+        options.dry: "millstream backfill, without --dry-run",
+        options.writes: "millstream backfill --compare",
     }
     click.echo(f"next: {following[True]}", err=True)

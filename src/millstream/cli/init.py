@@ -1,4 +1,4 @@
-"""`millstream init`: a project of your own, copied from the starter or from an example."""
+"""`millstream init`: start a project from a template or an example."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from pathlib import Path
 import click
 
 import millstream
-from millstream.cli.schema import write_schema
+from millstream.cli.explain.schema import write_schema
 from millstream.diagnostics.failure import WrongUse
 
 DEFAULT = "starter"
-# What a run leaves behind is no part of a project.
+# Files that a run creates are not part of a project.
 _LEFT_BEHIND = (".millstream", "lake", "__pycache__", "spark-warehouse", ".env", ".ipynb_checkpoints")
 
 
 def examples_folder() -> Path:
-    """Where the examples lie: in the installed package, or in the checkout it was installed from."""
+    """Return the folder of the examples: in the installed package, or in the checkout it was installed from."""
     package = Path(millstream.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parents[1] / "examples"
 
 
 def example_names() -> list[str]:
-    """The examples there are, by name."""
+    """Return the names of all examples, sorted."""
     return sorted(
         folder.name for folder in examples_folder().iterdir() if (folder / "pipeline.yml").is_file()
     )
 
 
 def copy_example(name: str, into: Path) -> None:
-    """Copy an example's files. Raises `WrongUse` for an unknown name or a folder that has a pipeline."""
+    """Copy an example's files. Raises `WrongUse` if the name is unknown or the folder has a pipeline."""
     names = example_names()
     if name not in names:
         raise WrongUse(f"there is no example '{name}'", f"the examples are {', '.join(names)}")
     if (into / "pipeline.yml").exists():
-        raise WrongUse(f"{into} has a pipeline.yml already", "name another folder")
+        raise WrongUse(f"{into} already contains a pipeline.yml", "choose another folder")
     shutil.copytree(
         examples_folder() / name, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*_LEFT_BEHIND)
     )
@@ -44,15 +44,17 @@ def copy_example(name: str, into: Path) -> None:
 
 @click.command("init", short_help="Start a project from a template or an example.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@click.option("--from", "name", metavar="EXAMPLE", default=DEFAULT, show_default=True, help="What to copy.")
-@click.option("--list", "listed", is_flag=True, help="List what can be copied.")
+@click.option(
+    "--from", "name", metavar="EXAMPLE", default=DEFAULT, show_default=True, help="Example to copy."
+)
+@click.option("--list", "listed", is_flag=True, help="List the examples.")
 def command(folder: Path, name: str, *, listed: bool) -> None:
-    """Make FOLDER a project that runs as it is: pipeline.yml, its views and data, and an editor's schema."""
+    """Create a runnable project in FOLDER: pipeline.yml, its views and data, and a JSON schema for your editor."""
     if listed:
-        for known in example_names():
-            click.echo(known)
+        for example in example_names():
+            click.echo(example)
         return
     copy_example(name, folder)
     write_schema(folder)
-    where = "" if folder == Path() else f"cd {folder} && "
-    click.echo(f"{folder / 'pipeline.yml'} is ready; next: {where}millstream check", err=True)
+    change_folder = "" if folder == Path() else f"cd {folder} && "
+    click.echo(f"{folder / 'pipeline.yml'} is ready; next: {change_folder}millstream check", err=True)

@@ -1,30 +1,31 @@
-"""`millstream jars`: fetch the jars Spark and the local broker need, and verify them."""
+"""`millstream jars`: download and verify the jars that Spark and the local broker need."""
 
 from __future__ import annotations
 
 import click
 
-from millstream.cli.steps import Steps
-from millstream.runtime import home, jars
+from millstream.cli.progress import ProgressReporter
+from millstream.spark import cache_folder
+from millstream.spark.jars import jar_cache
 
 
 @click.command("jars")
 @click.argument("action", type=click.Choice(["list", "fetch"]), default="list")
-@click.option("--verify", is_flag=True, help="Hash every jar again; a wrong one is fetched again.")
+@click.option("--verify", is_flag=True, help="Verify the checksum of every jar; download damaged ones again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(action: str, verify: bool, as_json: bool) -> None:
-    """List the locked jars, or fetch those that are missing.
+    """List the locked jars, or download those that are missing.
 
-    Each is known by its sha256; none is used that is not the locked one.
+    Millstream uses a jar only if its sha256 checksum is the locked one.
     """
     if action == "fetch" or verify:
-        steps = Steps()
-        for group in jars.locked():
-            jars.ensure(group, steps.tell, verify=verify)
+        steps = ProgressReporter()
+        for group in jar_cache.locked_jars():
+            jar_cache.ensure_jars(group, steps.tell, verify=verify)
         steps.done()
     _print(as_json=as_json)
     if action == "fetch" or verify:
-        click.echo(f"all jars are verified in {home.home() / 'jars'}", err=True)
+        click.echo(f"all jars are verified in {cache_folder.cache_home() / 'jars'}", err=True)
 
 
 def _print(*, as_json: bool) -> None:
@@ -32,11 +33,11 @@ def _print(*, as_json: bool) -> None:
 
     rows = [
         {"group": group, "at": jar.at, "bytes": jar.size, "sha256": jar.sha256, "cached": path.is_file()}
-        for group, entries in jars.locked().items()
-        for jar, path in zip(entries, jars.paths(group), strict=True)
+        for group, entries in jar_cache.locked_jars().items()
+        for jar, path in zip(entries, jar_cache.jar_paths(group), strict=True)
     ]
     if as_json:
-        click.echo(json.dumps({"folder": str(home.home() / "jars"), "jars": rows}, indent=1))
+        click.echo(json.dumps({"folder": str(cache_folder.cache_home() / "jars"), "jars": rows}, indent=1))
         return
     for row in rows:
         click.echo(f"{'cached ' if row['cached'] else 'missing'}  {row['group']:<6}  {row['at']}")

@@ -1,8 +1,9 @@
-"""The `millstream` command: finds each command's file when it is asked for, and turns errors into exit codes."""
+"""The `millstream` command: import a command's module when it is called, and turn errors into exit codes."""
 
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 import traceback
 from typing import Any
@@ -10,53 +11,82 @@ from typing import Any
 import click
 
 from millstream import __version__
+from millstream.cli import stderr_redaction
+from millstream.cli.signals import exit_on_termination
 from millstream.diagnostics.failure import MillstreamError
+from millstream.spec.secrets.redaction import redact
 
-# The order is the order of work: set up, look, run, look again. A command is `cli/<name>.py` with a `command`;
-# the summary stands here as well, so that `millstream --help` opens none of the files.
+# In the order of work: set up, check, run, inspect. Each command is a module with the command's name and a function
+# `command`, in `cli` or in the folder that FOLDERS names. The summary is repeated here so that `millstream --help`
+# imports none of the modules.
 COMMANDS = {
     "init": "Start a project from a template or an example.",
-    "doctor": "Say what this machine lacks and how to get it.",
-    "check": "Prove a pipeline right before it starts.",
+    "doctor": "Check what this machine needs, and say how to install it.",
+    "check": "Find errors in a pipeline before it starts.",
     "explain": "Explain a finding, a source or a sink.",
     "graph": "Draw sources, views, queries and sinks.",
-    "test": "Play event-time tests on the real engine.",
+    "test": "Run event-time tests on a real Spark engine.",
     "up": "Start a local Kafka broker and Postgres server.",
     "down": "Stop the local stack.",
-    "ps": "Show what of the local stack is running.",
+    "ps": "Show the servers of the local stack.",
     "logs": "Print a local server's log.",
     "traffic": "Send generated events to the local stack.",
     "run": "Run the pipeline.",
     "show": "Print the latest rows of a view or a sink.",
-    "deadletter": "List, show, replay and purge what was set aside.",
-    "backfill": "Compute old results again, or compare tables with a batch run.",
-    "prove": "Kill the pipeline, and compare its sinks with a batch run.",
+    "deadletter": "Inspect, replay or delete dead letters and spooled batches.",
+    "backfill": "Recompute past results, or compare tables with a batch run.",
+    "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
     "config": "Print the spec with every default filled in.",
     "schema": "Print the JSON schema of a spec, for editors.",
-    "jars": "Fetch and verify the jars that Spark needs.",
-    "demo": "Stack, traffic and the e-commerce pipeline in one command.",
+    "jars": "Download and verify the jars that Spark needs.",
+    "demo": "Run the e-commerce example with its servers and traffic.",
+}
+# Commands whose module is in a folder with its helpers.
+FOLDERS = {
+    "check": "check",
+    "config": "explain",
+    "deadletter": "deadletter",
+    "demo": "run",
+    "down": "stack",
+    "explain": "explain",
+    "graph": "explain",
+    "logs": "stack",
+    "prove": "prove",
+    "ps": "stack",
+    "run": "run",
+    "schema": "explain",
+    "show": "run",
+    "test": "test",
+    "traffic": "stack",
+    "up": "stack",
 }
 DEFECT = 70
+
+
+def command_module(name: str) -> str:
+    """Return the module of a command: `millstream.cli.stack.up`, `millstream.cli.doctor`."""
+    folder = FOLDERS.get(name)
+    return f"millstream.cli.{folder}.{name}" if folder else f"millstream.cli.{name}"
 
 
 class Commands(click.Group):
     """A group that imports a command's module only when that command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """All commands, in the order of work."""
+        """Return all command names, in the order of work."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The command of that name, or None."""
+        """Import and return the command, or None if there is no such command."""
         if name not in COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"millstream.cli.{name}").command
-        return found
+        command: click.Command = importlib.import_module(command_module(name)).command
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest command named when there is none of that name."""
+        """Resolve a command; suggest the nearest name if there is no such command."""
         import difflib
 
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -66,7 +96,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """The list of commands, from the table above."""
+        """Write the list of commands from COMMANDS."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -74,36 +104,40 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="millstream")
 def cli() -> None:
-    """Spark Structured Streaming pipelines in one file: checked, exactly-once, seen live."""
+    """Check, test, run and watch Spark Structured Streaming pipelines, each declared in one file."""
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see the README)."""
-    sys.exit(status(args))
+    stderr_redaction.install()
+    exit_on_termination()
+    sys.exit(run_command(args))
 
 
-def status(args: list[str] | None = None) -> int:
-    """Run the command line and give its exit code."""
+def run_command(args: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
     try:
-        done: Any = cli.main(args, prog_name="millstream", standalone_mode=False)
+        result: Any = cli.main(args, prog_name="millstream", standalone_mode=False)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.ClickException as wrong:
-        wrong.show()
+    except click.ClickException as error:
+        message = io.StringIO()
+        error.show(message)
+        click.echo(redact(message.getvalue()), err=True, nl=False)
         return 2
     except click.Abort:
         return 130
-    except MillstreamError as failed:
-        click.echo(f"millstream: {failed.what}", err=True)
-        if failed.fix:
-            click.echo(f"  fix: {failed.fix}", err=True)
-        return failed.exit_code
+    except MillstreamError as failure:
+        click.echo(redact(f"millstream: {failure.what}"), err=True)
+        if failure.fix:
+            click.echo(redact(f"  fix: {failure.fix}"), err=True)
+        return failure.exit_code
     except BrokenPipeError:
         return 0
-    except Exception:  # noqa: BLE001 - the one place where a defect of ours becomes exit code 70
+    except Exception:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
         click.echo(
-            "millstream: this is a defect of millstream, not of your pipeline; please report it:", err=True
+            "millstream: this is a bug in Millstream, not in your pipeline; please report it:", err=True
         )
-        click.echo(traceback.format_exc(), err=True)
+        click.echo(redact(traceback.format_exc()), err=True)
         return DEFECT
-    return done if isinstance(done, int) else 0
+    return result if isinstance(result, int) else 0

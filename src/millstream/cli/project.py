@@ -1,4 +1,4 @@
-"""The options that every command about a project takes, and how they become a loaded spec."""
+"""Define the options that all project commands share, and load the spec that they name."""
 
 from __future__ import annotations
 
@@ -14,26 +14,32 @@ from millstream.diagnostics.failure import WrongUse
 
 if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
-    from millstream.pipeline.load import Loaded
+    from millstream.pipeline.spec_file import Loaded
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SPEC = "pipeline.yml"
 
 
 def project_options(command: Command) -> Command:
-    """Add `-f`, `--set` and `--env-file`; the command gets `file`, `overrides` and `env_file`."""
+    """Add `-f`, `--set` and `--env-file`, which the command receives as `file`, `overrides` and `env_file`."""
     for option in (
         click.option(
-            "--env-file", type=click.Path(path_type=Path, dir_okay=False), help="File of NAME=value lines."
+            "--env-file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="File with lines of the form NAME=value.",
         ),
         click.option(
-            "--set", "overrides", multiple=True, metavar="A.B=C", help="Replace one value of the spec."
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="A.B=C",
+            help="Override one value of the spec; can be repeated.",
         ),
         click.option(
             "-f",
             "--file",
             type=click.Path(path_type=Path),
-            help=f"The spec, or its folder. [default: {SPEC} here or in a folder above]",
+            help=f"The spec, or its folder. [default: {SPEC} in this folder or the nearest one above]",
         ),
     ):
         command = option(command)
@@ -41,59 +47,61 @@ def project_options(command: Command) -> Command:
 
 
 def find_spec(given: Path | None) -> Path:
-    """The spec that is meant: the given file, the one in the given folder, or the nearest one upward."""
+    """Return the path of the spec: the given file, the one in the given folder, or the nearest one upward."""
     if given is not None:
         path = given / SPEC if given.is_dir() else given
         if not path.is_file():
             raise WrongUse(
-                f"there is no file {path}", "name the spec with -f, or make one with 'millstream init'"
+                f"there is no file {path}", "name the spec with -f, or create one with 'millstream init'"
             )
         return path
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    working_folder = Path.cwd()
+    for folder in (working_folder, *working_folder.parents):
         if (folder / SPEC).is_file():
             return folder / SPEC
     raise WrongUse(
-        f"there is no {SPEC} in {here} or in a folder above it",
-        "name the spec with -f, or make one with 'millstream init'",
+        f"there is no {SPEC} in {working_folder} or in a folder above it",
+        "name the spec with -f, or create one with 'millstream init'",
     )
 
 
 def load_project(file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None) -> Loaded:
-    """Find and load a spec, whatever is wrong with it. Raises `WrongUse` when there is none."""
-    # Here and not above: `millstream --help` needs neither the model nor the YAML reader.
-    from millstream.cli.environment import environment
-    from millstream.pipeline.load import load
+    """Find and load a spec, even if it has errors. Raises `WrongUse` if there is none."""
+    # Imported here because `millstream --help` needs neither the model nor the YAML reader.
+    from millstream.cli.variables import spec_environment
+    from millstream.pipeline.spec_file import load_spec
 
     path = find_spec(file)
-    return load(path, environment(path.parent, env_file), overrides)
+    return load_spec(path, spec_environment(path.parent, env_file), overrides)
 
 
 def open_project(file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None) -> Loaded:
     """Find and load a spec that has no errors.
 
-    Errors are printed to stderr and the command ends: with 2 when the file cannot be read, else with 1.
+    On errors, print them to stderr and end the command: with 2 if the file cannot be read, else with 1.
     """
     loaded = load_project(file, overrides, env_file)
-    refuse(loaded.findings, loaded.texts)
+    exit_on_errors(loaded.findings, loaded.texts)
     return loaded
 
 
-def refuse(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:
-    """Print findings to stderr, and end the command if there is an error among them."""
+def exit_on_errors(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:
+    """Print findings to stderr, and end the command if any of them is an error."""
     if findings:
         print_findings(findings, texts)
-    if any(found.severity == "error" for found in findings):
-        raise click.exceptions.Exit(2 if any(found.code == "MS001" for found in findings) else 1)
+    if any(finding.severity == "error" for finding in findings):
+        raise click.exceptions.Exit(2 if any(finding.code == "MS001" for finding in findings) else 1)
 
 
 def print_findings(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:
-    """Findings as text, to stderr."""
+    """Print findings as text to stderr."""
     from millstream.diagnostics.render import render
+    from millstream.spec.secrets.redaction import redact_values
 
-    click.echo(render(findings, texts, "text", color=colored(sys.stderr)), err=True, nl=False)
+    rendered = redact_values(render(findings, texts, "text", color=use_colors(sys.stderr)))
+    click.echo(rendered, err=True, nl=False)
 
 
-def colored(stream: Any) -> bool:
-    """May colour be written there? Only to a terminal, and not when NO_COLOR is set."""
+def use_colors(stream: Any) -> bool:
+    """Return whether to write colours: only to a terminal, and only if NO_COLOR is not set."""
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR")

@@ -1,4 +1,4 @@
-"""Rows as a plain table for a terminal or a pipe."""
+"""Format rows as a plain table for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """The rows below their names, one line a row; numbers to the right, nothing a terminal would obey."""
-    texts = [[text(value) for value in row] for row in rows]
-    widths = [max([len(name), *(len(row[at]) for row in texts)]) for at, name in enumerate(names)]
+def format_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Format column names and rows, one line per row. Align numbers right and escape terminal control characters."""
+    texts = [[format_value(value) for value in row] for row in rows]
+    widths = [max([len(name), *(len(row[index]) for row in texts)]) for index, name in enumerate(names)]
     right = [
-        all(isinstance(row[at], int | float | None) for row in rows) and bool(rows)
-        for at in range(len(names))
+        all(isinstance(row[index], int | float | None) for row in rows) and bool(rows)
+        for index in range(len(names))
     ]
 
     def line(cells: Sequence[str]) -> str:
@@ -23,15 +23,17 @@ def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
                   for cell, width, to_right in zip(cells, widths, right, strict=True))  # fmt: skip
         return "  ".join(placed).rstrip()
 
-    return "".join(f"{told}\n" for told in (line(names), *(line(row) for row in texts)))
+    return "".join(f"{formatted}\n" for formatted in (line(names), *(line(row) for row in texts)))
 
 
-def text(value: object) -> str:
-    """One value as a person reads it: times in ISO form, fractions to six places, control signs escaped."""
+def format_value(value: object) -> str:
+    """Format one value: times in ISO form, fractions with six digits, control characters escaped."""
     if value is None:
         return "NULL"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="seconds" if not value.microsecond else "microseconds")
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(value))
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in str(value)
+    )

@@ -1,1 +1,1 @@
-"""One folder a system: its sources, its sinks, their writers and their facts. Nothing outside names a kind."""
+"""Connectors, one folder per system. Code outside names no kind, but uses the base classes."""

@@ -1,4 +1,4 @@
-"""Finds every kind by walking the connector folders; nothing registers itself."""
+"""Find every connector kind by walking the connector folders; nothing registers itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cache
 from typing import TypeVar
 
 import millstream.connectors as home
-from millstream.connectors.letters import Box
-from millstream.connectors.sink import Sink
-from millstream.connectors.source import Source
+from millstream.connectors.api.dead_letters import DeadLetterStore
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.source import Source
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -18,34 +18,34 @@ Kind = TypeVar("Kind", bound=type)
 @cache
 def sources() -> dict[str, type[Source]]:
     """Source kinds by their key in a spec, in alphabetical order."""
-    return _walk("source", Source)
+    return _find_kinds("source", Source)
 
 
 @cache
 def sinks() -> dict[str, type[Sink]]:
     """Sink kinds by their key in a spec, in alphabetical order."""
-    return _walk("sink", Sink)
+    return _find_kinds("sink", Sink)
 
 
 @cache
-def boxes() -> dict[str, type[Box]]:
-    """Places that keep dead letters, by their key in a spec, in alphabetical order."""
-    return _walk("letters", Box)
+def dead_letter_stores() -> dict[str, type[DeadLetterStore]]:
+    """Dead-letter stores by their key in a spec, in alphabetical order."""
+    return _find_kinds("dead_letters", DeadLetterStore)
 
 
-def plain_box() -> type[Box]:
-    """The one that a bare path means."""
-    return next(kind for kind in boxes().values() if kind.plain)
+def default_dead_letter_store() -> type[DeadLetterStore]:
+    """Return the store for dead letters given as a plain path."""
+    return next(kind for kind in dead_letter_stores().values() if kind.plain)
 
 
-def folder(kind: type) -> str:
-    """The connector folder that a kind stands in: `kafka` for both Kafka kinds."""
+def connector_folder(kind: type) -> str:
+    """Return the connector folder of a kind: `kafka` for both Kafka kinds."""
     return kind.__module__.split(".")[-2]
 
 
-def _walk(module: str, base: Kind) -> dict[str, Kind]:
-    """The classes of `base` that have a `kind`, in each folder's module of that name."""
-    found: dict[str, Kind] = {}
+def _find_kinds(module: str, base: Kind) -> dict[str, Kind]:
+    """Return the subclasses of `base` with a `kind`, from the module of that name in each folder."""
+    kinds: dict[str, Kind] = {}
     for entry in pkgutil.iter_modules(home.__path__):
         if not entry.ispkg:
             continue
@@ -53,8 +53,8 @@ def _walk(module: str, base: Kind) -> dict[str, Kind]:
         names = {part.name for part in pkgutil.iter_modules(package.__path__)}
         if module not in names:
             continue
-        inside = importlib.import_module(f"{package.__name__}.{module}")
-        for value in vars(inside).values():
+        connector_module = importlib.import_module(f"{package.__name__}.{module}")
+        for value in vars(connector_module).values():
             if isinstance(value, type) and issubclass(value, base) and "kind" in vars(value):
-                found[value.kind] = value  # type: ignore[attr-defined, assignment]
-    return dict(sorted(found.items()))
+                kinds[value.kind] = value  # type: ignore[attr-defined, assignment]
+    return dict(sorted(kinds.items()))

@@ -1,4 +1,4 @@
-"""The live page of a run: events folded into one state, kept on disk, served over HTTP.
+"""The live page of a run: compute its state from events, log them, and serve both over HTTP.
 
-Imports no Spark: a finished run is looked at where there is none.
+Does not import Spark, so that past runs can be shown without it.
 """

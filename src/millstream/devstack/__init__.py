@@ -1,1 +1,1 @@
-"""The local stack: a real Kafka broker, a real PostgreSQL, and generated traffic."""
+"""The local development stack: a real Kafka broker, a real PostgreSQL server, and generated traffic."""

@@ -1,36 +1,38 @@
-"""Start, stop and look at the local stack of a project: a Kafka broker and a PostgreSQL server."""
+"""Start, stop and inspect the local stack of a project: a Kafka broker and a PostgreSQL server."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.connectors.source import Need
-from millstream.devstack import ports, ready
-from millstream.devstack.lease import release, spawn
-from millstream.devstack.part import Part
-from millstream.devstack.process import Identity, ended
-from millstream.devstack.state import Endpoints, Home, State, shown
+from millstream.connectors.api.source import RequiredResource
+from millstream.devstack import ports
+from millstream.devstack.servers import ready
+from millstream.devstack.supervisor.process import Identity, wait_for_exit
+from millstream.devstack.supervisor.server_spec import ServerSpec
+from millstream.devstack.supervisor.spawn import release_guardian, spawn_guardian
+from millstream.devstack.supervisor.state import Endpoints, Home, StackState, without_credentials
 from millstream.diagnostics.failure import NotReady, WrongUse
 
 SERVERS = ("kafka", "postgres")
-_LEAVING = 20.0
+_STOP_TIMEOUT = 20.0
 _LOG_BYTES = 5_000_000
 
 Progress = Callable[[str], None]
-Needs = Sequence[Need] | Callable[[Endpoints], Sequence[Need]]
+Needs = Sequence[RequiredResource] | Callable[[Endpoints], Sequence[RequiredResource]]
 
 
 @dataclass(frozen=True)
 class Status:
-    """One server as `ps` shows it.
+    """The status of one server, as shown by `ps`.
 
-    `state` is running, stopping, stopped, failed, or outside for a server that is not ours; `address`
-    carries no password; `code` is how a failed one ended.
+    `state` is running, stopping, stopped, failed, or outside for an external server; `address`
+    contains no password; `code` is the exit code of a failed server.
     """
 
     name: str
@@ -50,114 +52,125 @@ def up(
     servers: Sequence[str] = SERVERS,
     wanted_ports: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
+    grace: float | None = None,
 ) -> Endpoints:
-    """Have the servers of a project's stack running, with what a pipeline needs, and give where they answer.
+    """Start the servers of a project's stack, create the resources a pipeline needs, and return the addresses.
 
-    What runs already is left alone. `needs` may be a function of the addresses; it is called while the
-    servers start. An `attached` stack ends with this process, however that ends; another one stays until
-    `down`. `wanted_ports` asks for ports by server, `outside` names servers by address that exist
-    elsewhere. Raises NotReady when a part is missing, a port is taken or a server does not come up.
+    Running servers are not touched. `needs` may be a function of the addresses, called while the servers
+    start. An `attached` stack ends with this process, however that ends; any other runs until `down`.
+    `wanted_ports` requests ports by server; `outside` contains addresses of external servers. `grace`
+    limits the seconds a server may take to stop before it is killed, if it is less than the server's own limit.
+    Raises NotReady if a component is missing, a port is taken, or a server does not start.
     """
     home, tell = Home(folder), progress or _quiet
     with home.alone():
-        before = _standing(home)
-        # Servers of others alone need no guardian: they are the stack until `down`.
-        fresh = before is None and not home.up()
+        previous_state = _running_state(home)
+        # External servers need no guardian: they alone are the stack until `down`.
+        fresh = previous_state is None and not home.up()
         try:
-            _settle(home, outside or {}, fresh=fresh)
-            starting = _to_start(home, before, servers, wanted_ports or {}, fresh=fresh)
+            _record_outside(home, outside or {}, fresh=fresh)
+            starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
             if starting:
-                _start(home, starting, wanted_ports or {}, tell, attached=attached, fresh=fresh)
+                _start(home, starting, wanted_ports or {}, tell, attached=attached, fresh=fresh, grace=grace)
             endpoints = home.endpoints()
-            asked = needs(endpoints) if callable(needs) else needs
-            ready.wait(home, tell)
-            ready.provide(home, endpoints, asked, tell)
+            resources = needs(endpoints) if callable(needs) else needs
+            ready.wait_for_servers(home, tell)
+            ready.create_resources(home, endpoints, resources, tell)
         except BaseException:
-            # Half a stack helps nobody: what this call began ends with it.
+            # Half a stack is useless, so stop everything that this call started.
             if fresh:
-                _end(home)
+                _stop_stack(home)
             raise
     return endpoints
 
 
 def down(folder: Path) -> bool:
-    """Stop a project's stack; its data stays. False when none was running."""
+    """Stop a project's stack and keep its data. Return False if none was running."""
     home = Home(folder)
     if not (home / "addresses.json").exists():
         return False
     with home.alone():
-        return _end(home)
+        return _stop_stack(home)
 
 
 def start(folder: Path, server: str, progress: Progress | None = None) -> Endpoints:
-    """Start one server of the stack, and the stack with it when none runs."""
-    return up(folder, (), progress, servers=(_known(server),))
+    """Start one server of the stack, and the stack itself if it is not running."""
+    return up(folder, (), progress, servers=(_require_known(server),))
 
 
 def stop(folder: Path, server: str) -> bool:
-    """Stop one server and keep the others running; its port stays its own. False when it was not running."""
+    """Stop one server, and keep its port and the other servers. Return False if it was not running."""
     home = Home(folder)
-    _known(server)
+    _require_known(server)
     with home.alone():
-        state = _standing(home)
-        seen = state.servers.get(server) if state else None
-        if state is None or seen is None or seen.state != "running":
+        state = _running_state(home)
+        server_status = state.servers.get(server) if state else None
+        if state is None or server_status is None or server_status.state != "running":
             return False
         parts = home.parts()
         part = parts[server]
-        parts[server] = Part(**{**part.__dict__, "run": False})
-        _order(home, parts)
+        parts[server] = ServerSpec(**{**part.__dict__, "run": False})
+        _write_parts(home, parts)
         state.guardian.send(signal.SIGHUP)
-        if seen.process and not ended([seen.process], part.grace + 5):
+        if server_status.process and not wait_for_exit([server_status.process], part.grace + 5):
             raise NotReady(
-                f"{server} (pid {seen.process.pid}) does not end", "stop the stack with 'millstream down'"
+                f"{server} (pid {server_status.process.pid}) does not end",
+                "stop the stack with 'millstream down'",
             )
+        # The process ends a moment before the guardian reports it.
+        deadline = time.monotonic() + part.grace
+        while (
+            (current := home.state())
+            and current.servers[server].state == "stopping"
+            and time.monotonic() < deadline
+        ):
+            time.sleep(0.02)
         return True
 
 
 def status(folder: Path) -> list[Status]:
-    """Each server of the stack that was started or named, in a fixed order; empty when no stack runs."""
+    """Return the status of each server of the stack, in a fixed order; empty if no stack runs."""
     home = Home(folder)
     state, addresses = home.state(), home.addresses()
     outside = addresses.get("outside", {})
     if not home.up():
         return []
-    found = []
+    statuses = []
     for name in SERVERS:
         if name in outside:
-            found.append(Status(name, "outside", shown(outside[name])))
+            statuses.append(Status(name, "outside", without_credentials(outside[name])))
         elif state and name in state.servers:
-            seen = state.servers[name]
-            pid = seen.process.pid if seen.process else None
+            server_status = state.servers[name]
+            pid = server_status.process.pid if server_status.process else None
             address = f"{ports.LOCAL}:{addresses.get(name)}"
-            code = seen.code if seen.state == "failed" else None
-            found.append(Status(name, seen.state, address, pid, code, home.log(name)))
-    return found
+            code = server_status.code if server_status.state == "failed" else None
+            statuses.append(Status(name, server_status.state, address, pid, code, home.log(name)))
+    return statuses
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """KAFKA and POSTGRES_URL of the stack that runs for a project, or nothing when none does. Cheap."""
+    """Return KAFKA and POSTGRES_URL of a project's running stack; empty if no stack runs. Cheap to call."""
     home = Home(folder)
     return home.endpoints().environment() if home.up() else {}
 
 
 def log_file(folder: Path, server: str) -> Path:
-    """Where a server of ours writes its log."""
-    return Home(folder).log(_known(server))
+    """Return the log file of a server of the stack."""
+    return Home(folder).log(_require_known(server))
 
 
-def _known(server: str) -> str:
+def _require_known(server: str) -> str:
     if server not in SERVERS:
-        raise WrongUse(f"the stack has no server '{server}'", f"name {' or '.join(SERVERS)}")
+        raise WrongUse(f"the stack has no server '{server}'", f"use {' or '.join(SERVERS)}")
     return server
 
 
 def _quiet(text: str) -> None:
-    """For a caller who wants no progress."""
+    """Ignore progress, for callers that do not need it."""
 
 
-def _standing(home: Home) -> State | None:
-    """The state of a guardian that runs; what a dead one left behind is cleared away first."""
+def _running_state(home: Home) -> StackState | None:
+    """Return the state of the running guardian, or None. Cleans up after a guardian that has died."""
     state = home.state()
     if state is None or state.alive:
         return state
@@ -166,8 +179,8 @@ def _standing(home: Home) -> State | None:
     return None
 
 
-def _settle(home: Home, outside: Mapping[str, str], *, fresh: bool) -> None:
-    """Write down which servers are others'; a stack that runs keeps the ones it has."""
+def _record_outside(home: Home, outside: Mapping[str, str], *, fresh: bool) -> None:
+    """Record the addresses of external servers. Raises NotReady if a running stack has different ones."""
     known = home.addresses()
     if fresh:
         if outside or "outside" in known:
@@ -177,29 +190,41 @@ def _settle(home: Home, outside: Mapping[str, str], *, fresh: bool) -> None:
         raise NotReady("a stack with other servers runs here", "stop it first: millstream down")
 
 
-def _to_start(
-    home: Home, before: State | None, servers: Sequence[str], wanted: Mapping[str, int], *, fresh: bool
+def _servers_to_start(
+    home: Home,
+    previous_state: StackState | None,
+    servers: Sequence[str],
+    wanted: Mapping[str, int],
+    *,
+    fresh: bool,
 ) -> list[str]:
-    """The servers that are asked for, are ours, and do not run."""
-    known = home.addresses()
+    """Return the requested servers that belong to the stack and do not run."""
+    addresses = home.addresses()
     starting = []
     for name in servers:
-        seen = before.servers.get(name) if before else None
-        if name in known.get("outside", {}):
+        server_status = previous_state.servers.get(name) if previous_state else None
+        if name in addresses.get("outside", {}):
             continue
-        if fresh or seen is None or seen.state != "running":
+        if fresh or server_status is None or server_status.state != "running":
             starting.append(name)
-        elif wanted.get(name) not in (None, known.get(name)):
-            raise NotReady(f"{name} runs at port {known.get(name)}", "stop it first: millstream down")
+        elif wanted.get(name) not in (None, addresses.get(name)):
+            raise NotReady(f"{name} runs at port {addresses.get(name)}", "stop it first: millstream down")
     return starting
 
 
 def _start(
-    home: Home, names: list[str], wanted: Mapping[str, int], tell: Progress, *, attached: bool, fresh: bool
+    home: Home,
+    names: list[str],
+    wanted: Mapping[str, int],
+    tell: Progress,
+    *,
+    attached: bool,
+    fresh: bool,
+    grace: float | None,
 ) -> None:
-    """Choose ports, make ready what is missing on disk, and have the guardian run the servers."""
+    """Choose ports, prepare missing files, and order the guardian to run the servers."""
     known = home.addresses()
-    # A server that is not started yet has its address all the same: `environment` gives both.
+    # Assign an address also to a server that is not started, because `environment` returns both.
     if "kafka" in names or "kafka" not in known:
         known["kafka"] = _port(home, known, "kafka", 0, wanted)
         known["controller"] = _port(home, known, "controller", 1, {})
@@ -207,54 +232,55 @@ def _start(
         known["postgres"] = _port(home, known, "postgres", 2, wanted)
     home.write("addresses.json", known)
     with ThreadPoolExecutor(len(names)) as pool:
-        made = list(pool.map(lambda name: _prepare(home, name, known, tell), names))
-    # The turn grows with each start, so that the guardian tells a wish to start again from an old one.
-    old = {} if fresh else home.parts()
-    for part in made:
-        turn = old[part.name].turn + 1 if part.name in old else 1
-        old[part.name] = Part(**{**part.__dict__, "turn": turn})
+        prepared = list(pool.map(lambda name: _prepare(home, name, known, tell), names))
+    # The turn grows with each start, so that the guardian can tell a new start request from an old one.
+    server_specs = {} if fresh else home.parts()
+    for part in prepared:
+        turn = server_specs[part.name].turn + 1 if part.name in server_specs else 1
+        limit = part.grace if grace is None else min(grace, part.grace)
+        server_specs[part.name] = ServerSpec(**{**part.__dict__, "turn": turn, "grace": limit})
         log = Path(part.log)
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
-    _order(home, old)
+    _write_parts(home, server_specs)
     tell(f"starting {' and '.join(names)}")
     state = home.state()
     if state is not None and state.alive:
         state.guardian.send(signal.SIGHUP)
     else:
-        spawn(home, attached=attached)
+        spawn_guardian(home, attached=attached)
 
 
 def _port(home: Home, known: Mapping[str, int], name: str, nth: int, wanted: Mapping[str, int]) -> int:
     if name in wanted:
-        return ports.demand(wanted[name], name, f"--{name}-port")
+        return ports.require_free_port(wanted[name], name, f"--{name}-port")
     used = frozenset(int(port) for other, port in known.items() if other not in (name, "outside"))
-    return ports.choose(home.project, nth, known.get(name), used | frozenset(wanted.values()))
+    return ports.choose_port(home.project, nth, known.get(name), used | frozenset(wanted.values()))
 
 
-def _prepare(home: Home, name: str, known: Mapping[str, int], tell: Progress) -> Part:
-    # Imported here: `environment` is asked by every command and must not load clients of servers.
-    from millstream.devstack import kafka, postgres  # noqa: PLC0415
+def _prepare(home: Home, name: str, known: Mapping[str, int], tell: Progress) -> ServerSpec:
+    # Imported here because every command calls `environment`, which must not load the clients of servers.
+    from millstream.devstack.servers import kafka, postgres  # noqa: PLC0415
 
     if name == "kafka":
         return kafka.prepare(home, known["kafka"], known["controller"], tell)
     return postgres.prepare(home, known["postgres"], tell)
 
 
-def _order(home: Home, parts: Mapping[str, Part]) -> None:
+def _write_parts(home: Home, parts: Mapping[str, ServerSpec]) -> None:
     home.write("parts.json", {name: part.to_json() for name, part in parts.items()})
 
 
-def _end(home: Home) -> bool:
-    """Stop guardian and servers, forget them, and say whether there were any."""
+def _stop_stack(home: Home) -> bool:
+    """Stop guardian and servers, delete their state, and return whether there were any."""
     state = home.state()
     running = home.up()
     if state is not None:
         state.guardian.send(signal.SIGTERM)
-        if not ended([state.guardian], _LEAVING):
+        if not wait_for_exit([state.guardian], _STOP_TIMEOUT):
             state.guardian.send(signal.SIGKILL)
         _kill_servers(state)
-    release(home.path)
+    release_guardian(home.path)
     for name in ("state.json", "parts.json"):
         (home / name).unlink(missing_ok=True)
     known = home.addresses()
@@ -263,12 +289,14 @@ def _end(home: Home) -> bool:
     return running
 
 
-def _kill_servers(state: State) -> None:
-    """End servers that outlived their guardian, where the kernel does not see to that."""
-    left: list[Identity] = [
-        seen.process for seen in state.servers.values() if seen.process and seen.process.alive
+def _kill_servers(state: StackState) -> None:
+    """Kill servers that outlived their guardian, on systems where the kernel does not do that."""
+    survivors: list[Identity] = [
+        server_status.process
+        for server_status in state.servers.values()
+        if server_status.process and server_status.process.alive
     ]
-    for process in left:
+    for process in survivors:
         with contextlib.suppress(PermissionError):
             process.send(signal.SIGKILL)
-    ended(left, 5.0)
+    wait_for_exit(survivors, 5.0)

@@ -1,1 +1,1 @@
-"""What a finding is, where it points, and how it is printed. Knows nothing of pipelines or Spark."""
+"""Findings, their positions and their output formats. Independent of pipelines and Spark."""

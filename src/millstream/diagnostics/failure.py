@@ -1,4 +1,4 @@
-"""Errors that end a command with one sentence, a cure and an exit code, never a traceback."""
+"""Errors that end a command with one sentence, a fix and an exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import ClassVar
 
 
 class MillstreamError(Exception):
-    """Something a person can act on: `what` happened (one sentence) and the `fix` (one sentence).
+    """An error that the user can act on: `what` happened (one sentence) and the `fix` (one sentence).
 
     `exit_code`: 1 findings, failed tests, a query that gave up; 2 wrong use or an unreadable spec;
-    3 a checkpoint cannot go on; 4 the environment is not ready.
+    3 a checkpoint cannot be continued; 4 the environment is not ready.
     """
 
     exit_code: ClassVar[int] = 1
@@ -27,24 +27,24 @@ class WrongUse(MillstreamError):
 
 
 class CannotGoOn(MillstreamError):
-    """A checkpoint is damaged, held by another run, or does not belong to this pipeline."""
+    """A checkpoint is damaged, locked by another run, or does not belong to this pipeline."""
 
     exit_code = 3
 
 
 class Unfit(CannotGoOn):
-    """A checkpoint, its sources and its sinks do not fit together any more; nobody else is at work."""
+    """A checkpoint does not match its sources or its sinks, and no other run is using it."""
 
 
 class NotReady(MillstreamError):
-    """A part of the environment is missing: Java, a server, a topic, a folder that can be written."""
+    """A part of the environment is missing: Java, a server, a topic, a writable folder."""
 
     exit_code = 4
 
 
 class Silent(NotReady):
-    """A server does not answer, or lets nobody in: nothing is known of what is behind it."""
+    """A server does not answer or refuses the login, so the state of its data is unknown."""
 
 
 class Outage(NotReady):
-    """Something outside is away or busy for a while; the same attempt may succeed later."""
+    """An external system is temporarily unavailable or busy; the same attempt may succeed later."""

@@ -1,4 +1,4 @@
-"""A finding: one thing that is wrong, where it stands, why it matters and what cures it."""
+"""A finding: a problem, its position, its reason and its fix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding matters. An `ERROR` refuses to start the pipeline."""
+    """The severity of a finding. An `ERROR` prevents the pipeline from starting."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -16,9 +16,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A stretch of text in a file.
+    """A range of text in a file.
 
-    Lines and columns count from 1; `end_column` is the first column after the stretch.
+    Lines and columns count from 1; `end_column` is the first column after the range.
     """
 
     file: str
@@ -29,15 +29,15 @@ class Span:
 
     @classmethod
     def point(cls, file: str, line: int = 1, column: int = 1) -> Span:
-        """One character of a file."""
+        """Return the span of one character of a file."""
         return cls(file, line, column, line, column + 1)
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of text that cures a finding: the lines to put in, after `line` of `file` (0: at the top).
+    """A text change that fixes a finding: the lines to insert after `line` of `file` (0: at the top).
 
-    The `drop` lines that stand there go. A safe edit never changes what a right pipeline gives.
+    The next `drop` lines are deleted. A safe edit never changes the result of a correct pipeline.
     """
 
     file: str
@@ -51,8 +51,8 @@ class Edit:
 class Finding:
     """One diagnostic.
 
-    `message` is one sentence without a full stop. `label` stands under the marked text. `fix` begins with a
-    verb. `query` names the query it concerns, where there is one.
+    `message` is one sentence without a full stop. `label` is printed under the marked text. `fix` begins with a
+    verb. `query` names the affected query, if any.
     """
 
     code: str
@@ -67,8 +67,8 @@ class Finding:
     query: str | None = None
 
 
-def worst(findings: list[Finding]) -> Severity | None:
-    """The gravest severity among findings, or None when there are none."""
+def find_worst_severity(findings: list[Finding]) -> Severity | None:
+    """Return the worst severity among findings, or `None` if there are none."""
     order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
-    found = {finding.severity for finding in findings}
-    return next((severity for severity in order if severity in found), None)
+    present = {finding.severity for finding in findings}
+    return next((severity for severity in order if severity in present), None)

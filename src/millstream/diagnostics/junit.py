@@ -1,4 +1,4 @@
-"""Findings as JUnit XML, which build servers show as tests: a failing one for each error, by file."""
+"""Print findings as JUnit XML, which build servers show as tests: a failing test for each error, by file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape  # xml.sax would load an HTTP client
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.finding import Finding, Severity
-from millstream.diagnostics.snippet import mask, printable
+from millstream.diagnostics.snippet import escape_control, mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
-def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
-    """One suite; errors are failures, other findings pass with their words, a file without any passes."""
-    told = {found.span.file for found in findings if found.span}
-    cases = [_case(found) for found in findings]
+def format_junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
+    """Build one suite: errors fail, other findings pass with their text, and a file without findings passes."""
+    files_with_findings = {finding.span.file for finding in findings if finding.span}
+    cases = [_build_case(finding) for finding in findings]
     cases += [
-        f'    <testcase classname={attribute(file)} name="check"/>' for file in files if file not in told
+        f'    <testcase classname={quote_attribute(file)} name="check"/>'
+        for file in files
+        if file not in files_with_findings
     ]
-    failures = sum(found.severity is Severity.ERROR for found in findings)
+    failures = sum(finding.severity is Severity.ERROR for finding in findings)
     counts = f'tests="{len(cases)}" failures="{failures}" errors="0"'
     suite = [f'  <testsuite name="millstream check" {counts}>', *cases, "  </testsuite>"]
     return "\n".join(
@@ -30,26 +32,38 @@ def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
     )
 
 
-def _case(found: Finding) -> str:
-    span = found.span
-    name = f"{found.code} {found.name}" + (f" line {span.line}" if span else "")
-    place = f" file={attribute(span.file)} line={attribute(str(span.line))}" if span else ""
-    head = f"    <testcase classname={attribute(span.file if span else 'millstream')} name={attribute(name)}{place}>"
-    words = [mask(found.message), found.why and f"why: {found.why}", found.fix and f"fix: {found.fix}"]
-    text = escape("\n".join(plain(line) for part in words if part for line in part.splitlines()), quote=False)
-    if found.severity is Severity.ERROR:
-        said = f"type={attribute(found.code)} message={attribute(mask(found.message))}"
-        body = f"      <failure {said}>{text}</failure>"
+def _build_case(finding: Finding) -> str:
+    span = finding.span
+    name = f"{finding.code} {finding.name}" + (f" line {span.line}" if span else "")
+    position = f" file={quote_attribute(span.file)} line={quote_attribute(str(span.line))}" if span else ""
+    opening = (
+        f"    <testcase classname={quote_attribute(span.file if span else 'millstream')} "
+        f"name={quote_attribute(name)}{position}>"
+    )
+    parts = [
+        mask_secrets(finding.message),
+        finding.why and f"why: {finding.why}",
+        finding.fix and f"fix: {finding.fix}",
+    ]
+    text = escape(
+        "\n".join(remove_invalid_characters(line) for part in parts if part for line in part.splitlines()),
+        quote=False,
+    )
+    if finding.severity is Severity.ERROR:
+        attributes = (
+            f"type={quote_attribute(finding.code)} message={quote_attribute(mask_secrets(finding.message))}"
+        )
+        body = f"      <failure {attributes}>{text}</failure>"
     else:
-        body = f"      <system-out>{found.severity}: {text}</system-out>"
-    return f"{head}\n{body}\n    </testcase>"
+        body = f"      <system-out>{finding.severity}: {text}</system-out>"
+    return f"{opening}\n{body}\n    </testcase>"
 
 
-def attribute(text: str) -> str:
-    """A text as an attribute with its quotes, with nothing that XML cannot hold."""
-    return f'"{escape(plain(text))}"'
+def quote_attribute(text: str) -> str:
+    """Quote a text as an XML attribute, without characters that XML does not allow."""
+    return f'"{escape(remove_invalid_characters(text))}"'
 
 
-def plain(text: str) -> str:
-    """A text of characters that XML can hold: what is no character at all goes, besides what a terminal obeys."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", printable(text))
+def remove_invalid_characters(text: str) -> str:
+    """Remove control characters, and characters that XML does not allow, from a text."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", escape_control(text))

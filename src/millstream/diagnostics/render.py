@@ -1,4 +1,4 @@
-"""Findings in the form that was asked for."""
+"""Print findings in the requested format."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from millstream import __version__
-from millstream.diagnostics.junit import junit
-from millstream.diagnostics.machine import as_json, concise, github
-from millstream.diagnostics.sarif import sarif
-from millstream.diagnostics.text import text
+from millstream.diagnostics.formats import format_concise, format_github, format_json
+from millstream.diagnostics.junit import format_junit
+from millstream.diagnostics.sarif import format_sarif
+from millstream.diagnostics.text import format_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,24 +28,24 @@ def render(
     guarantees: Sequence[Mapping[str, Any]] = (),
     pages: Mapping[str, str] = NO_PAGES,
 ) -> str:
-    """All findings as one text that ends with a line end, or is empty when there is nothing to say.
+    """Format all findings as one text that ends with a newline, or is empty if there is nothing to report.
 
-    `texts` gives the content of the files that findings point into, by the name their spans use; a finding in
-    a file that is not among them is shown without its line. `guarantees` are mappings with `query`, `sink`,
-    `guarantee` and `reasons`. `pages` are the texts that explain codes, for `sarif`. Colour is for `text` only.
+    `texts` contains the content of the files of findings, by the name in their spans; a finding in another file is
+    shown without its line. `guarantees` are mappings with `query`, `sink`, `guarantee` and `reasons`. `pages` are the
+    documentation pages of codes, for `sarif`. `color` applies only to `text`.
     """
     match form:
         case "text":
-            return text(findings, texts, guarantees, color=color)
+            return format_text(findings, texts, guarantees, color=color)
         case "concise":
-            return concise(findings)
+            return format_concise(findings)
         case "json":
-            return as_json(findings, guarantees)
+            return format_json(findings, guarantees)
         case "github":
-            return github(findings)
+            return format_github(findings)
         case "sarif":
-            return sarif(findings, texts, pages, __version__)
+            return format_sarif(findings, texts, pages, __version__)
         case "junit":
-            return junit(findings, list(texts))
+            return format_junit(findings, list(texts))
         case _:
             assert_never(form)

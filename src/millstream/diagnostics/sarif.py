@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code hosts and editors read."""
+"""Print findings as SARIF 2.1.0, which code hosts and editors read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from millstream.diagnostics.finding import Edit, Finding, Severity, Span
-from millstream.diagnostics.lines import Lines
-from millstream.diagnostics.snippet import mask
+from millstream.diagnostics.lines import TextLines
+from millstream.diagnostics.snippet import mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,78 +20,85 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def sarif(
+def format_sarif(
     findings: Sequence[Finding], texts: Mapping[str, str], pages: Mapping[str, str], version: str
 ) -> str:
-    """One run with all findings. A finding keeps its fingerprint when lines are added above it.
+    """Build one run with all findings. The fingerprint of a finding does not change if lines are added above it.
 
-    `pages` are the texts that explain codes.
+    `pages` are the documentation pages of codes.
     """
-    names = {found.code: found.name for found in findings}
+    names = {finding.code: finding.name for finding in findings}
     codes = sorted(names)
-    lines = {file: Lines(content) for file, content in texts.items()}
-    seen: Counter[str] = Counter()
+    lines = {file: TextLines(content) for file, content in texts.items()}
+    fingerprint_counts: Counter[str] = Counter()
     driver = {
         "name": "millstream",
         "version": version,
         "semanticVersion": version,
-        "rules": [_rule(code, names[code], pages.get(code, "")) for code in codes],
+        "rules": [_build_rule(code, names[code], pages.get(code, "")) for code in codes],
     }
     run = {
         "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": True}],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(found, codes.index(found.code), lines, seen) for found in findings],
+        "results": [
+            _build_result(finding, codes.index(finding.code), lines, fingerprint_counts)
+            for finding in findings
+        ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(code: str, name: str, page: str) -> dict[str, Any]:
-    """What a viewer shows of a code: its name, the first paragraph of its page, and the page."""
+def _build_rule(code: str, name: str, page: str) -> dict[str, Any]:
+    """Describe a code for a viewer: its name, the first paragraph of its page, and the page."""
     rule: dict[str, Any] = {"id": code, "name": name, "shortDescription": {"text": name.replace("-", " ")}}
     if page:
-        first = page.strip().split("\n\n")[1:2]
-        rule["fullDescription"] = {"text": " ".join(first[0].split()) if first else name}
+        first_paragraph = page.strip().split("\n\n")[1:2]
+        rule["fullDescription"] = {"text": " ".join(first_paragraph[0].split()) if first_paragraph else name}
         rule["help"] = {"text": page, "markdown": page}
     else:
         rule["help"] = {"text": f"millstream explain {code}"}
     return rule
 
 
-def _result(found: Finding, index: int, lines: Mapping[str, Lines], seen: Counter[str]) -> dict[str, Any]:
-    words = [
-        f"{mask(found.message)}.",
-        found.why and f"Why: {found.why}.",
-        found.fix and f"Fix: {found.fix}.",
+def _build_result(
+    finding: Finding, index: int, lines: Mapping[str, TextLines], fingerprint_counts: Counter[str]
+) -> dict[str, Any]:
+    parts = [
+        f"{mask_secrets(finding.message)}.",
+        finding.why and f"Why: {finding.why}.",
+        finding.fix and f"Fix: {finding.fix}.",
     ]
     result: dict[str, Any] = {
-        "ruleId": found.code,
+        "ruleId": finding.code,
         "ruleIndex": index,
-        "level": _LEVELS[found.severity],
-        "message": {"text": " ".join(filter(None, words))},
-        "partialFingerprints": {"millstreamFinding/v1": _fingerprint(found, lines, seen)},
+        "level": _LEVELS[finding.severity],
+        "message": {"text": " ".join(filter(None, parts))},
+        "partialFingerprints": {
+            "millstreamFinding/v1": _compute_fingerprint(finding, lines, fingerprint_counts)
+        },
     }
-    if found.span:
+    if finding.span:
         result["locations"] = [
             {
                 "physicalLocation": {
-                    "artifactLocation": _artifact(found.span.file),
-                    "region": _region(found.span),
+                    "artifactLocation": _build_location(finding.span.file),
+                    "region": _build_region(finding.span),
                 }
             }
         ]
-    if found.edit:
-        result["fixes"] = [_fix(found.edit, found.fix, lines.get(found.edit.file))]
+    if finding.edit:
+        result["fixes"] = [_build_fix(finding.edit, finding.fix, lines.get(finding.edit.file))]
     return result
 
 
-def _artifact(file: str) -> dict[str, str]:
-    """A file as a URI: relative ones stay so, for the reader to place."""
+def _build_location(file: str) -> dict[str, str]:
+    """Convert a file path to a URI; a relative path stays relative."""
     path = PurePath(file)
     return {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}
 
 
-def _region(span: Span) -> dict[str, int]:
+def _build_region(span: Span) -> dict[str, int]:
     return {
         "startLine": span.line,
         "startColumn": span.column,
@@ -100,26 +107,28 @@ def _region(span: Span) -> dict[str, int]:
     }
 
 
-def _fix(edit: Edit, words: str, known: Lines | None) -> dict[str, Any]:
-    """A deletion of whole lines, of none for an insertion, and what comes in their place."""
+def _build_fix(edit: Edit, words: str, file_lines: TextLines | None) -> dict[str, Any]:
+    """Convert an edit to a deletion of whole lines (none for an insertion) and the inserted text."""
     first, last = edit.line + 1, edit.line + 1 + edit.drop
-    at = {"startLine": first, "startColumn": 1, "endLine": last, "endColumn": 1}
-    text = "".join(f"{mask(line)}\n" for line in edit.insert)
-    if known and edit.drop and last > len(known):
-        # Behind the last line there is no other in which the deletion could end.
-        at |= {"endLine": len(known), "endColumn": len(known.line(len(known))) + 1}
+    region = {"startLine": first, "startColumn": 1, "endLine": last, "endColumn": 1}
+    text = "".join(f"{mask_secrets(line)}\n" for line in edit.insert)
+    if file_lines and edit.drop and last > len(file_lines):
+        # After the last line there is no line at which the deletion could end.
+        region |= {"endLine": len(file_lines), "endColumn": len(file_lines.line(len(file_lines))) + 1}
         text = text.removesuffix("\n")
     change = {
-        "artifactLocation": _artifact(edit.file),
-        "replacements": [{"deletedRegion": at, "insertedContent": {"text": text}}],
+        "artifactLocation": _build_location(edit.file),
+        "replacements": [{"deletedRegion": region, "insertedContent": {"text": text}}],
     }
     return {"description": {"text": words or "change lines"}, "artifactChanges": [change]}
 
 
-def _fingerprint(found: Finding, lines: Mapping[str, Lines], seen: Counter[str]) -> str:
-    """What stays the same when a finding only moves: its code, file, query and the text of its line."""
-    known = lines.get(found.span.file) if found.span else None
-    line = known.line(found.span.line).strip() if known and found.span else found.message
-    same = "\0".join((found.code, found.span.file if found.span else "", found.query or "", line))
-    seen[same] += 1
-    return hashlib.sha256(f"{same}\0{seen[same]}".encode(errors="replace")).hexdigest()[:32]
+def _compute_fingerprint(
+    finding: Finding, lines: Mapping[str, TextLines], fingerprint_counts: Counter[str]
+) -> str:
+    """Hash the parts that do not change when a finding moves: its code, file, query and the text of its line."""
+    file_lines = lines.get(finding.span.file) if finding.span else None
+    line = file_lines.line(finding.span.line).strip() if file_lines and finding.span else finding.message
+    key = "\0".join((finding.code, finding.span.file if finding.span else "", finding.query or "", line))
+    fingerprint_counts[key] += 1
+    return hashlib.sha256(f"{key}\0{fingerprint_counts[key]}".encode(errors="replace")).hexdigest()[:32]

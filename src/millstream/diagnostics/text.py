@@ -1,4 +1,4 @@
-"""Findings for people: the place, the line with its mark, the reason and the cure."""
+"""Print findings for people: the position, the line with its mark, the reason and the fix."""
 
 from __future__ import annotations
 
@@ -6,109 +6,118 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.finding import Edit, Finding, Severity
-from millstream.diagnostics.lines import Lines
-from millstream.diagnostics.promised import table
-from millstream.diagnostics.snippet import mask, printable, snippet
+from millstream.diagnostics.guarantee_table import format_guarantee_table
+from millstream.diagnostics.lines import TextLines
+from millstream.diagnostics.snippet import build_snippet, escape_control, mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
-_QUIET, _GOOD, _GONE, _BOLD = "34", "32", "31", "1"
+_BLUE, _GREEN, _RED, _BOLD = "34", "32", "31", "1"
 
 
 class Paint:
-    """Colours a text, or leaves it as it is."""
+    """Colours a text if colour is on."""
 
     def __init__(self, *, color: bool) -> None:
         self.color = color
 
     def __call__(self, text: str, *codes: str) -> str:
-        """The text between ANSI codes."""
+        """Return the text between ANSI codes."""
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self.color and text else text
 
 
-def text(
+def format_text(
     findings: Sequence[Finding],
     texts: Mapping[str, str],
     guarantees: Sequence[Mapping[str, Any]],
     *,
     color: bool,
 ) -> str:
-    """All findings, one below the other, the guarantees of the sinks, and how many findings there are."""
+    """Format all findings, the guarantees of the sinks, and the number of findings."""
     paint = Paint(color=color)
-    lines = {name: Lines(content) for name, content in texts.items()}
-    parts = ["\n".join(_finding(found, lines, paint)) for found in findings]
+    lines = {name: TextLines(content) for name, content in texts.items()}
+    parts = ["\n".join(_format_finding(finding, lines, paint)) for finding in findings]
     if guarantees:
-        parts.append("\n".join(_guarantees(guarantees, paint)))
+        parts.append("\n".join(_format_guarantees(guarantees, paint)))
     if findings:
-        parts.append(summary(findings))
+        parts.append(count_by_severity(findings))
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    """How many there are of each severity: `2 errors, 1 warning`."""
-    counts = Counter(found.severity for found in findings)
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+def count_by_severity(findings: Sequence[Finding]) -> str:
+    """Count the findings of each severity: `2 errors, 1 warning`."""
+    counts = Counter(finding.severity for finding in findings)
+    labels = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     return ", ".join(
         f"{counts[severity]} {word}{'' if counts[severity] == 1 else 's'}"
-        for severity, word in words.items()
+        for severity, word in labels.items()
         if counts[severity]
     )
 
 
-def _finding(found: Finding, lines: Mapping[str, Lines], paint: Paint) -> list[str]:
-    """The lines of one finding."""
-    tone = _COLORS[found.severity]
-    out = [f"{paint(f'{found.severity}[{found.code}]', tone, _BOLD)}: {_line(found.message)}"]
-    changed = max(len(found.edit.insert), found.edit.drop) if found.edit else 0
-    numbers = [found.span.line if found.span else 0, found.edit.line + changed if found.edit else 0]
+def _format_finding(finding: Finding, lines: Mapping[str, TextLines], paint: Paint) -> list[str]:
+    """Format the lines of one finding."""
+    color = _COLORS[finding.severity]
+    output = [f"{paint(f'{finding.severity}[{finding.code}]', color, _BOLD)}: {_join_lines(finding.message)}"]
+    changed_lines = max(len(finding.edit.insert), finding.edit.drop) if finding.edit else 0
+    numbers = [
+        finding.span.line if finding.span else 0,
+        finding.edit.line + changed_lines if finding.edit else 0,
+    ]
     gutter = max(2, len(str(max(numbers))))
-    if found.span:
-        place = f"{found.span.file}:{found.span.line}:{found.span.column}"
-        out.append(f"{' ' * gutter}{paint('-->', _QUIET)} {printable(place)}")
-        known = lines.get(found.span.file)
-        shown = snippet(known, found.span) if known else None
-        if shown:
-            bar = paint("|", _QUIET)
-            label = f" {_line(found.label)}" if found.label else ""
-            out.append(f"{' ' * gutter} {bar}")
-            out.append(f"{paint(str(found.span.line).rjust(gutter), _QUIET)} {bar} {shown.text}".rstrip())
-            out.append(f"{' ' * gutter} {bar} {paint(shown.marks + label, tone)}")
-        elif found.label:
-            out.append(f"note: {_line(found.label)}")
-    elif found.label:
-        out.append(f"note: {_line(found.label)}")
-    if found.why:
-        out.append(f"why:  {printable(found.why)}")
-    if found.fix:
-        elsewhere = found.edit and found.span and found.edit.file != found.span.file
-        out.append(
-            f"fix:  {printable(found.fix)}"
-            + (f" ({printable(found.edit.file)})" if elsewhere and found.edit else "")
+    if finding.span:
+        position = f"{finding.span.file}:{finding.span.line}:{finding.span.column}"
+        output.append(f"{' ' * gutter}{paint('-->', _BLUE)} {escape_control(position)}")
+        file_lines = lines.get(finding.span.file)
+        marked_line = build_snippet(file_lines, finding.span) if file_lines else None
+        if marked_line:
+            bar = paint("|", _BLUE)
+            label = f" {_join_lines(finding.label)}" if finding.label else ""
+            output.append(f"{' ' * gutter} {bar}")
+            output.append(
+                f"{paint(str(finding.span.line).rjust(gutter), _BLUE)} {bar} {marked_line.text}".rstrip()
+            )
+            output.append(f"{' ' * gutter} {bar} {paint(marked_line.marks + label, color)}")
+        elif finding.label:
+            output.append(f"note: {_join_lines(finding.label)}")
+    elif finding.label:
+        output.append(f"note: {_join_lines(finding.label)}")
+    if finding.why:
+        output.append(f"why:  {escape_control(finding.why)}")
+    if finding.fix:
+        is_in_other_file = finding.edit and finding.span and finding.edit.file != finding.span.file
+        output.append(
+            f"fix:  {escape_control(finding.fix)}"
+            + (f" ({escape_control(finding.edit.file)})" if is_in_other_file and finding.edit else "")
         )
-    if found.edit:
-        out += _edit(found.edit, lines.get(found.edit.file), gutter, paint)
-    out.append(f"see:  millstream explain {found.code}")
-    return out
+    if finding.edit:
+        output += _format_edit(finding.edit, lines.get(finding.edit.file), gutter, paint)
+    output.append(f"see:  millstream explain {finding.code}")
+    return output
 
 
-def _edit(edit: Edit, known: Lines | None, gutter: int, paint: Paint) -> list[str]:
-    """The lines that go and those that come, each with its number before or after."""
-    gone = [known.line(edit.line + number) if known else "…" for number in range(1, edit.drop + 1)]
-    out = []
-    for sign, content, tone in (("-", gone, _GONE), ("+", edit.insert, _GOOD)):
+def _format_edit(edit: Edit, file_lines: TextLines | None, gutter: int, paint: Paint) -> list[str]:
+    """Format the deleted and the inserted lines, with their numbers before and after the edit."""
+    deleted = [
+        file_lines.line(edit.line + number) if file_lines else "…" for number in range(1, edit.drop + 1)
+    ]
+    output = []
+    for sign, content, color in (("-", deleted, _RED), ("+", edit.insert, _GREEN)):
         for number, line in enumerate(content, edit.line + 1):
-            out.append(f"{paint(f'{number:>{gutter}} {sign}', tone)} {paint(printable(mask(line)), tone)}")
-    return out
+            output.append(
+                f"{paint(f'{number:>{gutter}} {sign}', color)} {paint(escape_control(mask_secrets(line)), color)}"
+            )
+    return output
 
 
-def _line(words: str) -> str:
-    """Words that may hold what a user wrote, on one line and without secrets."""
-    return printable(mask(" ".join(words.splitlines())))
+def _join_lines(words: str) -> str:
+    """Put a text that may contain user input on one line, without secrets."""
+    return escape_control(mask_secrets(" ".join(words.splitlines())))
 
 
-def _guarantees(guarantees: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
-    """What each sink promises, and what weakens it."""
-    head, *rows = table(guarantees)
-    return [paint(head, _QUIET), *rows]
+def _format_guarantees(guarantees: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
+    """Format the guarantee of each sink, and its weakest link."""
+    head, *rows = format_guarantee_table(guarantees)
+    return [paint(head, _BLUE), *rows]

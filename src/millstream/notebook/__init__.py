@@ -1,1 +1,1 @@
-"""Shows a streaming view live: a table and a plot in the cell of a notebook, text elsewhere."""
+"""Show a streaming view live: as a table and a plot in a notebook, as text elsewhere."""

@@ -1,27 +1,36 @@
-"""`millstream.display`: a streaming view shown live, in a notebook or on a terminal."""
+"""Show a streaming view live in a notebook or on a terminal, as `millstream.display`."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from millstream.cli.environment import environment
 from millstream.cli.project import find_spec
+from millstream.cli.variables import spec_environment
 from millstream.diagnostics.failure import WrongUse
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.render import render
-from millstream.notebook.live import Newest, as_pandas, empty, flat, mode_of, newest
+from millstream.engine.background_threads import BackgroundThread
+from millstream.frames.build_views import build_frames
+from millstream.notebook.live_view import (
+    Newest,
+    choose_output_mode,
+    empty_frame,
+    flatten_windows,
+    newest_rows,
+    to_pandas_frame,
+)
 from millstream.notebook.plot import Axes
-from millstream.notebook.screen import Cell, Output, Sight, cell, kernel
+from millstream.notebook.screen import Cell, Output, Sight, notebook_kernel, running_cell_id
 from millstream.pipeline.api import Builder
-from millstream.pipeline.load import load
 from millstream.pipeline.model import Pipeline
-from millstream.runtime.assemble import assemble
-from millstream.runtime.session import open_session
+from millstream.pipeline.spec_file import load_spec
+from millstream.spark.session import open_session
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Shown", "display"]
 
-# A query that has ended by itself tells nobody: it is looked at so often, in seconds.
+# Seconds between two checks whether the query has ended, because Spark sends no notification.
 _LOOK = 0.5
 _of_cells: dict[str, Shown] = {}
 
 
 class Shown:
-    """A view that is shown; ends by itself, by `stop()`, or as a context manager."""
+    """A view on display. It ends by itself, by `stop()`, or at the end of a `with` block."""
 
     def __init__(
         self, title: str, live: Newest | None, rows: pd.DataFrame, axes: dict[str, str | None]
@@ -48,40 +57,40 @@ class Shown:
         self._axes = axes
         self._screen: Screen = Output()
         self._asked = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The rows that are kept, the newest first."""
+        """The rows on display, newest first."""
         return self._live.rows if self._live else self._rows
 
     @property
     def batches(self) -> int:
-        """Batches that have come; 0 for a static table."""
+        """The number of batches so far; 0 for a static table."""
         return self._live.batches if self._live else 0
 
     @property
     def running(self) -> bool:
-        """Is more to come?"""
+        """Whether more batches may arrive."""
         return self._live is not None and not self._asked.is_set() and self._live.running
 
     @property
     def error(self) -> str | None:
-        """Why the view ended by itself, in Spark's words; None when it did not."""
+        """Spark's error if the query has failed, else None."""
         return self._live.error if self._live else None
 
     def stop(self) -> None:
-        """End it and wait for its last picture; does nothing the second time."""
+        """Stop the display and wait for its last output. Further calls do nothing."""
         self._asked.set()
         if self._live is not None:
             self._live.changed.set()
-            beside = self._thread is not None and self._thread is not threading.current_thread()
-            if beside and self._thread is not None:
+            in_background = self._thread is not None and not self._thread.is_current()
+            if in_background and self._thread is not None:
                 self._thread.join()
             self._live.stop()
-            if beside:
-                # A notebook that is run without a person takes no picture from a thread.
-                self._screen.show(self._last())
+            if in_background:
+                # A notebook that runs non-interactively ignores output from a thread.
+                self._screen.show(self._last_snapshot())
 
     def __enter__(self) -> Shown:
         return self
@@ -90,47 +99,47 @@ class Shown:
         self.stop()
 
     def follow(self, screen: Screen, seconds: float | None) -> None:
-        """Show each change until it ends, is asked to, or the time is over; then end it."""
+        """Show each change until the query ends, `stop()` is called, or the time is over; then stop it."""
         self._screen = screen
         if self._live is None:
-            screen.show(self._sight("a static table"))
+            screen.show(self._snapshot("a static table"))
             return
         end = None if seconds is None else time.monotonic() + seconds
         drawn = -1
         try:
             while True:
                 if seconds is not None and drawn < 1 <= self._live.batches:
-                    # The first batch may take as long as all others.
+                    # The time counts from the first batch, which may take as long as all others.
                     end = time.monotonic() + seconds
-                left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
-                over = left <= 0 or not self.running
-                if self._live.batches != drawn and not over:
+                remaining = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+                has_ended = remaining <= 0 or not self.running
+                if self._live.batches != drawn and not has_ended:
                     drawn = self._live.batches
-                    screen.show(self._sight("waiting for rows" if not drawn else f"batch {drawn}, live"))
-                if over:
+                    screen.show(self._snapshot("waiting for rows" if not drawn else f"batch {drawn}, live"))
+                if has_ended:
                     break
-                self._live.changed.wait(left)
+                self._live.changed.wait(remaining)
                 self._live.changed.clear()
         finally:
             self._asked.set()
             self._live.stop()
-            screen.show(self._last())
+            screen.show(self._last_snapshot())
 
     def beside(self, screen: Screen, seconds: float | None) -> None:
-        """As `follow`, in a thread; the first picture is the cell's own."""
+        """Run `follow` in a thread, after showing the first output in the cell itself."""
         self._screen = screen
         if self._live is not None:
-            screen.show(self._sight("waiting for rows"))
-        self._thread = threading.Thread(
-            target=self.follow, args=(screen, seconds), name="display", daemon=True
-        )
+            screen.show(self._snapshot("waiting for rows"))
+        self._thread = BackgroundThread("display", partial(self.follow, screen, seconds), restarts=0)
         self._thread.start()
 
-    def _last(self) -> Sight:
-        """What is left to be seen."""
-        return self._sight(f"ended: {self.error}" if self.error else f"stopped after {self.batches} batches")
+    def _last_snapshot(self) -> Sight:
+        """Return the last output."""
+        return self._snapshot(
+            f"ended: {self.error}" if self.error else f"stopped after {self.batches} batches"
+        )
 
-    def _sight(self, state: str) -> Sight:
+    def _snapshot(self, state: str) -> Sight:
         rows = self.rows
         return Sight(self._title, state, rows, Axes.of(rows, **self._axes) if len(rows) else None)
 
@@ -150,56 +159,56 @@ def display(
 ) -> Shown:
     """Show a streaming view live: a table and a plot in a notebook, text elsewhere.
 
-    `what` is a DataFrame, a pipeline of the Python API, or the path of a spec or its folder; `view` names a view or
-    source of it, that of the first query unless given. It runs for `seconds` from its first batch, which it awaits
-    as long (None: until it is stopped), also when the cell is done where `wait` is false; interrupting or re-running
-    the cell, or `stop()`, ends it sooner. At most `rows` rows are kept, those with the latest times; a batch comes
-    `every` so often.
+    `what` is a DataFrame, a pipeline of the Python API, or the path of a spec or its folder. `view` is the name of a
+    view or source of it, by default the input of the first query. The display waits up to `seconds` for the first
+    batch and ends `seconds` after it (None: when stopped). With `wait=False` it continues in the background after
+    the cell. Interrupting or re-running the cell, or `stop()`, ends it sooner. At most `rows` rows are shown, those
+    with the latest times. `every` is the interval between batches.
 
-    An aggregation is shown whole, in complete mode, else rows as they come, unless `output_mode` says otherwise.
-    `x`, `y` and `by` name the columns of the plot: a time, a number, what tells lines apart; by their types unless
-    given. Nothing is written: no sink of the pipeline runs, and the checkpoint is a folder that goes with the look.
-    Raises `WrongUse` for a spec with errors, an unknown name, and a view that Spark cannot run.
+    By default an aggregation is shown in full, in complete mode, and other rows as they arrive; `output_mode` changes
+    this. `x`, `y` and `by` are the columns of the plot: a time, a number, and the name of each line. By default they
+    are chosen by type. Nothing is written: no sink runs, and the checkpoint is a temporary folder.
+    Raises `WrongUse` if a spec has errors, a name is unknown, or Spark cannot run the view.
     """
     title, frame = _frame(what, view)
-    frame = flat(frame)
+    frame = flatten_windows(frame)
     for name in filter(None, (x, y, by)):
         if name not in frame.columns:
             raise WrongUse(f"{title} has no column '{name}'", f"its columns are {', '.join(frame.columns)}")
     axes = {"x": x, "y": y, "by": by}
-    shell = kernel()
-    place = cell(shell)
-    if place is not None and place in _of_cells:
-        _of_cells.pop(place).stop()
+    shell = notebook_kernel()
+    cell_id = running_cell_id(shell)
+    if cell_id is not None and cell_id in _of_cells:
+        _of_cells.pop(cell_id).stop()
     if frame.isStreaming:
-        live = Newest(frame, title, mode_of(frame, title, output_mode), rows, every)
-        shown = Shown(title, live, empty(frame.columns), axes)
+        live = Newest(frame, title, choose_output_mode(frame, title, output_mode), rows, every)
+        view_display = Shown(title, live, empty_frame(frame.columns), axes)
     else:
-        shown = Shown(title, None, as_pandas(newest(frame, rows)), axes)
-    if place is not None:
-        _of_cells[place] = shown
+        view_display = Shown(title, None, to_pandas_frame(newest_rows(frame, rows)), axes)
+    if cell_id is not None:
+        _of_cells[cell_id] = view_display
     screen: Screen = Cell(uuid4().hex, shell) if shell is not None else Output()
     if not wait:
-        shown.beside(screen, seconds)
-        return shown
-    # The cell's stop button: what has been shown stays.
+        view_display.beside(screen, seconds)
+        return view_display
+    # Interrupted by the stop button of the cell: keep the last output.
     with contextlib.suppress(KeyboardInterrupt):
-        shown.follow(screen, seconds)
-    return shown
+        view_display.follow(screen, seconds)
+    return view_display
 
 
 def _frame(what: Any, view: str | None) -> tuple[str, DataFrame]:
-    """The title and the DataFrame that are meant."""
+    """Return the title and the DataFrame to display."""
     if not isinstance(what, Builder | Pipeline | Path | str):
         return view or "DataFrame", what
     pipeline = _pipeline(what)
     name = view or (pipeline.reads(next(iter(pipeline.queries))) if pipeline.queries else None)
-    known = [*pipeline.views, *pipeline.sources]
-    if name not in known:
-        raise WrongUse(f"there is no view or source '{name}'", f"there are {', '.join(known)}")
+    names = [*pipeline.views, *pipeline.sources]
+    if name not in names:
+        raise WrongUse(f"there is no view or source '{name}'", f"known names: {', '.join(names)}")
     log = pipeline.folder / ".millstream" / "logs" / "notebook.log"
     spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
-    return name, assemble(spark, pipeline)[name]
+    return name, build_frames(spark, pipeline)[name]
 
 
 def _pipeline(what: Builder | Pipeline | Path | str) -> Pipeline:
@@ -208,8 +217,8 @@ def _pipeline(what: Builder | Pipeline | Path | str) -> Pipeline:
     if isinstance(what, Builder):
         return what.build()
     path = find_spec(Path(what))
-    loaded = load(path, environment(path.parent, None))
-    wrong = [found for found in loaded.findings if found.severity is Severity.ERROR]
-    if wrong or loaded.pipeline is None:
-        raise WrongUse(f"{path} has errors\n{render(wrong, loaded.texts)}", "see 'millstream check'")
+    loaded = load_spec(path, spec_environment(path.parent, None))
+    errors = [finding for finding in loaded.findings if finding.severity is Severity.ERROR]
+    if errors or loaded.pipeline is None:
+        raise WrongUse(f"{path} has errors\n{render(errors, loaded.texts)}", "see 'millstream check'")
     return loaded.pipeline

@@ -1,4 +1,4 @@
-"""A plot of the rows that a notebook shows, as SVG of our own: lines over time, or bars by name."""
+"""Plot the rows of a notebook display as SVG: lines over time, or bars by name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 8, 26, 22
-# So many lines a person can tell apart; others are left out, and the legend says so.
+# Maximum number of lines that are distinguishable; the legend says how many are omitted.
 MOST = 8
-# Told apart by most who see colours differently, on white and on black.
+# Distinguishable for most people with colour blindness, on white and on black.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#999999")
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Which columns are drawn: `x` a time or a number, `y` a number, `by` what tells lines apart."""
+    """The plotted columns: `x` is a time or a number, `y` a number, `by` the name of each line."""
 
     y: str
     x: str | None = None
@@ -33,7 +33,7 @@ class Axes:
     def of(
         cls, rows: pd.DataFrame, x: str | None = None, y: str | None = None, by: str | None = None
     ) -> Axes | None:
-        """Those that are named, and for the others the first column of a fitting type; None without a number."""
+        """Choose the first column of a fitting type for each axis that is not given; None without a number."""
         times = [str(name) for name in rows.columns if types.is_datetime64_any_dtype(rows[name])]
         numbers = [str(name) for name in rows.columns if _is_number(rows[name])]
         texts = [str(name) for name in rows.columns if name not in times and name not in numbers]
@@ -45,8 +45,8 @@ class Axes:
         return cls(y, x, by) if x or by else None
 
 
-def svg(rows: pd.DataFrame, axes: Axes | None) -> str:
-    """The plot, or nothing where the rows have nothing to draw. Text of the rows is escaped."""
+def draw_svg(rows: pd.DataFrame, axes: Axes | None) -> str:
+    """Return the plot, or an empty text if there is nothing to plot. Text of the rows is escaped."""
     if axes is None or rows.empty:
         return ""
     body = _bars(rows, axes) if axes.x is None else _lines(rows, axes, axes.x)
@@ -60,65 +60,69 @@ def svg(rows: pd.DataFrame, axes: Axes | None) -> str:
 
 
 def _lines(rows: pd.DataFrame, axes: Axes, x: str) -> list[str]:
-    """A line for each value of `by`, over `x`."""
+    """Draw a line for each value of `by` over `x`."""
     drawn = rows.dropna(subset=[x, axes.y])
     if drawn.empty:
         return []
-    at = drawn[x].astype("int64" if types.is_datetime64_any_dtype(drawn[x]) else "float64").astype("float64")
-    drawn = drawn.assign(_at=at, _of=drawn[axes.by].astype(str) if axes.by else axes.y).sort_values("_at")
+    positions = (
+        drawn[x].astype("int64" if types.is_datetime64_any_dtype(drawn[x]) else "float64").astype("float64")
+    )
+    drawn = drawn.assign(_at=positions, _of=drawn[axes.by].astype(str) if axes.by else axes.y).sort_values(
+        "_at"
+    )
     names = sorted(drawn["_of"].unique())
     across, up = Scale.of(drawn["_at"]), Scale.of(drawn[axes.y].astype("float64"), zero=True)
-    made = [*_grid(up), *_ends(drawn[x].iloc[0], drawn[x].iloc[-1])]
+    elements = [*_grid(up), *_ends(drawn[x].iloc[0], drawn[x].iloc[-1])]
     for name, colour in zip(names[:MOST], COLOURS, strict=False):
-        mine = drawn[drawn["_of"] == name]
+        line_rows = drawn[drawn["_of"] == name]
         points = [
-            f"{LEFT + (WIDTH - LEFT - RIGHT) * across.share(one):.1f},{_height(up.share(float(value))):.1f}"
-            for one, value in zip(mine["_at"], mine[axes.y], strict=True)
+            f"{LEFT + (WIDTH - LEFT - RIGHT) * across.share(position):.1f},{_height(up.share(float(value))):.1f}"
+            for position, value in zip(line_rows["_at"], line_rows[axes.y], strict=True)
         ]
         if len(points) == 1:
-            where = points[0].split(",")
-            made.append(f'<circle cx="{where[0]}" cy="{where[1]}" r="3" fill="{colour}"/>')
-        made.append(
+            coordinates = points[0].split(",")
+            elements.append(f'<circle cx="{coordinates[0]}" cy="{coordinates[1]}" r="3" fill="{colour}"/>')
+        elements.append(
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
         )
-    return [*made, *_legend(names)]
+    return [*elements, *_legend(names)]
 
 
 def _bars(rows: pd.DataFrame, axes: Axes) -> list[str]:
-    """The largest values by name, the last row of a name counting."""
+    """Draw bars of the largest values by name, from the last row of each name."""
     last = rows.dropna(subset=[axes.y]).drop_duplicates(subset=[axes.by], keep="last")
     largest = last.assign(_size=last[axes.y].astype("float64")).nlargest(MOST, "_size")
     top = max(float(largest["_size"].max()), 0.0) if len(largest) else 0.0
     if not top:
         return []
     step = (HEIGHT - 2) / MOST
-    made = []
+    elements = []
     for number, (name, size) in enumerate(zip(largest[axes.by], largest["_size"], strict=True)):
         y, width = number * step + 2, max(float(size), 0.0) / top * (WIDTH - 240)
         text = f'y="{y + step / 2 + 2:.1f}"'
-        made += [
+        elements += [
             f'<text x="140" {text} text-anchor="end">{escape(_short(str(name)))}</text>',
             f'<rect x="146" y="{y:.1f}" width="{width:.1f}" height="{step - 6:.1f}" fill="{COLOURS[0]}"/>',
             f'<text x="{152 + width:.1f}" {text}>{size:,.6g}</text>',
         ]
-    return made
+    return elements
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From the least to the largest value of an axis."""
+    """The smallest and the largest value of an axis."""
 
     least: float
     most: float
 
     @classmethod
     def of(cls, values: pd.Series, *, zero: bool = False) -> Scale:
-        """All values, and nought where that is asked for."""
+        """Return the range of the values, including 0 if `zero`."""
         ends = [float(values.min()), float(values.max()), *((0.0,) if zero else ())]
         return cls(min(ends), max(ends))
 
     def share(self, value: float) -> float:
-        """Where a value stands, from 0 to 1; in the middle where all are the same."""
+        """Return the position of a value from 0 to 1; 0.5 if all values are equal."""
         return (value - self.least) / (self.most - self.least) if self.most > self.least else 0.5
 
 
@@ -127,14 +131,14 @@ def _height(share: float) -> float:
 
 
 def _grid(up: Scale) -> list[str]:
-    made = []
+    elements = []
     for part in (0.0, 0.5, 1.0):
         y, value = _height(part), up.least + part * (up.most - up.least)
-        made += [
+        elements += [
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" opacity=".2"/>',
             f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.6g}</text>',
         ]
-    return made
+    return elements
 
 
 def _ends(first: object, last: object) -> list[str]:
@@ -146,13 +150,13 @@ def _ends(first: object, last: object) -> list[str]:
 
 
 def _legend(names: Sequence[str]) -> list[str]:
-    room = (WIDTH - LEFT) // (MOST + 1)
-    made = [
-        f'<text x="{LEFT + number * room}" y="14" fill="{colour}">{escape(_short(name, 11))}</text>'
+    width = (WIDTH - LEFT) // (MOST + 1)
+    labels = [
+        f'<text x="{LEFT + number * width}" y="14" fill="{colour}">{escape(_short(name, 11))}</text>'
         for number, (name, colour) in enumerate(zip(names[:MOST], COLOURS, strict=False))
     ]
     more = len(names) - MOST
-    return [*made, f'<text x="{LEFT + MOST * room}" y="14">+{more} more</text>'] if more > 0 else made
+    return [*labels, f'<text x="{LEFT + MOST * width}" y="14">+{more} more</text>'] if more > 0 else labels
 
 
 def _short(text: str, most: int = 20) -> str:

@@ -1,4 +1,4 @@
-"""Where a view is shown: the cell of a notebook, or the output of a program."""
+"""Show a view in the cell of a notebook or on standard output."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ import click
 import pandas as pd
 from pandas.api import types
 
-from millstream.cli.table import table
-from millstream.notebook.plot import Axes, svg
+from millstream.cli.table import format_table
+from millstream.notebook.plot import Axes, draw_svg
 
-# Rows of the table; the plot draws all that are kept.
+# Number of rows in the table; the plot uses all rows.
 SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What is to be seen at one moment."""
+    """The content of a display at one moment."""
 
     title: str
     state: str
     rows: pd.DataFrame
-    """The newest first."""
+    """The rows, newest first."""
     axes: Axes | None
 
     def html(self) -> str:
-        """The heading, the plot and the table; whatever came out of the rows is escaped."""
+        """Return heading, plot and table as HTML, with all values of rows escaped."""
         heading = f"<b>{escape(self.title)}</b> <small>{escape(self.state)}</small>"
         body = self.rows.head(SHOWN).to_html(index=False, border=0, na_rep="NULL", escape=True)
-        return f"<div>{heading}<br>{svg(self.rows, self.axes)}{body if len(self.rows.columns) else ''}</div>"
+        return f"<div>{heading}<br>{draw_svg(self.rows, self.axes)}{body if len(self.rows.columns) else ''}</div>"
 
     def text(self) -> str:
-        """The heading and the table; nothing that a terminal would obey."""
+        """Return heading and table as text, with terminal control characters escaped."""
         rows = [[_plain(value) for value in row] for row in self.rows.head(SHOWN).itertuples(index=False)]
         names = [str(name) for name in self.rows.columns]
-        return f"{self.title}: {self.state}\n{table(names, rows) if names else ''}"
+        return f"{self.title}: {self.state}\n{format_table(names, rows) if names else ''}"
 
 
 class Screen(Protocol):
-    """Something that shows one sight after another."""
+    """An output that shows one snapshot after another."""
 
     def show(self, sight: Sight) -> None:
-        """Show it in place of the last one, or below it."""
+        """Show a snapshot instead of the last one, or below it."""
 
 
 class Cell:
-    """The output of one cell, changed in place; also by a thread, when the cell has ended."""
+    """The output of one cell, updated in place, also by a thread after the cell has ended."""
 
     def __init__(self, name: str, shell: Any) -> None:
         self._name = name
@@ -57,32 +57,32 @@ class Cell:
         self._publish = shell.display_pub.publish
 
     def show(self, sight: Sight) -> None:
-        """Put it in place of what the cell shows."""
+        """Replace the output of the cell."""
         data = {"text/html": sight.html(), "text/plain": sight.text()}
         self._publish(data, {}, transient={"display_id": self._name}, update=self._shown)
         self._shown = True
 
 
 class Output:
-    """Standard output, for a program that is no notebook."""
+    """Standard output, for a program outside a notebook."""
 
     def show(self, sight: Sight) -> None:
-        """Print it below the last one."""
+        """Print the snapshot below the last one."""
         click.echo(sight.text())
 
 
-def kernel() -> Any:
-    """IPython's shell where this process is the kernel of a notebook, else None; IPython need not be installed."""
-    known = sys.modules.get("IPython")
-    shell = known.get_ipython() if known is not None else None
+def notebook_kernel() -> Any:
+    """Return IPython's shell if this process is a notebook kernel, else None. Works without IPython installed."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
     return shell if hasattr(shell, "kernel") else None
 
 
-def cell(shell: Any) -> str | None:
-    """What tells the cell that runs from others, where the notebook says it."""
-    said = shell.get_parent().get("metadata", {}) if shell is not None else {}
-    found = said.get("cellId")
-    return str(found) if found else None
+def running_cell_id(shell: Any) -> str | None:
+    """Return the id of the running cell, if the notebook provides it."""
+    metadata = shell.get_parent().get("metadata", {}) if shell is not None else {}
+    cell_id = metadata.get("cellId")
+    return str(cell_id) if cell_id else None
 
 
 def _plain(value: Any) -> object:

@@ -1,1 +1,1 @@
-"""A pipeline as a model, in two spellings: the YAML file with a place for every value, and Python."""
+"""The model of a pipeline, built from a YAML file, with the position of every value, or from Python."""

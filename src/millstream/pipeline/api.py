@@ -1,4 +1,4 @@
-"""Declare a pipeline in Python: the same model as the YAML file builds.
+"""Declare a pipeline in Python; the result is the same model as that of a YAML spec.
 
 ```python
 import millstream as ms
@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from millstream.diagnostics.failure import WrongUse
 from millstream.diagnostics.finding import Severity, Span
 from millstream.diagnostics.render import render
-from millstream.pipeline.document import Document
-from millstream.pipeline.document import Path as Place
-from millstream.pipeline.loaded import Loaded, load_data
-from millstream.pipeline.wording import called
+from millstream.pipeline.load.document import Path as Place
+from millstream.pipeline.load.document import YamlDocument
+from millstream.pipeline.load.loader import Loaded, load_data
+from millstream.pipeline.load.value_phrases import describe_path
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
 
-# What rows are expected to be, by name: an expression, or `{"that": …, "otherwise": …}`.
+# Expectations by name: an expression, or `{"that": …, "otherwise": …}`.
 Expected = Mapping[str, str | Mapping[str, str]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 __all__ = ["Builder", "Settings", "declare", "sink"]
@@ -38,44 +38,45 @@ __all__ = ["Builder", "Settings", "declare", "sink"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one kind; used in `source` they make a source, used in `query` a sink."""
+    """The settings of one kind of source or sink. `source` takes them as a source, `query` as a sink."""
 
     kind: str
     """The kind's key in a spec."""
     given: Any = field(repr=False)
-    """The settings by name, or one value for the kind's main field."""
+    """The settings by name, or a single value for the kind's main field."""
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """What stands beside the kind in a sink's entry."""
+    """The other keys of a sink's entry in a spec, such as `on_error`."""
 
     def entry(self) -> dict[str, Any]:
-        """The entry of a spec that says the same."""
+        """Return the equivalent entry of a spec."""
         return {self.kind: self.given, **self.beside}
 
 
 def settings(kind: str) -> Callable[..., Settings]:
-    """The function that makes settings of a kind: `settings("parquet")("data/x")`."""
+    """Return the function that creates settings of a kind: `settings("parquet")("data/x")`."""
 
-    def make(main: Any = None, /, **given: Any) -> Settings:
+    def create(main: Any = None, /, **given: Any) -> Settings:
         if main is not None and given:
             raise WrongUse(
-                f"{kind} takes one bare value or settings by name, not both", "give every setting by its name"
+                f"{kind} takes either one plain value or settings by name, not both",
+                "pass every setting by its name",
             )
         return Settings(kind, given if main is None else main)
 
-    make.__name__ = make.__qualname__ = kind
-    make.__doc__ = f"Settings of {kind}; see `millstream explain {kind}`."
-    return make
+    create.__name__ = create.__qualname__ = kind
+    create.__doc__ = f"Settings of {kind}; see `millstream explain {kind}`."
+    return create
 
 
 def sink(what: Settings, **beside: Any) -> Settings:
-    """A sink with what is done when it fails: `sink(ms.postgres(…), on_error="fail")`."""
+    """Return a sink with its error handling: `sink(ms.postgres(…), on_error="fail")`."""
     return Settings(what.kind, what.given, beside)
 
 
 def declare(name: str, *, folder: Path | str | None = None, **more: Any) -> Builder:
-    """Begin a pipeline. `more` are further keys of a spec: `defaults`, `params`, `spark`, `dead_letters`.
+    """Start to declare a pipeline. `more` are other keys of a spec: `defaults`, `params`, `spark`, `dead_letters`.
 
-    Relative paths start at `folder`: the calling file's unless given.
+    Relative paths start at `folder`, which defaults to the folder of the calling file.
     """
     caller = sys._getframe(1)  # noqa: SLF001 - the documented way to the caller without reading its source
     start = Path(caller.f_code.co_filename).parent if folder is None else Path(folder)
@@ -83,7 +84,7 @@ def declare(name: str, *, folder: Path | str | None = None, **more: Any) -> Buil
 
 
 class Builder:
-    """A pipeline that is being declared."""
+    """Collects the sources, views and queries of a pipeline and builds its model."""
 
     def __init__(self, data: dict[str, Any], folder: Path) -> None:
         self.data: dict[str, Any] = {**data, "sources": {}, "views": {}, "queries": {}}
@@ -98,7 +99,7 @@ class Builder:
         watermark: tuple[str, str] | Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
-        """Add a source. `more` are the keys beside the kind in a spec, such as `format` and `schema`."""
+        """Add a source. `more` are the other keys of its entry in a spec, such as `format` and `schema`."""
         entry = {**what.entry(), **more}
         if watermark is not None:
             pair = isinstance(watermark, tuple)
@@ -130,20 +131,20 @@ class Builder:
         expect: Expected | None = None,
         **stateful: Any,
     ) -> Function | None:
-        """Add a view: SQL, a file of it, a function by `module:name` or, as a decorator, the function.
+        """Add a view: SQL, a SQL file, a function as `module:name` or, used as a decorator, the function itself.
 
-        A view with state is given as a spec's keys: `transform_with_state` or `apply_in_pandas_with_state`, which
-        take the class or function too, `from_`, `group_by`, `schema`, `state` and the others.
+        A view with state takes the keys of a spec: `transform_with_state` or `apply_in_pandas_with_state` (the class
+        or function itself is accepted too), `from_`, `group_by`, `schema`, `state` and the others.
 
-        `expect` says what its rows are expected to be: `{"positive_amount": "amount > 0"}`.
+        `expect` contains the expectations on its rows: `{"positive_amount": "amount > 0"}`.
         """
         if not isinstance(what, str):
             self._add("views", what.__name__, {"python": what})
             return what
         if "from_" in stateful:
             stateful["from"] = stateful.pop("from_")
-        given = {"sql": sql, "file": file, "python": python, "expect": expect, **stateful}
-        self._add("views", what, {key: value for key, value in given.items() if value is not None})
+        settings = {"sql": sql, "file": file, "python": python, "expect": expect, **stateful}
+        self._add("views", what, {key: value for key, value in settings.items() if value is not None})
         return None
 
     def query(
@@ -151,31 +152,33 @@ class Builder:
     ) -> None:
         """Add a query. `more` are its other keys in a spec: `output_mode`, `trigger`, `checkpoint`."""
         sinks = [to] if isinstance(to, Settings) else list(to)
-        entry: dict[str, Any] = {**more, "to": [one.entry() for one in sinks]}
+        entry: dict[str, Any] = {**more, "to": [sink.entry() for sink in sinks]}
         if from_ is not None:
             entry["from"] = from_
         self._add("queries", name, entry)
 
     def build(self) -> Pipeline:
-        """The model. Raises `WrongUse` that tells all that is wrong."""
+        """Build the model. Raises `WrongUse` with all errors."""
         loaded = self.load(None, {})
-        wrong = [found for found in loaded.findings if found.severity is Severity.ERROR]
-        if wrong or loaded.pipeline is None:
-            raise WrongUse(f"the pipeline cannot be built\n{render(wrong, loaded.texts)}")
+        errors = [item for item in loaded.findings if item.severity is Severity.ERROR]
+        if errors or loaded.pipeline is None:
+            raise WrongUse(f"the pipeline cannot be built\n{render(errors, loaded.texts)}")
         return loaded.pipeline
 
     def load(self, file: str | None, texts: Mapping[str, str], overrides: Sequence[str] = ()) -> Loaded:
-        """The model with its findings; a thing's place is the call that declared it."""
-        document = Document(file or "pipeline", "", self.data)
+        """Build the model with its findings, which point to the calls that declared each entry."""
+        document = YamlDocument(file or "pipeline", "", self.data)
         for place, (name, line) in self.lines.items():
-            where = file if file and Path(name).name == Path(file).name else name
-            document.values[place] = document.keys[place] = Span(where, line, 1, line + 1, 1)
+            source_file = file if file and Path(name).name == Path(file).name else name
+            document.values[place] = document.keys[place] = Span(source_file, line, 1, line + 1, 1)
         return load_data(document, self.data, self.folder, file, overrides, texts)
 
     def _add(self, section: str, name: str, entry: dict[str, Any]) -> None:
-        """Put an entry into its section, with the line of the call."""
+        """Add an entry to its section, with the file and line of the caller."""
         if name in self.data[section]:
-            raise WrongUse(f"{called((section, name))} is declared twice", "give one of them another name")
+            raise WrongUse(
+                f"{describe_path((section, name))} is declared twice", "give one of them another name"
+            )
         caller = sys._getframe(2)  # noqa: SLF001 - as in `declare`
         self.data[section][name] = entry
         self.lines[(section, name)] = (caller.f_code.co_filename, caller.f_lineno)

@@ -1,4 +1,4 @@
-"""Entries of a spec whose kind is a key: `kafka: {…}` beside `format:` and `watermark:`."""
+"""Entries of a spec whose kind is a key: `kafka: {…}` next to `format:` and `watermark:`."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from millstream.spec.base import Spec
 
 
 class KindEntry(Spec):
-    """Base of entries of sources, sinks and dead letters: one key names the kind, the rest are its own fields.
+    """Base class of the entries of sources, sinks and dead letters: one key names the kind, the rest are fields.
 
-    Errors in the kind's settings have the place `(kind_field, field)`; an entry that names no kind is an
-    error of type `missing` at `kind_field`. The loader turns both into words of the spec.
+    Errors in the kind's settings have the location `(kind_field, field)`; an entry without a kind is an
+    error of type `missing` at `kind_field`. The loader translates both into the terms of the spec.
     """
 
     kind_field: ClassVar[str]
-    """The field that holds the kind's settings: `source`, `sink` or `box`."""
+    """The field that contains the kind's settings: `source`, `sink` or `box`."""
     noun: ClassVar[str]
-    """What such an entry is in messages: `sink`."""
+    """The name of such an entry in messages, for example `sink`."""
     manual: ClassVar[str]
     """The folder of docs/reference that has a page for each kind."""
 
     @classmethod
     def kinds(cls) -> dict[str, type[Spec]]:
-        """The kinds that may be named here, by key."""
+        """Return the kinds that such an entry may name, by key."""
         match cls.kind_field:
             case "source":
                 return dict(registry.sources())
             case "sink":
                 return dict(registry.sinks())
             case _:
-                return dict(registry.boxes())
+                return dict(registry.dead_letter_stores())
 
     @model_validator(mode="before")
     @classmethod
@@ -45,7 +45,7 @@ class KindEntry(Spec):
         named = [key for key in value if key in cls.kinds()]
         if len(named) > 1:
             raise PydanticCustomError(
-                "kinds", "names {named}, and can be one of them", {"named": " and ".join(named)}
+                "kinds", "names {named}, but only one kind is allowed", {"named": " and ".join(named)}
             )
         if not named:
             return value
@@ -55,7 +55,7 @@ class KindEntry(Spec):
     @field_validator("source", "sink", "box", mode="before", check_fields=False)
     @classmethod
     def _build_kind(cls, value: Any, info: ValidationInfo) -> Any:
-        """Turn `(kafka, {…})` into the kind's model; a bare value is its main field."""
+        """Turn `(kafka, {…})` into the kind's model; a plain value is its main field."""
         if not isinstance(value, tuple):
             return value
         name, settings = value

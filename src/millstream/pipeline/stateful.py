@@ -1,4 +1,4 @@
-"""Views with state: a function or processor that Spark calls for each key, and the state that it keeps."""
+"""Views with state: a function or processor that Spark calls for each key, and the state that it stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from millstream.spec.base import Spec
 from millstream.spec.duration import Duration
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ Hook = str | Callable[..., Any]
 
 
 class Clock(StrEnum):
-    """The clock that timers, time-outs and time to live go by."""
+    """The clock that timers, time-outs and time to live use."""
 
     NONE = "none"
     """No timers."""
@@ -34,10 +34,10 @@ class Clock(StrEnum):
 
 
 class Rows(StrEnum):
-    """What a processor is given and gives back."""
+    """The type in which a processor receives and returns rows."""
 
     PANDAS = "pandas"
-    """Frames of pandas: `transformWithStateInPandas`."""
+    """pandas DataFrames: `transformWithStateInPandas`."""
     ROW = "row"
     """Single `Row` objects: `transformWithState`."""
 
@@ -52,66 +52,66 @@ class MapState(Spec):
 
 
 class StateVariable(Spec):
-    """One thing that a processor keeps for each key: a single row, a list of rows, or a map."""
+    """One state variable of a processor, stored for each key: a single row, a list of rows, or a map."""
 
     value: dict[str, str] | None = Field(default=None, min_length=1)
-    """One row a key: its columns and their Spark SQL types."""
+    """One row per key: its columns and their Spark SQL types."""
     list_: dict[str, str] | None = Field(default=None, alias="list", min_length=1)
-    """A list of rows a key: their columns and Spark SQL types."""
+    """A list of rows per key: their columns and Spark SQL types."""
     map_: MapState | None = Field(default=None, alias="map")
-    """A map a key."""
+    """A map per key."""
     ttl: Duration | None = None
-    """How long a value is kept after it was written last; needs `time_mode: processing_time`."""
+    """Time to live of a value after its last write; needs `time_mode: processing_time`."""
 
     @property
     def kinds(self) -> int:
-        """How many of the three it claims to be."""
-        return sum(one is not None for one in (self.value, self.list_, self.map_))
+        """The number of `value`, `list` and `map` that are set; exactly one should be."""
+        return sum(kind is not None for kind in (self.value, self.list_, self.map_))
 
 
 class Stateful(Spec):
-    """What a view with state says besides its function; other views say none of it."""
+    """Settings of a view with state; no other view has them."""
 
     transform_with_state: Hook | None = None
     """A processor as `module:Class`, called for each key with its rows and timers: Spark's `transformWithState`."""
     apply_in_pandas_with_state: Hook | None = None
     """A function as `module:name`, called with key, frames and state: Spark's older `applyInPandasWithState`."""
     from_: str | None = Field(default=None, alias="from")
-    """The source or view whose rows a function with state is given."""
+    """The source or view whose rows the stateful function receives."""
     group_by: tuple[str, ...] = ()
-    """The columns that make the key."""
+    """The columns that form the key."""
     columns: dict[str, str] | None = Field(default=None, alias="schema")
-    """The columns that a function with state gives back, and their Spark SQL types."""
+    """The columns that the stateful function returns, and their Spark SQL types."""
     state: dict[str, str | StateVariable] = Field(default_factory=dict)
-    """What is kept for each key: of a processor its variables by name, of a function the columns of its one row."""
+    """The state stored for each key: a processor's variables by name, or the columns of a function's one row."""
     time_mode: Clock = Clock.NONE
     """The clock of a processor's timers."""
     timeout: Clock = Clock.NONE
     """The clock of a function's time-out."""
     output_mode: OutputMode = OutputMode.APPEND
-    """What the rows given back are: `append`, or `update` when a later row may replace them; as the query's."""
+    """Mode of the returned rows: `append`, or `update` if a later row may replace them; same as the query's mode."""
     rows: Rows = Rows.PANDAS
-    """What a processor is given and gives back."""
+    """The type in which a processor receives and returns rows."""
     initial_state: str | None = None
-    """A static source, or a view of such, whose rows a processor is given before the first batch."""
+    """A static source, or a view of static sources, whose rows a processor receives before the first batch."""
     event_time: str | None = None
-    """The column given back that holds the event time, for steps with a watermark behind a processor."""
+    """The returned column that contains the event time, for steps with a watermark after a processor."""
 
     @property
     def stateful(self) -> bool:
-        """Is it a view with state?"""
+        """Whether this view has state."""
         return self.transform_with_state is not None or self.apply_in_pandas_with_state is not None
 
     @property
     def inputs(self) -> tuple[tuple[str, str], ...]:
-        """The sources and views that a function with state is given, each with the key that names it."""
+        """The sources and views that the stateful function reads, each with the key that names it."""
         named = (("from", self.from_), ("initial_state", self.initial_state))
         return tuple((name, key) for key, name in named if name is not None and self.stateful)
 
 
 @dataclass(frozen=True)
 class Odd:
-    """What is wrong in a view: the code of the finding, the place inside the view, and the words."""
+    """A problem in a view: the code of the finding, its path inside the view, and its texts."""
 
     code: str
     path: tuple[str | int, ...]
@@ -120,62 +120,74 @@ class Odd:
     fix: str = ""
 
 
-# The keys that only one of the two kinds of function has, and what the other calls it.
+# Keys that only one of the two kinds of function has, and the name of the other kind's equivalent.
 _PROCESSORS = {"time_mode": "timeout", "rows": "", "initial_state": "", "event_time": ""}
 _FUNCTIONS = {"timeout": "time_mode"}
 
 
-def oddities(name: str, view: Stateful) -> Iterator[Odd]:
-    """What does not go together in the view called `name`."""
-    who = f"view '{name}'"
-    given = {field: Stateful.model_fields[field].alias or field for field in Stateful.model_fields}
+def find_oddities(name: str, view: Stateful) -> Iterator[Odd]:
+    """Yield contradictions between the settings of the view `name`."""
+    view_label = f"view '{name}'"
+    keys = {field: Stateful.model_fields[field].alias or field for field in Stateful.model_fields}
     if not view.stateful:
-        for field, key in given.items():
+        for field, key in keys.items():
             if field in view.model_fields_set:
-                message = f"'{key}' of {who} has no meaning: the view has no function with state"
+                message = f"'{key}' of {view_label} has no effect: the view has no stateful function"
                 yield Odd("MS003", (key,), message, fix=f"remove '{key}'")
         return
     processor = view.transform_with_state is not None
     kind = "transform_with_state" if processor else "apply_in_pandas_with_state"
-    for field, instead in (_FUNCTIONS if processor else _PROCESSORS).items():
+    for field, equivalent in (_FUNCTIONS if processor else _PROCESSORS).items():
         if field in view.model_fields_set:
-            message = f"'{field}' of {who} has no meaning for {kind}"
+            message = f"'{field}' of {view_label} has no effect with {kind}"
             yield Odd(
-                "MS003", (field,), message, fix=f"write '{instead}'" if instead else f"remove '{field}'"
+                "MS003", (field,), message, fix=f"write '{equivalent}'" if equivalent else f"remove '{field}'"
             )
-    for field, what in (("from_", "name"), ("group_by", "[column]"), ("columns", "{column: type}")):
+    for field, value in (("from_", "name"), ("group_by", "[column]"), ("columns", "{column: type}")):
         if not getattr(view, field):
-            key = given[field]
-            yield Odd("MS004", (), f"{who} has no '{key}', which {kind} needs", fix=f"add '{key}: {what}'")
+            key = keys[field]
+            yield Odd(
+                "MS004", (), f"{view_label} has no '{key}', which {kind} needs", fix=f"add '{key}: {value}'"
+            )
     if not processor and not view.state:
         fix = "add 'state: {column: type}'"
-        yield Odd("MS004", (), f"{who} has no 'state', which {kind} needs", fix=fix)
+        yield Odd("MS004", (), f"{view_label} has no 'state', which {kind} needs", fix=fix)
     if view.output_mode is OutputMode.COMPLETE:
-        why = "complete hands over the whole result, and a function with state gives the rows of a batch"
-        message = f"{who} gives its rows in output mode complete, which Spark refuses"
-        yield Odd("MS003", ("output_mode",), message, why, "write 'append' or 'update'")
+        reason = (
+            "complete mode writes the whole result, but a stateful function returns the rows of one batch"
+        )
+        message = f"{view_label} returns rows in output mode complete, which Spark refuses"
+        yield Odd("MS003", ("output_mode",), message, reason, "write 'append' or 'update'")
     if view.event_time is not None and view.columns and view.event_time not in view.columns:
-        message = f"{who} gives no column '{view.event_time}'"
+        message = f"{view_label} has no column '{view.event_time}'"
         yield Odd("MS012", ("event_time",), message, fix=f"name one of {', '.join(view.columns)}")
-    yield from _variables(who, view, processor=processor)
+    yield from _variables(view_label, view, processor=processor)
 
 
-def _variables(who: str, view: Stateful, *, processor: bool) -> Iterator[Odd]:
-    """What does not go together in the state of a view."""
-    for name, one in view.state.items():
-        if isinstance(one, str) and processor:
-            fix = f"write '{name}: {{value: {{column: {one}}}}}'"
-            yield Odd("MS003", ("state", name), f"'{name}' of {who} does not say what is kept", fix=fix)
-        elif isinstance(one, StateVariable) and not processor:
-            why = "applyInPandasWithState keeps one row a key"
-            message = f"'{name}' of {who} is a column of its state, and takes a type"
-            yield Odd("MS003", ("state", name), message, why, f"write '{name}: string', say")
-        elif isinstance(one, StateVariable) and one.kinds != 1:
-            message = f"'{name}' of {who} must be exactly one of 'value', 'list' and 'map'"
-            fix = f"write '{name}: {{value: {{column: type}}}}', say"
+def _variables(view_label: str, view: Stateful, *, processor: bool) -> Iterator[Odd]:
+    """Yield contradictions in the state of a view."""
+    for name, variable in view.state.items():
+        if isinstance(variable, str) and processor:
+            fix = f"write '{name}: {{value: {{column: {variable}}}}}'"
+            yield Odd(
+                "MS003", ("state", name), f"'{name}' of {view_label} does not declare its kind", fix=fix
+            )
+        elif isinstance(variable, StateVariable) and not processor:
+            reason = "applyInPandasWithState stores one row per key"
+            message = f"'{name}' of {view_label} is a column of its state and must be a type"
+            yield Odd("MS003", ("state", name), message, reason, f"write for example '{name}: string'")
+        elif isinstance(variable, StateVariable) and variable.kinds != 1:
+            message = f"'{name}' of {view_label} must be exactly one of 'value', 'list' and 'map'"
+            fix = f"write for example '{name}: {{value: {{column: type}}}}'"
             yield Odd("MS003", ("state", name), message, fix=fix)
-        elif isinstance(one, StateVariable) and one.ttl and view.time_mode is not Clock.PROCESSING_TIME:
-            why = "Spark counts time to live by the machine's clock, and refuses it while the query runs"
-            fix = "write 'time_mode: processing_time', or forget the value by a timer"
-            message = f"'{name}' of {who} has a time to live, and the view has no processing time"
-            yield Odd("MS003", ("state", name, "ttl"), message, why, fix)
+        elif (
+            isinstance(variable, StateVariable)
+            and variable.ttl
+            and view.time_mode is not Clock.PROCESSING_TIME
+        ):
+            reason = "Spark measures time to live with processing time, and the query fails when it runs without it"
+            fix = "write 'time_mode: processing_time', or delete the value in a timer"
+            message = (
+                f"'{name}' of {view_label} has a time to live, but the view does not use processing time"
+            )
+            yield Odd("MS003", ("state", name, "ttl"), message, reason, fix)

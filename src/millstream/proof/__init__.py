@@ -1,1 +1,1 @@
-"""Kills a pipeline at any point, starts it again, and compares its sinks with a batch run of the same spec."""
+"""Prove a pipeline: kill it at any point, restart it, and compare its sinks with a batch run of the same spec."""

@@ -1,4 +1,4 @@
-"""What goes wrong beside kills: something around a driver that stays alive, and two drivers where one may be."""
+"""Faults other than kills: failures around a driver that stays alive, and two drivers for one checkpoint."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.proof.driver import Driver
-    from millstream.proof.scene import Scene
+    from millstream.proof.environment import Scene
 
-# What a run ends with that may not have a checkpoint, or has lost its place to another run.
+# Exit code of a run that may not use a checkpoint, or that was replaced by another run.
 CANNOT_GO_ON = 3
 
 
 class Fault(Protocol):
-    """Something that goes wrong and is put right again."""
+    """A failure that is caused and then repaired."""
 
     @property
     def name(self) -> str:
-        """What a person asks for it by."""
+        """The fault's name on the command line."""
 
     def play(self, scene: Scene) -> None:
-        """Make it happen from a start to an end. Raises `MillstreamError` where it shows a defect."""
+        """Run the fault from a start to an end. Raises `MillstreamError` if it reveals a defect."""
 
 
 @dataclass(frozen=True)
 class Around:
-    """Something goes wrong around a driver and is put right; the same driver commits a batch after it."""
+    """A failure around a driver, caused and repaired; the same driver commits a batch afterwards."""
 
     name: str
     act: Callable[[], None]
 
     def play(self, scene: Scene) -> None:
-        """Strike once a batch is committed."""
+        """Cause the failure after a batch was committed."""
         driver = scene.drivers.start()
         scene.batches(driver, 1, f"the fault {self.name}")
         self.act()
@@ -45,16 +45,16 @@ class Around:
 
 @dataclass(frozen=True)
 class SecondDriver:
-    """Another driver is started on the same checkpoints: the lock turns it away."""
+    """Another driver is started on the same checkpoints; the lock rejects it."""
 
     name: str = "second-driver"
 
     def play(self, scene: Scene) -> None:
-        """The second one ends with `CANNOT_GO_ON`, and the first one goes on."""
+        """Check that the second driver ends with `CANNOT_GO_ON` and the first one continues."""
         first = scene.drivers.start()
         scene.batches(first, 1, "a second driver came")
         second = scene.drivers.start()
-        scene.until(first, "the second driver was turned away", lambda: second.wait(0) is not None)
+        scene.until(first, "the second driver was rejected", lambda: second.wait(0) is not None)
         if second.wait(0) != CANNOT_GO_ON:
             raise MillstreamError(
                 f"a second driver ended with {second.wait(0)} and not with {CANNOT_GO_ON}",
@@ -65,56 +65,56 @@ class SecondDriver:
 
 @dataclass(frozen=True)
 class LostLock:
-    """The lock files are removed while a driver runs, and a second one starts: both deliver the same batches.
+    """The lock files are removed while a driver runs, and a second one starts; both deliver the same batches.
 
-    One of them must end with a sentence. Which one is not said: they race for each batch.
+    One of them must end with an explanation. It may be either one, because they race for each batch.
     """
 
     name: str = "lock-lost"
 
     def play(self, scene: Scene) -> None:
-        """Two drivers until one has ended."""
+        """Run two drivers until one has ended."""
         first = scene.running("the lock was lost")
         scene.batches(first, 1, "the lock was lost")
         scene.unlock()
         second = scene.drivers.start()
-        told(scene.ended([first, second], "the lock was lost"), self.name)
+        require_explained_exit(scene.ended([first, second], "the lock was lost"), self.name)
 
 
 @dataclass(frozen=True)
 class Zombie:
-    """A driver stands still at a point, a successor writes its batch and more, and then it goes on."""
+    """A driver freezes at a failpoint, a successor writes its batch and more, and then the first driver resumes."""
 
     point: str
 
     @property
     def name(self) -> str:
-        """`zombie-delta` for a point of Delta's writer."""
+        """The fault's name: `zombie-delta` for a failpoint of Delta's writer."""
         return f"zombie-{self.point.partition('.')[0]}"
 
     def play(self, scene: Scene) -> None:
-        """The one that was away ends with a sentence, and its successor goes on."""
-        first = scene.running("it was to stand still", f"{self.point}=stop")
+        """Check that the frozen driver ends with an explanation after it resumes, and its successor continues."""
+        first = scene.running("it was to freeze", f"{self.point}=stop")
         scene.feed.extra()
-        scene.until(first, f"it reached {self.point}", lambda: first.frozen)
+        scene.until(first, f"it reached {self.point}", lambda: first.is_frozen)
         first.freeze()
         scene.unlock()
         second = scene.drivers.start()
-        scene.batches(second, 2, "it had written what its predecessor had begun")
-        first.thaw()
-        scene.until(second, "the one that was away had ended", lambda: first.wait(0) is not None)
-        told(first, self.name)
-        scene.batches(second, 1, "a batch after its predecessor came back")
+        scene.batches(second, 2, "it had written the batch that its predecessor had started")
+        first.resume()
+        scene.until(second, "the frozen driver had ended", lambda: first.wait(0) is not None)
+        require_explained_exit(first, self.name)
+        scene.batches(second, 1, "a batch after its predecessor resumed")
 
 
-def told(driver: Driver, fault: str) -> None:
-    """It ended by itself, and said why. Raises `MillstreamError` where it did not."""
+def require_explained_exit(driver: Driver, fault: str) -> None:
+    """Check that a driver ended by itself with an explanation. Raises `MillstreamError` if it did not."""
     code = driver.wait(0)
-    # All that it said is read once it is gone.
+    # All of its output has been read only after the process is gone.
     driver.kill()
     if code not in (1, CANNOT_GO_ON) or not driver.troubles:
         raise MillstreamError(
             f"under the fault {fault} a driver ended with {code}"
-            + (f": {driver.last_words()}" if driver.last_words() else " and said nothing"),
-            f"it must end with a sentence that says who took its place; see {driver.log}",
+            + (f": {driver.last_words()}" if driver.last_words() else " and no explanation"),
+            f"it must end with a message that names its successor; see {driver.log}",
         )

@@ -1,4 +1,4 @@
-"""A disk that is full: a small file system of the proof's own, filled while a driver is in a batch."""
+"""The full-disk fault: a small file system under the proof, filled while a driver is in a batch."""
 
 from __future__ import annotations
 
@@ -15,59 +15,64 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from millstream.proof.scene import Scene
+    from millstream.proof.environment import Scene
 
-# Room for the checkpoints and tables of a proof, of which a large one was seen to leave 60 MB; held in memory.
+# Enough for the checkpoints and tables of a proof (a large one needed 60 MB). The file system is in memory.
 MEGABYTES = 256
-# The point at which it is filled: the offsets are written, and no sink has the batch.
+# The failpoint at which the disk is filled: the offsets are written, and no sink has the batch.
 _POINT = "batch.begun"
-# A driver that gives up ends within so many seconds after it has said why.
-_LAST = 5.0
-# What the system calls it, in Java as in Python.
-_FULL = "No space left on device"
+# Seconds within which a driver that gives up ends after it has reported the reason.
+_EXIT_TIMEOUT = 5.0
+# The system's message, in Java as in Python.
+_DISK_FULL_MESSAGE = "No space left on device"
 
 
 @dataclass(frozen=True)
 class FullDisk:
-    """The disk under checkpoints and tables is filled, until a driver says so; then there is room again."""
+    """The disk under checkpoints and tables is filled until a driver reports it; then space is freed again."""
 
     folder: Path
     name: str = "disk-full"
 
     def play(self, scene: Scene) -> None:
-        """It says what is wrong; once there is room, it or its successor commits another batch."""
+        """Check that the driver reports the full disk, and that it or its successor commits a batch afterwards."""
         driver = scene.running("the disk was full", f"{_POINT}=stop")
         scene.feed.extra()
-        scene.until(driver, f"it reached {_POINT}", lambda: driver.frozen)
-        # A source of files lies on the same disk: its rows come before that is full.
+        scene.until(driver, f"it reached {_POINT}", lambda: driver.is_frozen)
+        # A file source is on the same disk, so its rows are fed before the disk is full.
         scene.feed.extra()
         filler = self.folder / "filler"
-        fill(filler)
+        fill_disk(filler)
         try:
-            driver.thaw()
-            scene.until(driver, "it had told of the full disk", lambda: _said(driver.troubles), feeding=False)
+            driver.resume()
+            scene.until(
+                driver,
+                "it had reported the full disk",
+                lambda: _reports_full_disk(driver.troubles),
+                feeding=False,
+            )
         finally:
             filler.unlink()
-        if driver.wait(_LAST) is not None:
+        if driver.wait(_EXIT_TIMEOUT) is not None:
             driver = scene.drivers.start()
-        scene.batches(driver, 1, "a batch after there was room again")
+        scene.batches(driver, 1, "a batch after space was freed again")
 
 
-def fill(file: Path) -> None:
-    """Write until nothing more fits onto its file system."""
+def fill_disk(file: Path) -> None:
+    """Write to a file until its file system is full."""
     with file.open("wb", buffering=0) as filler:
         for size in (1 << 20, 1 << 12, 1):
             try:
                 while filler.write(b"\0" * size):
                     pass
-            except OSError as full:
-                if full.errno != errno.ENOSPC:
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
                     raise
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """A small file system at an empty folder, if this user may mount one; what it holds stays there afterwards."""
+def mount_small_disk(folder: Path) -> Iterator[bool]:
+    """Mount a small file system at an empty folder, if this user may; its files stay in the folder afterwards."""
     mounted = _run(
         "mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m,mode=700", "millstream-proof", str(folder)
     )
@@ -79,17 +84,17 @@ def small_disk(folder: Path) -> Iterator[bool]:
 
 
 def _unmount(folder: Path) -> None:
-    """Take the file system away, with its files copied into the folder below it."""
-    kept = folder.with_name(f"{folder.name}.kept")
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(folder, kept, symlinks=True)
+    """Unmount the file system, and copy its files into the folder below it."""
+    copy = folder.with_name(f"{folder.name}.kept")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy, symlinks=True)
     if not _run("umount", str(folder)):
         raise MillstreamError(
-            f"the small disk at {folder} could not be taken away",
-            f"as root: umount {folder}; then rm -r {kept}",
+            f"the small disk at {folder} could not be unmounted",
+            f"as root: umount {folder}; then rm -r {copy}",
         )
     folder.rmdir()
-    kept.rename(folder)
+    copy.rename(folder)
 
 
 def _run(*command: str) -> bool:
@@ -99,5 +104,5 @@ def _run(*command: str) -> bool:
         return False
 
 
-def _said(troubles: list[str]) -> bool:
-    return any(_FULL in trouble for trouble in troubles)
+def _reports_full_disk(troubles: list[str]) -> bool:
+    return any(_DISK_FULL_MESSAGE in trouble for trouble in troubles)

@@ -1,36 +1,38 @@
-"""Prove a pipeline: move it, kill it, run it to its end, compare every sink with the batch answer."""
+"""Prove a pipeline: copy it, kill it, run it to the end, and compare every sink with the batch result."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.proof.aims import aims
-from millstream.proof.answer import answers
-from millstream.proof.drivers import Drivers
-from millstream.proof.feed import Feed
-from millstream.proof.killing import PORTIONS, Killing
-from millstream.proof.report import Report
-from millstream.proof.scene import Scene
-from millstream.runtime.batch.judge import judge
-from millstream.runtime.session import end, open_session
+from millstream.engine.batch.sink_comparison import compare_sink
+from millstream.engine.sink_keys import sink_keys
+from millstream.proof.batch_result import compute_batch_results
+from millstream.proof.driver_pool import Drivers
+from millstream.proof.environment import Scene
+from millstream.proof.input_feed import InputFeed
+from millstream.proof.kill_loop import PORTIONS, Killing
+from millstream.proof.kill_plan import plan_kills
+from millstream.proof.report import ProofReport
+from millstream.spark.session import open_session, shut_down_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from millstream.engine.batch.sink_comparison import Verdict
     from millstream.pipeline.model import Pipeline
     from millstream.proof.faults import Fault
-    from millstream.proof.feed import Recorded
-    from millstream.proof.moved import Moved
-    from millstream.runtime.batch.judge import Verdict
+    from millstream.proof.input_feed import DeclaredInput
+    from millstream.proof.sandbox import SandboxCopy
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is to be proven, and how hard. `command` starts a driver, which waits for its `Order`."""
+class ProofOptions:
+    """Options of a proof. `command` starts a driver, which waits for its `Order`."""
 
     kills: int
     seed: int
@@ -40,66 +42,82 @@ class Wish:
     folder: Path
     point: str | None = None
     faults: Sequence[Fault] = ()
+    backfill: bool = False
+    """Whether backfills of past ranges run during the kills."""
 
     @property
     def portions(self) -> int:
-        """In so many portions the input is fed: one and more a kill. Faults get theirs on top."""
+        """The number of input portions: several per kill and one more. Faults get additional portions."""
         return self.kills * (PORTIONS + 1) + 1
 
 
 def prove(
     original: Pipeline,
-    copy: Moved,
-    wish: Wish,
+    copy: SandboxCopy,
+    options: ProofOptions,
     say: Callable[[str], None],
-    recorded: Recorded | None = None,
-) -> Report:
-    """Kill the copy as often as wished and judge its sinks. Raises `MillstreamError` when it cannot end."""
-    began = time.monotonic()
+    recorded: DeclaredInput | None = None,
+) -> ProofReport:
+    """Kill the copy the requested number of times and judge its sinks. Raises `MillstreamError` if it cannot end."""
+    started = time.monotonic()
     pipeline = copy.pipeline
-    feed = Feed(
+    feed = InputFeed(
         pipeline,
         original,
         copy.fed,
-        portions=wish.portions,
-        rows=wish.rows,
-        seed=wish.seed,
+        portions=options.portions,
+        rows=options.rows,
+        seed=options.seed,
         recorded=recorded,
     )
-    with closing(Drivers(wish.command, wish.env, wish.folder)) as drivers:
+    with closing(Drivers(options.command, options.env, options.folder)) as drivers:
         scene = Scene(pipeline, feed, drivers)
-        killing = Killing(scene, say)
-        killing.disturb(wish.faults)
-        killing.kill(aims(pipeline, wish.kills, wish.seed, wish.point), wish.kills)
-        killing.finish()
+        kill_loop = Killing(scene, say)
+        kill_loop.run_faults(options.faults)
+        backfills = drivers.backfill() if options.backfill else None
+        kill_loop.kill(plan_kills(pipeline, options.kills, options.seed, options.point), options.kills)
+        if backfills is not None:
+            kill_loop.beside(backfills)
+            scene.tally.backfilled = _with_original_names(scene.tally.backfilled, copy)
+        kill_loop.finish()
         scene.tally.starts = drivers.started
-    say("computing the batch answer")
-    report = Report(original.name, wish.seed, scene.tally, notes=copy.notes, rows=feed.rows)
-    report.verdicts = judged(copy, wish.folder / "answer.log")
-    report.seconds = time.monotonic() - began
+    say("computing the batch result")
+    report = ProofReport(original.name, options.seed, scene.tally, notes=copy.notes, rows=feed.rows)
+    report.verdicts = judge_sinks(copy, options.folder / "answer.log")
+    report.seconds = time.monotonic() - started
     return report
 
 
-def judged(copy: Moved, log: Path) -> list[Verdict]:
-    """Each sink of the copy against a batch run over all that was fed."""
+def _with_original_names(counts: Counter[str], copy: SandboxCopy) -> Counter[str]:
+    """Return the counts by query and sink, with the sinks' names in the copy replaced by the original ones."""
+    names = {
+        f"{query} {copied}": f"{query} {original}"
+        for query, originals in copy.names.items()
+        for copied, original in zip(sink_keys(copy.pipeline, query), originals, strict=True)
+    }
+    return Counter({names.get(name, name): count for name, count in counts.items()})
+
+
+def judge_sinks(copy: SandboxCopy, log: Path) -> list[Verdict]:
+    """Compare each sink of the copy with a batch run over the entire input."""
     pipeline = copy.pipeline
     spark = open_session(f"{pipeline.name}-answer", dict(pipeline.spark), log)
     try:
-        before = answers(spark, pipeline, closed=False)
-        after = answers(spark, pipeline, closed=True)
+        before = compute_batch_results(spark, pipeline, closed=False)
+        after = compute_batch_results(spark, pipeline, closed=True)
         return [
-            judge(name, key, entry, query.output_mode, before[name], after[name])
+            compare_sink(name, key, entry, query.output_mode, before[name], after[name])
             for name, query in pipeline.queries.items()
             for key, entry in zip(copy.names[name], query.to, strict=True)
         ]
     finally:
         spark.stop()
-        # Its log lies in the folder of the proof, which may be a disk that is to be taken away.
-        end()
+        # Its log is in the proof's folder, which may be on a disk that will be unmounted.
+        shut_down_jvm()
 
 
-def discard(pipeline: Pipeline) -> None:
-    """Remove what a copy left outside of its folder."""
+def discard_sandbox(pipeline: Pipeline) -> None:
+    """Delete everything that a copy created outside of its folder."""
     for entry in pipeline.sources.values():
         if not entry.static:
             entry.source.discard()

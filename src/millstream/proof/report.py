@@ -1,18 +1,20 @@
-"""What a proof found: a table for a person, JSON for a program."""
+"""The report of a proof: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.proof.kill_plan import Victim
+
 if TYPE_CHECKING:
-    from millstream.proof.scene import Tally
-    from millstream.runtime.batch.judge import Verdict
+    from millstream.engine.batch.sink_comparison import Verdict
+    from millstream.proof.environment import Tally
 
 
 @dataclass
-class Report:
-    """One proof. `rows` were fed to the sources, `seconds` is what all of it took."""
+class ProofReport:
+    """The results of one proof. `rows` is the number of rows fed, `seconds` the total duration."""
 
     pipeline: str
     seed: int
@@ -24,22 +26,25 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Does every sink hold what it must, as far as its rows can be compared, and can those of one?"""
+        """Whether at least one sink could be compared, and every sink contains what its guarantee requires."""
         compared = any(verdict.compared for verdict in self.verdicts)
         return compared and all(verdict.fine for verdict in self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the whole report as JSON data."""
         return {
             "pipeline": self.pipeline,
             "seed": self.seed,
             "fine": self.fine,
             "kills": self.tally.kills.total(),
             "kills_by_point": dict(sorted(self.tally.kills.items())),
-            "not_reached": dict(sorted(self.tally.outlived.items())),
+            "kills_by_process": self._by_process(),
+            "not_reached": dict(sorted(self.tally.missed_failpoints.items())),
             "faults": dict(sorted(self.tally.faults.items())),
+            "backfills": self.tally.backfills,
+            "rows_backfilled": dict(sorted(self.tally.backfilled.items())),
             "starts": self.tally.starts,
-            "seconds_by_kill": [round(one, 1) for one in self.tally.seconds],
+            "seconds_by_kill": [round(kill_seconds, 1) for kill_seconds in self.tally.seconds],
             "batches_replayed": self.tally.replayed,
             "commits_deleted": self.tally.removed,
             "rows_fed": self.rows,
@@ -49,52 +54,74 @@ class Report:
         }
 
     def kills(self) -> tuple[list[str], list[list[object]]]:
-        """Names and rows of the table of kills."""
-        return ["killed at", "kills"], [[point, times] for point, times in sorted(self.tally.kills.items())]
+        """Return the column names and rows of the table of kills."""
+        alone, tally = (Victim.PYTHON, Victim.JVM), self.tally
+        return ["killed at", "kills", *(f"{process} alone" for process in alone)], [
+            [point, times, *(tally.victims[point, process] for process in alone)]
+            for point, times in sorted(tally.kills.items())
+        ]
 
     def sinks(self) -> tuple[list[str], list[list[object]]]:
-        """Names and rows of the table of sinks."""
+        """Return the column names and rows of the table of sinks."""
         names = ["query", "sink", "mode", "promised", "rows", "missing", "doubled", "different", "verdict"]
         return names, [
             [
-                one.query,
-                one.sink,
-                one.mode,
-                one.guarantee,
-                one.rows,
-                one.missing,
-                one.doubled,
-                one.different,
-                _verdict(one),
+                verdict.query,
+                verdict.sink,
+                verdict.mode,
+                verdict.guarantee,
+                verdict.rows,
+                verdict.missing,
+                verdict.doubled,
+                verdict.different,
+                _verdict(verdict),
             ]
-            for one in self.verdicts
+            for verdict in self.verdicts
         ]
 
+    def _by_process(self) -> dict[str, int]:
+        """Return the number of kills by killed process."""
+        counts = dict.fromkeys(map(str, Victim), 0)
+        for (_, victim), times in self.tally.victims.items():
+            counts[victim] += times
+        return counts
+
     def remarks(self) -> list[str]:
-        """Keys of what is wrong, and what else is to be said of a sink or of the copy, a line each."""
+        """Return a line for the keys of each kind of defect, and for each note on a sink or the copy."""
         lines = []
-        for one in self.verdicts:
-            lines += [f"{one.query} {one.sink}: {kind}: {'; '.join(keys)}" for kind, keys in one.keys.items()]
-            lines += [f"{one.query} {one.sink}: {one.note}"] if one.note else []
+        for verdict in self.verdicts:
+            lines += [
+                f"{verdict.query} {verdict.sink}: {kind}: {'; '.join(keys)}"
+                for kind, keys in verdict.keys.items()
+            ]
+            lines += [f"{verdict.query} {verdict.sink}: {verdict.note}"] if verdict.note else []
         return [*lines, *self.notes]
 
     def story(self) -> str:
-        """The figures in a sentence or two."""
+        """Summarize the figures in one or two sentences."""
         tally = self.tally
-        told = (
+        summary = (
             f"{tally.kills.total()} kills, {tally.starts} starts, {tally.replayed} batches delivered again, "
             f"{tally.removed} commits deleted, {self.rows:,} rows fed, {self.seconds:.0f} s, seed {self.seed}"
         )
         if tally.faults:
-            told += f"; survived {', '.join(sorted(tally.faults))}"
-        if tally.outlived:
-            told += f"; {tally.outlived.total()} aims were not reached, and a random moment took their place"
-        return told
+            summary += f"; survived {', '.join(sorted(tally.faults))}"
+        if tally.backfills:
+            summary += (
+                f"; {tally.backfills} backfills during the kills restored {tally.backfilled.total():,} deleted "
+                "rows"
+            )
+        if tally.missed_failpoints:
+            summary += (
+                f"; {tally.missed_failpoints.total()} failpoints were not reached and were replaced by "
+                "random moments"
+            )
+        return summary
 
 
-def _verdict(one: Verdict) -> str:
-    if not one.compared:
+def _verdict(verdict: Verdict) -> str:
+    if not verdict.compared:
         return "not compared"
-    if one.unproven:
+    if verdict.unproven:
         return "NOTHING PROVEN"
-    return "as promised" if one.fine else "BROKEN"
+    return "as promised" if verdict.fine else "BROKEN"

@@ -1,4 +1,4 @@
-"""Rows drawn from a declared schema: the same seed gives the same rows."""
+"""Generate random rows for a declared schema; the same seed generates the same rows."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.elsewhere import Fed
+from millstream.connectors.api.sandbox import InputRecord
 from millstream.pipeline.model import Format, OnMalformed
-from millstream.spec.avro_bytes import encoded
+from millstream.spec.avro.encoding import encode_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.pipeline.model import SourceEntry
 
-# Event times of the rows that close every window; no drawn row has them, so that an answer without them can be made.
+# Event times of the rows that close all windows. No generated row has them, so that the batch result can be
+# computed without them.
 FAR = "2999-12-31T"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-# One row in so many comes twice, or cannot be read, where the spec says what becomes of those.
+# One row in TWICE is repeated, and one in BROKEN is malformed, if the spec configures how to treat such rows.
 TWICE, BROKEN = 20, 50
-# Values of one key column: few enough that rows meet, many enough that they differ.
+# Distinct values of a key column: few enough that rows share keys, many enough that keys differ.
 POOL = 50
 _TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
 
-class Maker:
-    """Draws the rows of one source. `unique` are columns that tell one row from every other."""
+class RowGenerator:
+    """Generates the rows of one source. `unique` are the columns whose values are different in every row."""
 
     def __init__(self, name: str, entry: SourceEntry, unique: frozenset[str], seed: int) -> None:
         self.name = name
         self.entry = entry
         self.unique = unique
-        self.chance = random.Random(f"{seed}/{name}")  # noqa: S311 - nothing secret hangs on it
+        self.chance = random.Random(f"{seed}/{name}")  # noqa: S311 - not used for secrets
         self.number = 0
         watermark = entry.watermark
         self.times = [column for column, kind in self.columns.items() if kind in _TIMES]
@@ -46,26 +47,26 @@ class Maker:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns with types in small letters."""
-        return {name: kind.strip().lower() for name, kind in drawn(self.entry).items()}
+        """The columns with their types in lower case."""
+        return {name: kind.strip().lower() for name, kind in generated_columns(self.entry).items()}
 
-    def portion(self, rows: int, begin: float, seconds: float) -> list[Fed]:
-        """So many rows whose events happened in these seconds after the beginning, slightly out of order."""
-        made: list[Fed] = []
-        for at in range(rows):
-            wobble = self.chance.random() * min(self.delay / 4, begin + seconds)
-            moment = BEGIN.timestamp() + begin + seconds * at / rows - wobble
+    def portion(self, rows: int, begin: float, seconds: float) -> list[InputRecord]:
+        """Generate rows with event times in this interval after the start, in seconds, slightly out of order."""
+        records: list[InputRecord] = []
+        for index in range(rows):
+            jitter = self.chance.random() * min(self.delay / 4, begin + seconds)
+            moment = BEGIN.timestamp() + begin + seconds * index / rows - jitter
             text = datetime.fromtimestamp(round(moment, 3), UTC).isoformat(timespec="milliseconds")
-            fed = self._encoded(self._values(text.replace("+00:00", "Z")))
-            made.append(fed)
+            record = self._encoded(self._values(text.replace("+00:00", "Z")))
+            records.append(record)
             if self.entry.drop_duplicates_within_watermark and self.chance.random() < 1 / TWICE:
-                made.append(fed)
+                records.append(record)
             if self.entry.on_malformed is not OnMalformed.FAIL and self.chance.random() < 1 / BROKEN:
-                made.append(Fed(b'{"cut off', fed.key))
-        return made
+                records.append(InputRecord(b'{"cut off', record.key))
+        return records
 
-    def last(self, minute: int) -> list[Fed]:
-        """One row far in the future, which closes all windows before it; none where rows have no time."""
+    def last(self, minute: int) -> list[InputRecord]:
+        """Generate one row far in the future that closes all windows; none if rows have no time."""
         return [self._encoded(self._values(f"{FAR}00:{minute:02}:00.000Z"))] if self.times else []
 
     def _values(self, time: str) -> dict[str, Any]:
@@ -73,38 +74,38 @@ class Maker:
         return {name: self._value(name, kind, time) for name, kind in self.columns.items()}
 
     def _value(self, name: str, kind: str, time: str) -> Any:
-        draw = self.chance
+        chance = self.chance
         if kind in _TIMES:
             return time
         if name in self.unique:
-            whole = kind in ("int", "integer", "bigint", "long")
-            return self.number if whole else f"{self.name}-{self.number}"
+            is_integer = kind in ("int", "integer", "bigint", "long")
+            return self.number if is_integer else f"{self.name}-{self.number}"
         if kind in ("string", "binary"):
-            return f"{name}-{draw.randrange(POOL)}"
+            return f"{name}-{chance.randrange(POOL)}"
         if kind in ("tinyint", "smallint", "byte", "short", "int", "integer", "bigint", "long"):
-            return draw.randrange(1, POOL)
+            return chance.randrange(1, POOL)
         if kind in ("float", "double", "real") or kind.startswith(("decimal", "numeric", "dec")):
-            # Quarters add up to the same sum in whatever order.
-            return draw.randrange(4, 4 * POOL) / 4
+            # Quarters are exact in binary, so sums are the same in any order.
+            return chance.randrange(4, 4 * POOL) / 4
         if kind == "boolean":
-            return draw.random() < 0.5
+            return chance.random() < 0.5
         return time[:10] if kind == "date" else None
 
-    def _encoded(self, values: dict[str, Any]) -> Fed:
+    def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")
         if self.entry.source.payload and self.entry.format is Format.CSV:
             line = io.StringIO()
             csv.writer(line, delimiter=self.entry.options.get("sep", ","), lineterminator="").writerow(
                 values.values()
             )
-            return Fed(line.getvalue().encode(), key.encode())
+            return InputRecord(line.getvalue().encode(), key.encode())
         if self.entry.avro_value is not None:
-            return Fed(encoded(self.entry.avro_value, values), key.encode())
-        return Fed(json.dumps(values).encode(), key.encode())
+            return InputRecord(encode_row(self.entry.avro_value, values), key.encode())
+        return InputRecord(json.dumps(values).encode(), key.encode())
 
 
-def drawn(entry: SourceEntry) -> Mapping[str, str]:
-    """The columns that rows of a source are drawn with: its schema, or the one column of a kind that has but one."""
+def generated_columns(entry: SourceEntry) -> Mapping[str, str]:
+    """Return the columns of generated rows: the source's schema, or the only column of a kind that has just one."""
     if entry.columns is not None or entry.source.columns is None:
         return entry.columns or {}
     names = entry.source.columns.split()
@@ -112,6 +113,8 @@ def drawn(entry: SourceEntry) -> Mapping[str, str]:
 
 
 def unique_columns(entry: SourceEntry, keys: frozenset[str]) -> frozenset[str]:
-    """Columns whose value no two rows share: the keys of duplicates, `id`, and sinks' keys that look like one."""
-    named = {name for name in drawn(entry) if re.fullmatch(r"id|uuid|event_?id", name.lower())}
-    return frozenset({*entry.drop_duplicates_within_watermark, *(named & (keys | named))})
+    """Return columns that differ in each row: deduplication keys, `id`, and sink keys that look like ids."""
+    id_columns = {
+        name for name in generated_columns(entry) if re.fullmatch(r"id|uuid|event_?id", name.lower())
+    }
+    return frozenset({*entry.drop_duplicates_within_watermark, *(id_columns & (keys | id_columns))})

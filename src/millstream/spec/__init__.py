@@ -1,1 +1,1 @@
-"""Words that connectors and pipelines share: durations, watermarks, triggers, guarantees, secrets."""
+"""Settings that connectors and pipelines share: durations, watermarks, triggers, guarantees, secrets."""

@@ -10,7 +10,7 @@ from millstream.spec.duration import Duration
 
 
 class Watch(StrEnum):
-    """What an alert looks at."""
+    """The measure that an alert compares."""
 
     WATERMARK_LAG = "watermark_lag"
     """Seconds by which the watermark is behind the clock."""
@@ -19,11 +19,11 @@ class Watch(StrEnum):
     LAG = "lag"
     """Records of Kafka that a query has not yet read."""
     LAG_GROWING = "lag growing"
-    """For how many seconds that number has to grow."""
+    """Seconds for which the number of unread records has been growing."""
     SILENCE = "no progress"
-    """Triggers without a sign of life."""
+    """Triggers without any progress."""
     DEAD_LETTERS = "dead_letters"
-    """Records set aside since the start of the run."""
+    """Dead letters since the start of the run."""
     BATCH_TIME = "batch_time"
     """The duration of the last batch, in seconds."""
 
@@ -37,35 +37,35 @@ HOW = "write 'watermark_lag > 15 minutes', 'lag growing for 5 minutes' or 'no pr
 
 @dataclass(frozen=True)
 class Condition:
-    """An alert as a value: it fires where `watch` is above `limit` (seconds, records or triggers)."""
+    """A parsed alert: it fires while `watch` is above `limit` (seconds, records or triggers)."""
 
     text: str
     watch: Watch
     limit: float
 
 
-def condition(text: str) -> Condition:
-    """The condition that a text says. Raises `ValueError` with a sentence for any other text."""
-    said = " ".join(text.split())
-    if found := _SILENT.fullmatch(said):
-        return Condition(said, Watch.SILENCE, float(found[1]))
-    if found := _GROWING.fullmatch(said):
-        return Condition(said, Watch.LAG_GROWING, _seconds(said, found[1]))
-    if found := _COMPARED.fullmatch(said):
-        compared = {str(one): one for one in Watch if " " not in one}
-        if found[1] not in compared:
-            raise ValueError(f"'{found[1]}' cannot be compared in an alert; there are {', '.join(compared)}")
-        watch = compared[found[1]]
+def parse_condition(text: str) -> Condition:
+    """Parse an alert's condition. Raises `ValueError` with a readable message if the text is not one."""
+    alert = " ".join(text.split())
+    if match := _SILENT.fullmatch(alert):
+        return Condition(alert, Watch.SILENCE, float(match[1]))
+    if match := _GROWING.fullmatch(alert):
+        return Condition(alert, Watch.LAG_GROWING, _seconds(alert, match[1]))
+    if match := _COMPARED.fullmatch(alert):
+        measures = {str(measure): measure for measure in Watch if " " not in measure}
+        if match[1] not in measures:
+            raise ValueError(f"'{match[1]}' cannot be compared in an alert; use one of {', '.join(measures)}")
+        watch = measures[match[1]]
         if watch in TIMES:
-            return Condition(said, watch, _seconds(said, found[2]))
-        if not re.fullmatch(r"\d[\d_,]*", found[2]):
-            raise ValueError(f"'{found[2]}' in alert '{said}' is not a number of records")
-        return Condition(said, watch, float(re.sub("[_,]", "", found[2])))
-    raise ValueError(f"'{said}' is not an alert; {HOW}")
+            return Condition(alert, watch, _seconds(alert, match[2]))
+        if not re.fullmatch(r"\d[\d_,]*", match[2]):
+            raise ValueError(f"'{match[2]}' in alert '{alert}' is not a number of records")
+        return Condition(alert, watch, float(re.sub("[_,]", "", match[2])))
+    raise ValueError(f"'{alert}' is not an alert; {HOW}")
 
 
 def _seconds(alert: str, length: str) -> float:
     try:
         return Duration(length).seconds
-    except ValueError as wrong:
-        raise ValueError(f"in alert '{alert}': {wrong}") from wrong
+    except ValueError as error:
+        raise ValueError(f"in alert '{alert}': {error}") from error

@@ -1,4 +1,4 @@
-"""How a failed query waits before it starts again."""
+"""Backoff: how long a failed query waits before it starts again, and when it gives up."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 class Backoff(Spec):
-    """Growing waits with jitter, and an end to patience."""
+    """Exponential backoff with jitter, and the limits after which a query gives up."""
 
     first: Duration = Duration("1 second")
     """Wait after the first failure; it doubles with each failure that follows."""
     most: Duration = Duration("1 minute")
-    """No wait is longer than this."""
+    """The longest wait."""
     give_up_after: Duration = Duration("15 minutes")
-    """A query that has committed no batch for this long after its first failure is given up."""
+    """The query gives up if it commits no batch for this long after its first failure."""
     restarts: int = Field(default=30, ge=1)
-    """A query that fails more often than this within `within` is given up, whatever it has delivered between."""
+    """The query gives up if it fails more often than this within `within`, even if batches succeed in between."""
     within: Duration = Duration("10 minutes")
     """The time in which `restarts` are counted."""
 
     def wait(self, failures: int, chance: random.Random) -> float:
-        """Seconds to wait after that many failures in a row: the doubled wait, less up to half of it.
+        """Return the seconds to wait after `failures` failures in a row: the doubled wait, less up to half of it.
 
-        Jitter keeps queries that failed together from coming back together.
+        Jitter prevents queries that failed together from restarting together.
         """
-        full = min(self.first.seconds * 2 ** min(failures - 1, 30), self.most.seconds)
-        return float(full * (1 - chance.random() / 2))
+        longest = min(self.first.seconds * 2 ** min(failures - 1, 30), self.most.seconds)
+        return float(longest * (1 - chance.random() / 2))

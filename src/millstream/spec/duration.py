@@ -1,4 +1,4 @@
-"""Lengths of time as Spark writes them: `10 seconds`, `1 hour 30 minutes`."""
+"""Durations in Spark's interval syntax: `10 seconds`, `1 hour 30 minutes`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
 
-# Spark takes weeks and months too; a month has no length in microseconds and a watermark refuses it.
+# Spark accepts months too, but a month has no fixed length in microseconds and a watermark refuses it.
 _UNITS = {
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -24,23 +24,23 @@ _PART = re.compile(r"\s*(\d+)\s*([a-zA-Z]+)\s*")
 
 
 class Duration(str):
-    """A length of time; the text is Spark's interval form, `micros` its length in microseconds."""
+    """A duration: the text is in Spark's interval syntax, `micros` is its length in microseconds."""
 
     micros: int
 
     def __new__(cls, text: str) -> Duration:
-        """Read `10 seconds`, `90s`, `1 hour 30 minutes`. Raises ValueError with a sentence."""
-        total, place = 0, 0
+        """Parse `10 seconds`, `90s` or `1 hour 30 minutes`. Raises ValueError with a readable message."""
+        total, position = 0, 0
         words: list[str] = []
-        while place < len(text) and (part := _PART.match(text, place)):
+        while position < len(text) and (part := _PART.match(text, position)):
             count, unit = int(part[1]), part[2].lower()
             name = _SHORT.get(unit, unit.removesuffix("s"))
             if name not in _UNITS:
                 break
             total += count * _UNITS[name]
             words.append(f"{count} {name}" + ("" if count == 1 else "s"))
-            place = part.end()
-        if not words or place < len(text):
+            position = part.end()
+        if not words or position < len(text):
             raise ValueError(
                 f"'{text}' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'"
             )

@@ -1,4 +1,4 @@
-"""What a row is expected to be, and what becomes of one that is not."""
+"""Expectations: a condition that each row should meet, and the treatment of rows that do not."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from millstream.spec.base import Spec
 
 
 class Otherwise(StrEnum):
-    """What becomes of a row for which an expectation does not hold."""
+    """Treatment of a row that breaks an expectation."""
 
     WARN = "warn"
     """The row is counted and kept."""
     DROP = "drop"
     """The row is counted and left out."""
     DEAD_LETTER = "dead_letter"
-    """The row is set aside with the expectation's name, and the batch goes on."""
+    """The row becomes a dead letter with the expectation's name, and the batch continues."""
     FAIL = "fail"
     """The query stops and names the expectation and the row."""
 
 
 class Expectation(Spec):
-    """What every row is expected to be. It holds where its expression is true: false and NULL both break it."""
+    """A condition that every row should meet. A row for which the expression is false or NULL breaks it."""
 
     that: str = Field(min_length=1, examples=["amount > 0"])
-    """A SQL expression over the columns of one row that gives true or false."""
+    """A boolean SQL expression over the columns of one row."""
     otherwise: Otherwise = Otherwise.WARN
-    """What becomes of a row for which it is not true."""
+    """The treatment of a row for which the expression is not true."""
 
     @model_validator(mode="before")
     @classmethod
-    def _bare(cls, value: Any) -> Any:
-        """A bare text is the expression."""
+    def _wrap_expression(cls, value: Any) -> Any:
+        """Read a plain string as the expression."""
         return {"that": value} if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""How often a row of the input may take effect in a sink."""
+"""Delivery guarantees: how often an input row may take effect in a sink."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Guarantee(StrEnum):
     """A delivery guarantee, strongest first."""
 
     EXACTLY_ONCE = "exactly-once"
-    """Rows and the batch's mark are committed together; a replayed batch is skipped."""
+    """Rows and the batch number are committed together; a replayed batch is skipped."""
     EFFECTIVELY_ONCE = "effectively-once"
-    """A replayed batch writes the same keys again; the table ends right, a reader may see rows flicker."""
+    """A replayed batch writes the same keys again; the table ends right, but readers may see rows flicker."""
     AT_LEAST_ONCE = "at-least-once"
     """A crash may repeat rows."""
     AT_MOST_ONCE = "at-most-once"

@@ -1,4 +1,4 @@
-"""Where files are: a path relative to the file that names it, or a URI that is left as it is."""
+"""Locations of files: a path relative to the file that names it, or a URI, which is not changed."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ class Location(str):
         return None if "://" in self else Path(self)
 
     def beside(self, name: str) -> Location:
-        """The place `name`: in the same folder when it is a mere name, else as it stands."""
+        """Return the location `name`: a name without a slash is in the same folder, any other is taken unchanged."""
         return Location(name if "/" in name else f"{self.rstrip('/').rpartition('/')[0] or '.'}/{name}")

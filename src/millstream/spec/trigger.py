@@ -1,4 +1,4 @@
-"""When a query starts its next batch."""
+"""Triggers: when a query starts its next batch."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ WORDS = ("once", "available_now", "default")
 
 
 class Trigger(Spec):
-    """Spark's triggers; exactly one field is set, none for Spark's default (the next batch at once).
+    """One of Spark's triggers: at most one field is set. With none, Spark starts the next batch immediately.
 
     In a spec: `10 seconds`, `once`, `available_now`, `{processing_time: 10 seconds}`,
     `{continuous: 1 second}` or `{real_time: 5 minutes}`.
     """
 
     processing_time: Duration | None = None
-    """Start a batch each time this long has passed."""
+    """Start a batch at this interval."""
     once: Literal[True] | None = None
-    """One batch of all there is, then stop. Spark deprecates it for `available_now`."""
+    """Read all available data in one batch, then stop. Spark deprecates it in favor of `available_now`."""
     available_now: Literal[True] | None = None
-    """Read all there is at the start, in batches within the source's limits, then stop."""
+    """Read all data available at the start, in batches within the source's limits, then stop."""
     continuous: Duration | None = None
-    """Spark's continuous processing, with a checkpoint each time this long has passed."""
+    """Use Spark's continuous processing, with a checkpoint at this interval."""
     real_time: Duration | None = None
-    """Spark's real-time mode, with a checkpoint each time this long has passed."""
+    """Use Spark's real-time mode, with a checkpoint at this interval."""
 
     @model_validator(mode="before")
     @classmethod
-    def _words(cls, value: Any) -> Any:
+    def _parse_word(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         if value == "default":
@@ -40,24 +40,24 @@ class Trigger(Spec):
         return {value: True} if value in WORDS else {"processing_time": value}
 
     @model_validator(mode="after")
-    def _one(self) -> Trigger:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"a trigger is one of {', '.join(given)}, not several")
+    def _require_at_most_one(self) -> Trigger:
+        fields = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(fields) > 1:
+            raise ValueError(f"a trigger is one of {', '.join(fields)}, not several")
         return self
 
     @property
     def ends(self) -> bool:
-        """Does the query stop by itself?"""
+        """Whether the query stops by itself."""
         return bool(self.once or self.available_now)
 
     @property
     def flows(self) -> Literal["continuous", "real_time"] | None:
-        """Under which of Spark's ways rows pass one by one, without batches; None for batches."""
+        """The mode in which Spark processes rows one by one instead of in batches; None for batches."""
         return "continuous" if self.continuous else "real_time" if self.real_time else None
 
     def options(self) -> dict[str, Any]:
-        """The keyword arguments of `DataStreamWriter.trigger`; empty for Spark's default."""
+        """Return the keyword arguments of `DataStreamWriter.trigger`; empty for Spark's default."""
         names = {
             "processing_time": "processingTime",
             "once": "once",
@@ -65,9 +65,11 @@ class Trigger(Spec):
             "continuous": "continuous",
             "real_time": "realTime",
         }
-        given = ((spark, getattr(self, ours)) for ours, spark in names.items())
+        arguments = ((spark, getattr(self, field)) for field, spark in names.items())
         return {
-            key: str(value) if isinstance(value, str) else value for key, value in given if value is not None
+            key: str(value) if isinstance(value, str) else value
+            for key, value in arguments
+            if value is not None
         }
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How late a row may be."""
+"""Watermarks: how late a row may arrive."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from millstream.spec.duration import Duration
 
 
 class Watermark(Spec):
-    """Spark's watermark: the newest event time seen, less the delay."""
+    """Spark's watermark: the newest event time so far, minus the delay."""
 
     event_time: str
-    """The timestamp column that says when a row happened."""
+    """The timestamp column that contains a row's event time."""
     delay_threshold: Duration
-    """How much later than the newest row another may be and still count."""
+    """The longest time by which a row may lag behind the newest event time and still count."""

@@ -1,1 +1,1 @@
-"""Event-time tests: what arrives, how late, what must come out. The room waits; see docs/house.md."""
+"""Event-time tests: feed rows in and out of order, and check the output of each batch. See docs/architecture.md."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.backfill.wish import Wish, moment
-from millstream.backfill.work import backfill
-from millstream.pipeline.load import load_text
-from millstream.runtime.verdict import examine
-from spark.runtime.conftest import Project
+from millstream.backfill.execute import backfill
+from millstream.backfill.options import BackfillOptions, parse_time
+from millstream.checking.spark_analysis import analyse_pipeline
+from millstream.pipeline.spec_file import load_text
+from spark.conftest import Project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.backfill.report import Outcome, Report
-    from millstream.pipeline.load import Loaded
+    from millstream.backfill.report import BackfillReport, SinkOutcome
+    from millstream.pipeline.spec_file import Loaded
 
 SPEC = """
 name: shop
@@ -54,7 +54,7 @@ class Shop(Project):
 
     def stream(self, *queries: str) -> None:
         """Run the stream until it is caught up."""
-        from millstream.runtime.run import RunOptions
+        from millstream.engine.run import RunOptions
 
         pipeline = self.loaded().pipeline
         assert pipeline is not None
@@ -62,16 +62,16 @@ class Shop(Project):
 
     def backfill(
         self, *queries: str, start: str | None = None, end: str | None = None, **given: Any
-    ) -> Report:
+    ) -> BackfillReport:
         """A backfill of these queries."""
         loaded = self.loaded()
         pipeline = loaded.pipeline
         assert pipeline is not None
-        wish = Wish(start and moment(start), end and moment(end), **given)
-        planned = examine(self.spark, loaded).queries
+        wish = BackfillOptions(start and parse_time(start), end and parse_time(end), **given)
+        planned = analyse_pipeline(self.spark, loaded).queries
         return backfill(self.spark, pipeline, planned, queries or list(pipeline.queries), wish, print)
 
-    def compare(self, query: str, **given: Any) -> Outcome:
+    def compare(self, query: str, **given: Any) -> SinkOutcome:
         """The first sink of a query, compared."""
         return self.backfill(query, compare=True, **given).outcomes[0]
 
@@ -98,6 +98,6 @@ def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
         stream.stop()
 
 
-def figures(found: Outcome) -> tuple[int, int, int]:
+def figures(found: SinkOutcome) -> tuple[int, int, int]:
     """Missing, surplus, different."""
     return found.missing, found.surplus, found.different

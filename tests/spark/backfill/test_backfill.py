@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.backfill.targets import Target
-from millstream.backfill.writing import putting
+from millstream.backfill.sink_write import open_backfill_write
+from millstream.backfill.targets import BackfillTarget
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
-from millstream.runtime.events import Events
-from millstream.runtime.run import RunOptions, run
-from millstream.spec.mode import OutputMode
+from millstream.engine.events.event_bus import EventBus
+from millstream.engine.run import RunOptions, run_pipeline
+from millstream.spec.output_mode import OutputMode
 from spark.backfill.conftest import SPEC, figures, order
 
 if TYPE_CHECKING:
-    from millstream.backfill.report import Report
-    from millstream.runtime.supervisor import Supervisor
+    from millstream.backfill.report import BackfillReport
+    from millstream.engine.supervisor import Supervisor
     from spark.backfill.conftest import Shop
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-def done(report: Report) -> tuple[int, int, int]:
+def done(report: BackfillReport) -> tuple[int, int, int]:
     """Rows added, changed and deleted in the first sink."""
     one = report.outcomes[0]
     return one.added, one.changed, one.deleted
@@ -137,7 +137,7 @@ def test_replace_needs_a_range(shop: Shop) -> None:
 
 
 def test_files_are_never_taken_away(shop: Shop) -> None:
-    with pytest.raises(WrongUse, match="cannot take rows away"):
+    with pytest.raises(WrongUse, match="cannot delete rows"):
         shop.backfill("copy", sink="parquet", start="2026-01-01", replace=True)
 
 
@@ -177,7 +177,7 @@ def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None
     shop.spec = SPEC.replace("output_mode: update, to: {delta: {path: sums, merge_on: [since]}}",
                              "output_mode: complete, to: {delta: {path: sums}}")  # fmt: skip
 
-    with pytest.raises(WrongUse, match="is replaced whole by each batch"):
+    with pytest.raises(WrongUse, match="is replaced completely by each batch"):
         shop.backfill("sums")
 
 
@@ -207,20 +207,24 @@ def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> N
 
 def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(shop: Shop) -> None:
     shop.stream("copy")
-    (shop.folder / "checkpoints" / "copy" / "commits" / "0").unlink()
+    shop.put(order("f", "13:05:00"))
+    shop.stream("copy")
+    (shop.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
 
-    with pytest.raises(CannotGoOn, match="has begun a batch and not committed it"):
+    with pytest.raises(CannotGoOn, match="has started a batch but not committed it"):
         shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
 
 def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
     loaded = shop.loaded().pipeline
     assert loaded is not None
-    target = Target("copy", "delta:copy", loaded.queries["copy"].to[0].sink, OutputMode.APPEND, side=False)
+    target = BackfillTarget(
+        "copy", "delta:copy", loaded.queries["copy"].to[0].sink, OutputMode.APPEND, side=False
+    )
     rows = shop.spark.sql("SELECT 'a' AS id, 1 AS amount, TIMESTAMP '2026-01-01 12:00:00Z' AS at")
 
-    first = putting(shop.spark, loaded, target, rows.schema, None)
-    second = putting(shop.spark, loaded, target, rows.schema, None)
+    first = open_backfill_write(shop.spark, loaded, target, rows.schema, None)
+    second = open_backfill_write(shop.spark, loaded, target, rows.schema, None)
     first(rows)
     with pytest.raises(MillstreamError, match="another backfill of query 'copy' has written"):
         second(rows)
@@ -240,16 +244,31 @@ def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(shop: Shop) 
     assert figures(shop.compare("sums")) == (0, 0, 0)
 
 
+def test_a_table_with_keys_that_was_filled_before_the_first_batch_comes_out_right(shop: Shop) -> None:
+    shop.backfill("sums")
+
+    shop.stream("sums")
+
+    assert figures(shop.compare("sums")) == (0, 0, 0)
+
+
+def test_the_own_table_named_as_another_place_is_the_own_table(shop: Shop) -> None:
+    with pytest.raises(CannotGoOn, match="query 'copy' has committed no batch yet"):
+        shop.backfill("copy", sink="delta", into="copy")
+
+
 def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
     shop.stream("copy")
     shop.sql("DELETE FROM {copy} WHERE id = 'a'")
     pipeline = shop.loaded().pipeline
     assert pipeline is not None
     watching: queue.Queue[Supervisor] = queue.Queue()
-    events = Events()
+    events = EventBus()
     options = RunOptions(select=("copy",))
     running = threading.Thread(
-        target=run, args=(shop.spark, pipeline, options, events, {}), kwargs={"on_supervisor": watching.put}
+        target=run_pipeline,
+        args=(shop.spark, pipeline, options, events, {}),
+        kwargs={"on_supervisor": watching.put},
     )
     running.start()
     supervisor = watching.get(timeout=60)
@@ -268,5 +287,5 @@ def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
 def test_a_source_that_keeps_nothing_is_refused(shop: Shop) -> None:
     shop.spec = "name: shop\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {delta: ticks}}}\n"
 
-    with pytest.raises(WrongUse, match="keeps nothing that could be read again"):
+    with pytest.raises(WrongUse, match="stores nothing that could be read again"):
         shop.backfill()

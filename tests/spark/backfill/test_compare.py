@@ -118,7 +118,7 @@ def test_two_columns_of_time_ask_for_the_one_that_counts(shop: Shop) -> None:
     with pytest.raises(WrongUse) as wrong:
         shop.compare("copy", start="2026-01-01")
 
-    assert wrong.value.what == "query 'copy': columns at and seen both tell a time"
+    assert wrong.value.what == "query 'copy': columns at and seen are both event times"
     assert figures(shop.compare("copy", start="2026-01-01", column="seen")) == (5, 0, 0)
 
 
@@ -127,7 +127,7 @@ def test_a_row_without_a_time_of_its_own_asks_for_a_column(shop: Shop) -> None:
         "queries:", "  plain: SELECT id, amount FROM orders\nqueries:"
     )
 
-    with pytest.raises(WrongUse, match="no column of its rows is made of event time alone"):
+    with pytest.raises(WrongUse, match="no column is derived from event time alone"):
         shop.compare("copy", start="2026-01-01")
 
 
@@ -140,4 +140,4 @@ def test_a_column_of_the_clock_is_not_compared(shop: Shop) -> None:
     report = shop.backfill("copy", compare=True, sink="delta")
 
     assert report.fine
-    assert report.notes == ["copy: loaded is not compared: it has other values at each run"]
+    assert report.notes == ["copy: loaded is not compared, because its values differ in each run"]

@@ -1,4 +1,4 @@
-"""Among a million events exactly the rows that were tampered with are told, in each kind of table."""
+"""Among many events, a million in a whole sweep, exactly the rows that were tampered with are told."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+import sweep
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
     from spark.backfill.conftest import Shop
 
     Tamper = Callable[[str], None]
 
-ROWS = 1_000_000
-GONE, CHANGED, ADDED = (17, 500_000, 999_999), (0, 123_456), (1_000_000,)
+ROWS = sweep.size(100_000, 1_000_000, "MILLSTREAM_COMPARED")
+GONE, CHANGED, ADDED = (17, ROWS // 2, ROWS - 1), (0, ROWS // 8), (ROWS,)
 SPEC = """
 name: shop
 sources:
@@ -35,7 +37,7 @@ TAMPERING = (
 
 @pytest.fixture
 def filled(shop: Shop, tmp_path: Path) -> Callable[[str], None]:
-    """A million events in files; a call has a backfill write them into a sink."""
+    """The events in files; a call has a backfill write them into a sink."""
     shop.spark.range(ROWS).selectExpr(
         "id", "CAST(id % 1000 AS INT) AS amount", "timestamp_seconds(1767225600 + id) AS at"
     ).write.mode("overwrite").parquet(str(tmp_path / "in"))
@@ -49,14 +51,14 @@ def filled(shop: Shop, tmp_path: Path) -> Callable[[str], None]:
 
 @pytest.fixture
 def in_delta(filled: Callable[[str], None], shop: Shop, tmp_path: Path) -> Tamper:
-    """The million in a Delta table; a call does one thing to it."""
+    """The events in a Delta table; a call does one thing to it."""
     filled("{delta: {path: million, merge_on: [id]}}")
     return lambda text: shop.spark.sql(text.replace("million", f"delta.`{tmp_path / 'million'}`"))
 
 
 @pytest.fixture
 def in_postgres(filled: Callable[[str], None], stack: Endpoints) -> Tamper:
-    """The million in a Postgres table; a call does one thing to it."""
+    """The events in a Postgres table; a call does one thing to it."""
     filled(f'{{postgres: {{url: "{stack.postgres}", table: million, merge_on: [id]}}}}')
 
     def tamper(text: str) -> None:

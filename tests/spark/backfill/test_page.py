@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from millstream.backfill.work import backfill as work
+from millstream.backfill.execute import backfill as work
+from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.cli import backfill as command
-from millstream.runtime.verdict import examine
 from spark.backfill.conftest import Shop
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.backfill.report import Report
-    from millstream.backfill.wish import Wish
-    from millstream.pipeline.load import Loaded
+    from millstream.backfill.options import BackfillOptions
+    from millstream.backfill.report import BackfillReport
+    from millstream.pipeline.spec_file import Loaded
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "backfill.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -54,9 +54,9 @@ def shop(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_this_session(loaded: Loaded, queries: Sequence[str], wish: Wish) -> Report:
+    def in_this_session(loaded: Loaded, queries: Sequence[str], wish: BackfillOptions) -> BackfillReport:
         assert loaded.pipeline is not None
-        planned = examine(shop.spark, loaded).queries
+        planned = analyse_pipeline(shop.spark, loaded).queries
         names = list(queries or loaded.pipeline.queries)
         return work(shop.spark, loaded.pipeline, planned, names, wish, lambda _: None)
 

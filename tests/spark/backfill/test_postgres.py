@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from millstream.connectors.cut import Cut
+from millstream.connectors.api.event_time_range import EventTimeRange
 from millstream.connectors.postgres.sink import PostgresSink
-from millstream.runtime.batch.differences import differences
-from millstream.spec.mode import OutputMode
+from millstream.engine.batch.table_diff import find_differences
+from millstream.spec.output_mode import OutputMode
 from spark.backfill.conftest import SPEC, figures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
     from spark.backfill.conftest import Shop
 
 EVERY = """
@@ -49,7 +49,7 @@ def tables(shop: Shop, stack: Endpoints, request: pytest.FixtureRequest) -> Any:
 def test_values_of_every_type_are_read_back_as_they_were_written(
     spark: SparkSession, stack: Endpoints
 ) -> None:
-    from millstream.connectors.sink import SinkIdentity
+    from millstream.connectors.api.sink import SinkIdentity
 
     sink = PostgresSink(url=stack.postgres, table="every_type")
     frame = spark.sql(EVERY)
@@ -58,10 +58,10 @@ def test_values_of_every_type_are_read_back_as_they_were_written(
     writer.write(frame, 0)
     writer.close()
 
-    held = sink.held(spark, frame.schema, OutputMode.APPEND, Cut())
+    held = sink.held(spark, frame.schema, OutputMode.APPEND, EventTimeRange())
 
     assert held is not None
-    assert differences(held, frame).fine
+    assert find_differences(held, frame).fine
 
 
 def test_missing_and_changed_rows_come_back_and_the_fence_is_left_alone(shop: Shop, tables: Any) -> None:

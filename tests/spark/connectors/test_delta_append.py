@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.connectors.delta.append import NumberedAppend
-from millstream.connectors.delta.errors import condition, of_another_writer
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.errors import error_condition, is_concurrent_write
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_of_two_appends_of_one_batch_that_began_at_once_one_conflicts(
     with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION") as lost:
         second.commit()
 
-    assert of_another_writer(condition(lost.value))
+    assert is_concurrent_write(error_condition(lost.value))
     begun(rows(spark, 1), tmp_path / "t", "w", 1).commit()
     assert held(spark, tmp_path / "t") == list(range(20))
 
@@ -137,7 +137,7 @@ def test_a_column_is_added_where_the_sink_says_so(spark: SparkSession, tmp_path:
 def test_a_column_of_another_type_is_told(spark: SparkSession, tmp_path: Path) -> None:
     opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
 
-    with pytest.raises(MillstreamError, match="columns of other types"):
+    with pytest.raises(MillstreamError, match="have other types"):
         opened(spark, tmp_path / "t").write(spark.sql("SELECT named_struct('a', 1) AS id"), 1)
 
     assert held(spark, tmp_path / "t") == list(range(10))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import changes
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError, NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ def test_a_history_is_not_taken_for_a_latest_state(spark: SparkSession, tmp_path
     wrote(spark, sink, "(1, 10, 'a', 'c')")
     other = sink_of(tmp_path).model_copy(update={"path": sink.path})
 
-    with pytest.raises(NotReady, match="keeps a history, and the spec says stored_as_scd_type: 1"):
+    with pytest.raises(NotReady, match="contains a history, but the spec has stored_as_scd_type: 1"):
         wrote(spark, other, "(1, 20, 'b', 'u')")
 
 
@@ -141,5 +141,5 @@ def test_a_change_without_a_sequence_ends_the_batch_with_its_key(spark: SparkSes
 
 
 def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NotReady, match=r"apply_as_deletes of .* is no condition"):
+    with pytest.raises(NotReady, match=r"apply_as_deletes of .* is not a valid condition"):
         wrote(spark, sink_of(tmp_path, apply_as_deletes="kind = 'D'"), "(1, 1, 'a', 'c')")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.connectors.api.batch_ledger import BatchMetadata
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.connectors.remembered import Note
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import NotReady, Unfit
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_deletion_and_a_column_that_is_added(spark: SparkSession, tmp_path: Pa
 def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
     first = changes(spark, FIRST)
 
-    with pytest.raises(NotReady, match=r"delete_when of .* is no condition"):
+    with pytest.raises(NotReady, match=r"delete_when of .* is not a valid condition"):
         opened(spark, removing(tmp_path, delete_when="kind = 'D'"), first)
 
 
@@ -121,10 +121,10 @@ def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
     sink, rows = DeltaSink.model_validate({"path": str(tmp_path / "t")}), spark.range(3)
     opened(spark, sink, rows).write(rows, 0)
     mine, copy = opened(spark, sink, rows), opened(spark, sink, rows)
-    mine.note, copy.note = (lambda _, end=end: Note((f'{{"end": {end}}}',), end) for end in (1, 2))  # type: ignore[misc]
+    mine.note, copy.note = (lambda _, end=end: BatchMetadata((f'{{"end": {end}}}',), end) for end in (1, 2))  # type: ignore[misc]
     mine.write(rows, 1)
 
-    with pytest.raises(Unfit, match="holds a batch 1 of query 'orders' with other records"):
+    with pytest.raises(Unfit, match="already has a batch 1 of query 'orders' with other records"):
         copy.write(spark.range(3, 6), 1)
 
     assert spark.read.format("delta").load(str(sink.path)).count() == 6

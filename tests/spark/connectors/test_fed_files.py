@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.elsewhere import Fed, Place
+from millstream.connectors.api.sandbox import InputRecord, Sandbox
+from millstream.frames.build_views import read_source
 from millstream.pipeline.model import SourceEntry
-from millstream.runtime.assemble import read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,11 +44,11 @@ TOLD = ["7", "3", 'a "quoted", name', "2.25", "12.75", "true", "2026-01-02", "20
 def fed(entry: dict[str, Any], place: Path, spark: SparkSession, *values: dict[str, Any]) -> list[list[str]]:
     """What is read of a source of that kind after two portions, a row as texts without its nested columns."""
     given = SourceEntry.model_validate(entry)
-    moved = given.source.elsewhere(Place(place, "proof"))
+    moved = given.source.elsewhere(Sandbox(place, "proof"))
     assert moved is not None
     for number, one in enumerate(values, 1):
-        moved.feed([Fed(json.dumps(one).encode())], number, given.columns or {})
-    rows = read(spark, "orders", given.model_copy(update={"source": moved, "static": True}))
+        moved.feed([InputRecord(json.dumps(one).encode())], number, given.columns or {})
+    rows = read_source(spark, "orders", given.model_copy(update={"source": moved, "static": True}))
     plain = [name for name in given.columns or {"value": ""} if name != "tags"]
     return sorted(
         list(row) for row in rows.selectExpr(*(f"CAST({name} AS STRING)" for name in plain)).collect()

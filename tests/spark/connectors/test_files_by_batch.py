@@ -9,13 +9,13 @@ import pandas
 import pyarrow.dataset
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.files.layouts import LEDGER, ByBatch
-from millstream.connectors.files.place import HadoopPlace, LocalPlace
 from millstream.connectors.files.sink import ParquetSink
+from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace
 from millstream.connectors.files.writer import FilesWriter
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import CannotGoOn, NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ def test_an_empty_batch_is_remembered(spark: SparkSession, sink: ParquetSink, tm
 def test_a_folder_of_moved_files_is_refused(spark: SparkSession, sink: ParquetSink) -> None:
     opened(spark, sink.model_copy(update={"layout": "moved"})).write(batch(spark, 0), 0)
 
-    with pytest.raises(NotReady, match="no folder of a batch"):
+    with pytest.raises(NotReady, match="outside of a batch folder"):
         opened(spark, sink)
 
 
@@ -165,7 +165,7 @@ def test_any_file_system_of_hadoop_renames_a_folder_once(
         path = jvm.org.apache.hadoop.fs.Path(location)
         return HadoopPlace(jvm, path.getFileSystem(session._jsc.hadoopConfiguration()), path)
 
-    monkeypatch.setattr("millstream.connectors.files.writer.at", through_hadoop)
+    monkeypatch.setattr("millstream.connectors.files.writer.open_folder", through_hadoop)
     writer = opened(spark, sink)
     writer.write(batch(spark, 0), 0)
     with monkeypatch.context() as patch:
@@ -183,5 +183,5 @@ def test_a_file_system_that_copies_folders_is_refused(
 ) -> None:
     monkeypatch.setattr(LocalPlace, "renames_folders", False)
 
-    with pytest.raises(NotReady, match="in one step"):
+    with pytest.raises(NotReady, match="atomic folder renames"):
         opened(spark, sink)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.checkpoint import filelog
+from millstream.checkpoint import file_source_log
+from millstream.connectors.api.source import OffsetRange
 from millstream.connectors.files.source import CORRUPT, CsvSource, JsonSource, ParquetSource, TextSource
-from millstream.connectors.source import OffsetRange
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.files.reading import FilesSource
+    from millstream.connectors.files.base_source import FilesSource
 
 SCHEMA = "id INT, name STRING"
 GOOD_AND_BAD = {
@@ -126,7 +127,7 @@ def test_each_batch_can_be_read_again_by_the_checkpoints_own_list_of_files(
 
     again = []
     for batch in range(2):
-        read = filelog.files(checkpoint / "sources/0", batch - 1, batch)
+        read = file_source_log.list_batch_files(checkpoint / "sources/0", batch - 1, batch)
         frame = given.read_range(spark, OffsetRange(None, "", read), schema)
         assert frame is not None
         again += [tuple(row) for row in frame.collect()]
@@ -138,3 +139,27 @@ def test_each_batch_can_be_read_again_by_the_checkpoints_own_list_of_files(
 def test_a_stream_of_a_folder_that_does_not_exist_yet_says_so(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="does not exist yet"):
         JsonSource(path=str(tmp_path / "none")).read(spark, static=False, schema=SCHEMA)
+
+
+def test_a_file_that_comes_late_with_an_old_time_is_read_unless_a_limit_is_set(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+
+    def rows(**settings: Any) -> list[Any]:
+        limited = JsonSource.model_validate({"path": str(folder), **settings})
+        found = streamed(limited.read(spark, static=False, schema="id string"), checkpoint)
+        return sorted(row[0] for row in found)
+
+    def put(name: str, days: int) -> None:
+        (folder / f"{name}.json").write_text(json.dumps({"id": name}))
+        os.utime(folder / f"{name}.json", (1_767_225_600 - days * 86_400,) * 2)
+
+    put("newest", 0)
+    assert rows() == ["newest"]
+    put("older", 30)
+    assert rows(max_file_age="7 days") == []
+    put("oldest", 3000)
+    assert rows() == ["older", "oldest"]
+    assert rows() == []

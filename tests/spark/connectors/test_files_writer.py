@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.files import manifest, publish
-from millstream.connectors.files.place import HadoopPlace, LocalPlace
 from millstream.connectors.files.sink import CsvSink, FilesSink, JsonSink, OrcSink, ParquetSink, TextSink
+from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace
 from millstream.connectors.files.writer import FilesWriter
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import CannotGoOn, NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ def test_a_replayed_batch_changes_nothing(spark: SparkSession, sink: ParquetSink
 
 
 def dies_after_staging(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FilesWriter, "_staged", die)
+    patch.setattr(FilesWriter, "_staged_files", die)
 
 
 def dies_while_staging(patch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def dies_before_the_staging_folder_goes(patch: pytest.MonkeyPatch) -> None:
 
 
 def dies_before_clearing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(publish, "clear", die)
+    patch.setattr(publish, "clear_staging", die)
 
 
 def die(*_args: Any, **_options: Any) -> None:
@@ -226,7 +226,7 @@ def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path
 ) -> None:
     slow = opened(spark, sink)
-    home = publish.staging(slow.identity, 0)
+    home = publish.staging_folder(slow.identity, 0)
     slow._stage(batch(spark, 0), home)
 
     opened(spark, sink)
@@ -274,7 +274,7 @@ def test_old_manifests_go_and_their_batches_stay_known(
     again = opened(spark, sink)
     replayed = [again.write(batch(spark, 10 * number), number).skipped for number in range(5)]
 
-    assert manifest.batches(again.place, again.identity) == [2, 3, 4]
+    assert manifest.list_batches(again.place, again.identity) == [2, 3, 4]
     assert replayed == [True] * 5
     assert all(again.holds(number) for number in range(5))
     assert ids(tmp_path / "out") == once(0, 50)
@@ -299,7 +299,7 @@ def test_a_torn_manifest_is_named(spark: SparkSession, tmp_path: Path) -> None:
     sink = ParquetSink(path=str(tmp_path / "out"))
     writer = opened(spark, sink)
     writer.write(batch(spark, 0), 0)
-    (tmp_path / "out" / manifest.folder(writer.identity) / "0.json").write_text("{")
+    (tmp_path / "out" / manifest.manifest_folder(writer.identity) / "0.json").write_text("{")
 
     with pytest.raises(CannotGoOn, match=r"0\.json of batch 0 cannot be read"):
         writer.holds(0)
@@ -313,7 +313,7 @@ def test_a_folder_of_sparks_own_file_sink_is_refused(spark: SparkSession, tmp_pa
 
 
 def test_a_partition_column_that_does_not_come_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NotReady, match="column 'hour', which does not come"):
+    with pytest.raises(NotReady, match="column 'hour', which the query does not have"):
         opened(spark, ParquetSink(path=str(tmp_path / "out"), partition_by=("hour",)))
 
 
@@ -357,7 +357,7 @@ def test_any_file_system_of_hadoop_keeps_the_same_promises(
         path = jvm.org.apache.hadoop.fs.Path(location)
         return HadoopPlace(jvm, path.getFileSystem(session._jsc.hadoopConfiguration()), path)
 
-    monkeypatch.setattr("millstream.connectors.files.writer.at", through_hadoop)
+    monkeypatch.setattr("millstream.connectors.files.writer.open_folder", through_hadoop)
     sink = ParquetSink(path=str(tmp_path / "out"), partition_by=("note",))
     writer = opened(spark, sink)
     with pytest.MonkeyPatch.context() as patch:
@@ -371,9 +371,11 @@ def test_any_file_system_of_hadoop_keeps_the_same_promises(
 
     assert again.holds(0)
     assert again.write(batch(spark, 0), 0).skipped
-    assert not again.place.create(f"{manifest.folder(again.identity)}/0.json", "{}")
+    assert not again.place.create(f"{manifest.manifest_folder(again.identity)}/0.json", "{}")
     assert ids(tmp_path / "out") == once(0)
-    assert json.loads(again.place.text(f"{manifest.folder(again.identity)}/0.json") or "")["batch"] == 0
+    assert (
+        json.loads(again.place.text(f"{manifest.manifest_folder(again.identity)}/0.json") or "")["batch"] == 0
+    )
 
 
 def _colon(spark: SparkSession) -> Any:

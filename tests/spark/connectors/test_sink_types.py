@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 VALUES = {
     "interval": "make_interval(1, 2)",
     "interval day to second": "INTERVAL '1 02:03:04' DAY TO SECOND",

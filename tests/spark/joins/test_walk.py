@@ -1,7 +1,8 @@
 """Joins of every kind, watermark and mode: what Spark takes gives the batch answer, what it refuses has a cure.
 
-Of 720 combinations those are judged, and started where they are refused, in which any three values of three
-dimensions meet; of these, those are checked or run in which any two do. `MILLSTREAM_WALK=all` looks at all of them.
+Of 720 combinations those are judged, and started where they are refused, in which any two values of two dimensions
+meet; of these, those are checked or run in which each value occurs. `MILLSTREAM_SWEEP=all` takes one dimension more,
+`MILLSTREAM_WALK=all` looks at all of them.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from uuid import uuid4
 import pytest
 from pyspark.errors import PySparkException
 
+import sweep
+from millstream.checking.check import check
+from millstream.checking.compat import error_parser
+from millstream.checking.compat.start_check import find_refusal
 from millstream.diagnostics.finding import Severity
-from millstream.pipeline.load import load_text
-from millstream.runtime import complaints
-from millstream.runtime.assemble import assemble
-from millstream.runtime.batch.answer import answers
-from millstream.runtime.checking import check
-from millstream.runtime.judging import refusal
-from millstream.spec.mode import OutputMode
+from millstream.engine.batch.batch_run import compute_batch_results
+from millstream.frames.build_views import build_frames
+from millstream.pipeline.spec_file import load_text
+from millstream.spec.output_mode import OutputMode
 from spark.joins.walk import CLOSING, KINDS, Join, covering, spec, walk, write_rows
 
 if TYPE_CHECKING:
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checking.compat.start_check import Refusal
     from millstream.diagnostics.finding import Finding
-    from millstream.runtime.judging import Refusal
 
 Rows = list[tuple[Any, ...]]
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "stream-joins.md"
 WHOLE = os.environ.get("MILLSTREAM_WALK") == "all"
+# So many dimensions whose values meet.
+MEETING = 2 + sweep.WHOLE
 
 
 @dataclass
@@ -52,7 +56,7 @@ class Walk:
         """Each join as a stream, by its view."""
         pipeline = load_text("pipeline.yml", spec(self.joins), self.folder, {}).pipeline
         assert pipeline is not None
-        return assemble(self.spark, pipeline)
+        return build_frames(self.spark, pipeline)
 
     @cached_property
     def joins(self) -> list[Join]:
@@ -62,12 +66,12 @@ class Walk:
             for join in walk()
             if (join.condition, join.watermark, join.result) == ("window", join.streams, "rows")
         ]
-        return walk() if WHOLE else [*dict.fromkeys([*bound, *covering(walk(), 3)])]
+        return walk() if WHOLE else [*dict.fromkeys([*bound, *covering(walk(), MEETING)])]
 
     @cached_property
     def refused(self) -> dict[Join, Refusal | None]:
         """What we say of each."""
-        return {join: refusal(self.frames[join.view], OutputMode(join.mode)) for join in self.joins}
+        return {join: find_refusal(self.frames[join.view], OutputMode(join.mode)) for join in self.joins}
 
     def starting(self, join: Join) -> str:
         """What Spark says when it is started; empty when it starts."""
@@ -75,12 +79,14 @@ class Walk:
         try:
             writer.option("checkpointLocation", str(self.folder / "starts" / join.query)).start().stop()
         except PySparkException as wrong:
-            return complaints.text(wrong)
+            return error_parser.full_message(wrong)
         return ""
 
     def errors(self, joins: Sequence[Join]) -> dict[str, list[Finding]]:
         """The errors that a whole check finds, by query."""
         found: dict[str, list[Finding]] = {join.query: [] for join in joins}
+        if not joins:
+            return found
         for one in check(load_text("pipeline.yml", spec(joins), self.folder, {}), self.spark).findings:
             if one.severity is Severity.ERROR:
                 found[str(one.query)].append(one)
@@ -89,7 +95,7 @@ class Walk:
     def given(self, join: Join) -> Rows:
         """What a run gives in all its batches, less the closing rows."""
         writer = self.frames[join.view].writeStream.format("memory").queryName("given").outputMode(join.mode)
-        # A test that runs twice begins anew.
+        # A join may be run by several tests; each begins anew.
         writer = writer.option("checkpointLocation", str(self.folder / "runs" / uuid4().hex))
         writer.trigger(availableNow=True).start().awaitTermination()
         rows = [tuple(row) for row in self.spark.table("given").collect()]
@@ -101,7 +107,7 @@ class Walk:
         """The batch answer of each view."""
         pipeline = load_text("pipeline.yml", spec(joins), self.folder, {}).pipeline
         assert pipeline is not None
-        made = answers(self.spark, pipeline)
+        made = compute_batch_results(self.spark, pipeline)
         views = {join.view: made[join.query] for join in joins}
         return {view: kept([tuple(row) for row in frame.collect()]) for view, frame in views.items()}
 
@@ -125,8 +131,8 @@ def walked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def some(joins: Sequence[Join]) -> Sequence[Join]:
-    """All of them, or few in which all pairs of values meet."""
-    return joins if WHOLE else covering(joins, 2)
+    """All of them, or few in which values meet in one dimension less."""
+    return joins if WHOLE else covering(joins, MEETING - 1)
 
 
 @pytest.mark.timeout(900)

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rule_pages
-from millstream.analysis.pages import pages
+from millstream.analysis.rule_pages import find_pages
+from millstream.checking.check import check
 from millstream.diagnostics.render import Form, render
-from millstream.pipeline.load import load_text
-from millstream.runtime.checking import check
+from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ SQL = st.builds(
 )
 GOOD = [
     block.spec
-    for page in pages().values()
+    for page in find_pages().values()
     for block in rule_pages.read(page)
     if block.file == rule_pages.SPEC
 ]

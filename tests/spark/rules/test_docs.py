@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from millstream.checking.check import check
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.render import render
-from millstream.pipeline.load import load, load_text
-from millstream.runtime.checking import check
+from millstream.pipeline.spec_file import load_spec, load_text
 from page_blocks import ROOT, blocks, complete
 
 if TYPE_CHECKING:
@@ -57,6 +57,6 @@ def test_every_example_is_without_findings_under_the_whole_check(
 ) -> None:
     monkeypatch.chdir(spec.parent)
 
-    checked = check(load(spec, {}), spark)
+    checked = check(load_spec(spec, {}), spark)
 
     assert checked.findings == [], render(checked.findings, checked.texts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rule_pages
-from millstream.analysis.pages import Says, pages, says
+from millstream.analysis.rule_pages import Says, find_pages, parse_spark_behaviour
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BLOCKS = [
     pytest.param(block, id=f"{page.stem} block {block.number}")
-    for page in pages().values()
+    for page in find_pages().values()
     for block in rule_pages.read(page)
 ]
 # What Spark is not asked, or is not asked here: nothing connects, and what the rules refuse is not run.
@@ -40,7 +40,7 @@ def test_a_block_gives_what_its_comments_say(
     checked = rule_pages.judge(block, tmp_path, spark)
 
     rule_pages.compare(block, checked, planned=True)
-    told = says(block.page.read_text(encoding="utf-8"))
+    told = parse_spark_behaviour(block.page.read_text(encoding="utf-8"))
     code = block.page.name[:5].upper()
     if block.fails and told is not None and code not in NOT_ASKED:
         verdict = [f"{found.code} {found.message}" for found in checked.verdict]

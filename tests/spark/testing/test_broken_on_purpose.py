@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from millstream.connectors.api.sink import WriteResult
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.connectors.files.writer import FilesWriter
-from millstream.connectors.sink import Written
-from millstream.testing.load import load_text
-from millstream.testing.play import play
+from millstream.testing.files.loader import load, load_text
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.testing.case import Outcome
+    from millstream.testing.model import Outcome
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -70,7 +70,14 @@ def played(spark: SparkSession, file: str, name: str, tmp_path: Path, **laid: An
     told["tests"] = {said: {**told["tests"][said], "set": laid}} if laid else {said: told["tests"][said]}
     suite = load_text(str(path), yaml.safe_dump(told, sort_keys=False), path, lambda _: {})
     assert [found.message for found in suite.findings] == []
-    return play(spark, suite.cases[-1], tmp_path)
+    return run_case(spark, suite.cases[-1], tmp_path)
+
+
+def writers(file: str, name: str) -> set[str]:
+    """The kinds of sinks of the query that a case is about."""
+    path = EXAMPLES / file
+    case = next(one for one in load(path, lambda _: {}).cases if one.name.startswith(name))
+    return {entry.sink.kind for entry in case.pipeline.queries[case.query].to}
 
 
 def differs(outcome: Outcome) -> set[str]:
@@ -80,6 +87,12 @@ def differs(outcome: Outcome) -> set[str]:
     return {one.what for one in outcome.played[-1].differences}
 
 
+def broken(laid: dict[str, Any]) -> set[str]:
+    """What is taken away, without whose it is."""
+    return {key.rpartition(".")[2] if key.startswith("sources.") else "views" for key in laid}
+
+
+@pytest.mark.sweep("file", by=broken)
 @pytest.mark.parametrize(
     ("file", "name", "laid"),
     [
@@ -246,7 +259,7 @@ def differs(outcome: Outcome) -> set[str]:
         ),
         pytest.param(
             TABLES,
-            "an event that stands in the table twice",
+            "an event that is in the table twice",
             {"sources.order_events_in_time.drop_duplicates_within_watermark": []},
             id="a repeated event of an order, without a key",
         ),
@@ -294,6 +307,7 @@ def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
     assert differs(played(spark, file, name, tmp_path, **laid))
 
 
+@pytest.mark.sweep(by=writers)
 @pytest.mark.parametrize(
     ("file", "name"),
     [
@@ -314,10 +328,10 @@ def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
 def test_a_case_with_a_crash_goes_red_with_a_writer_that_forgets_what_it_has_written(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, name: str
 ) -> None:
-    def add(self: Any, frame: DataFrame, batch_id: int) -> Written:  # noqa: ARG001 - what is forgotten
+    def add(self: Any, frame: DataFrame, batch_id: int) -> WriteResult:  # noqa: ARG001 - what is forgotten
         sink = getattr(self, "sink", None) or self._sink
         frame.write.format(sink.kind).mode("append").save(str(sink.path))
-        return Written()
+        return WriteResult()
 
     for writer in (DeltaWriter, FilesWriter):
         monkeypatch.setattr(writer, "holds", lambda self, batch_id: False)  # noqa: ARG005 - Spark's batch

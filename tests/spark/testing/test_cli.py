@@ -74,7 +74,7 @@ def test_an_update_writes_what_came_and_nothing_else(project: Path) -> None:
     done = run(project, "--update")
 
     assert done.returncode == 0
-    assert "tests/ticks.yml: 1 step rewritten" in done.stdout
+    assert "tests/ticks.yml: 1 step updated" in done.stdout
     assert (project / "tests" / "ticks.yml").read_text() == TEST.replace("{value: 3}", "{value: 2}")
     assert (project / "pipeline.yml").read_text() == SPEC
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.load import load_text
-from millstream.testing.play import play
+from millstream.testing.files.loader import load_text
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
-    from millstream.testing.case import Outcome
+    from millstream.devstack.supervisor.state import Endpoints
+    from millstream.testing.model import Outcome
 
 SPEC = """
 pipeline:
@@ -48,7 +48,7 @@ def played(spark: SparkSession, folder: Path, **words: str) -> Outcome:
     """The outcome of the case with these words in it."""
     suite = load_text("case.yml", SPEC.format(**words), folder / "case.yml", lambda _: {})
     assert [found.message for found in suite.findings] == []
-    return play(spark, suite.cases[0], folder / "stage")
+    return run_case(spark, suite.cases[0], folder / "stage")
 
 
 @pytest.mark.parametrize("sinks", ["collected", "real"])

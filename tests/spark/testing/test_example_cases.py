@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.case import Crash
-from millstream.testing.load import load
-from millstream.testing.play import play
+from millstream.testing.files.loader import load
+from millstream.testing.model import Crash
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Case
+    from millstream.testing.model import Case
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yml"))
@@ -35,9 +37,19 @@ def cases(example: str) -> list[Case]:
     return [case for suite in SUITES[example] for case in suite.cases]
 
 
+def features(case: Case) -> set[Hashable]:
+    """Each query of each example; its crashes, restarts and waits; and whether its own writers write."""
+    example = case.file.parent.parent.name
+    done = {
+        (type(action).__name__, getattr(action, "at", None)) for step in case.steps for action in step.actions
+    }
+    return {(example, case.query), (example, "real", case.real), *((case.real, *one) for one in done)}
+
+
+@pytest.mark.sweep(by=features)
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_of_an_example_passes(spark: SparkSession, case: Case, tmp_path: Path) -> None:
-    outcome = play(spark, case, tmp_path)
+    outcome = run_case(spark, case, tmp_path)
 
     assert outcome.fault is None
     assert [one.differences for one in outcome.played] == [()] * len(case.steps)

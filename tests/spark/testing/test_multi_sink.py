@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.foreach.writer import ForeachWriter
 from millstream.connectors.foreach_batch.writer import Batch
-from millstream.connectors.sink import SinkIdentity
-from millstream.runtime.hooks import find
-from millstream.spec.mode import OutputMode
+from millstream.frames.user_functions import find_function
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "multi_sink"
 @pytest.fixture
 def deliver(tmp_path: Path) -> Any:
     """Calls `user_totals` with a batch of the query with that id."""
-    function = find("deliveries:user_totals", EXAMPLE)
+    function = find_function("deliveries:user_totals", EXAMPLE)
 
     def call(frame: DataFrame, number: int, query_id: str = "first") -> None:
         function(frame, Batch(number, "multi_sink", "events", query_id, {"path": str(tmp_path / "totals")}))
@@ -62,7 +62,7 @@ def test_without_its_condition_a_batch_that_comes_again_is_added_again(
     guarded = " AND (total.query_id <> batch.query_id OR total.batch_id < batch.batch_id)"
     assert guarded in text
     (tmp_path / "deliveries.py").write_text(text.replace(guarded, ""), encoding="utf-8")
-    function = find("deliveries:user_totals", tmp_path)
+    function = find_function("deliveries:user_totals", tmp_path)
     again = Batch(0, "multi_sink", "events", "first", {"path": str(tmp_path / "totals")})
 
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_an_empty_batch_touches_neither_table_nor_database(
     empty = batch(spark).where("false")
 
     deliver(empty, 0)
-    find("deliveries:batch_log", EXAMPLE)(empty, Batch(0, "multi_sink", "events", "first", {}))
+    find_function("deliveries:batch_log", EXAMPLE)(empty, Batch(0, "multi_sink", "events", "first", {}))
 
     assert not (tmp_path / "totals").exists()
 
@@ -106,7 +106,7 @@ def test_a_row_that_comes_again_to_another_task_replaces_its_letter(
     text = (EXAMPLE / "deliveries.py").read_text(encoding="utf-8")
     (tmp_path / "deliveries.py").write_text(text, encoding="utf-8")
     identity = SinkIdentity("multi_sink", "large_purchases", "first", "foreach:Outbox", OutputMode.APPEND)
-    writer = ForeachWriter(find("deliveries:Outbox", tmp_path), identity)
+    writer = ForeachWriter(find_function("deliveries:Outbox", tmp_path), identity)
     rows = spark.createDataFrame(
         [("e1", "ann", 99.5), ("e2", "bob", 99.25)], "event_id STRING, user_id STRING, amount DOUBLE"
     )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.load import load_text
-from millstream.testing.play import play
-from millstream.testing.report import report
+from millstream.testing.files.loader import load_text
+from millstream.testing.runner.execute import run_case
+from millstream.testing.runner.failure_report import format_report
 from page_blocks import project_of, shown_tests
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def test_what_a_page_shows_passes(page: Path, text: str, spark: SparkSession, tm
 
     assert cases
     for number, case in enumerate(cases):
-        outcome = play(spark, case, tmp_path / str(number))
-        assert outcome.passed, report(outcome)
+        outcome = run_case(spark, case, tmp_path / str(number))
+        assert outcome.passed, format_report(outcome)

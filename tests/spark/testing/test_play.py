@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.load import load_text
-from millstream.testing.play import play
+from millstream.testing.files.loader import load_text
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Outcome
+    from millstream.testing.model import Outcome
 
 SPEC = """
 pipeline:
@@ -84,7 +84,7 @@ def played(spark: SparkSession, folder: Path, case: str) -> Outcome:
     suite = load_text("case.yml", text, folder / "case.yml", lambda _: {})
     assert [found.message for found in suite.findings] == []
     (one,) = suite.cases
-    return play(spark, one, folder / "stage")
+    return run_case(spark, one, folder / "stage")
 
 
 CASES = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from millstream.testing.handle import QueryUnderTest
+    from millstream.testing.pytest_fixture import QueryUnderTest
 
 SPEC = """\
 name: shop

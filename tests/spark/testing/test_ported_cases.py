@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.load import load
-from millstream.testing.play import play
+from millstream.testing.files.loader import load
+from millstream.testing.runner.execute import run_case
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Case
+    from millstream.testing.model import Case
 
 FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.yml"))
 SUITES = {file: load(file, lambda _: {}) for file in FILES}
@@ -38,9 +40,23 @@ def test_each_case_names_the_test_it_stands_for(file: Path) -> None:
     assert all(line.startswith("  # ") for line in above)
 
 
+def features(case: Case) -> set[Hashable]:
+    """The file, the output mode, the actions and what is looked at."""
+    actions = {type(action).__name__ for step in case.steps for action in step.actions}
+    looked_at = {
+        key
+        for step in case.steps
+        for key, value in vars(step.expected).items()
+        if value not in (None, {}, ())
+    }
+    mode = case.pipeline.queries[case.query].output_mode
+    return {(case.file.stem, mode), *((case.file.stem, one) for one in actions | looked_at)}
+
+
+@pytest.mark.sweep(by=features)
 @pytest.mark.parametrize("case", CASES)
 def test_spark_gives_what_its_own_suites_say(spark: SparkSession, case: Case, tmp_path: Path) -> None:
-    outcome = play(spark, case, tmp_path)
+    outcome = run_case(spark, case, tmp_path)
 
     assert outcome.fault is None
     assert [one.differences for one in outcome.played] == [()] * len(case.steps)

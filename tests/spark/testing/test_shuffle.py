@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.testing.baseline import Baseline
-from millstream.testing.load import load
-from millstream.testing.replay import Replay
-from millstream.testing.session import case_folder
-from millstream.testing.shuffle import Shuffled, shuffle
-from millstream.testing.splits import Part, items
-from millstream.testing.telling import lines
-from millstream.testing.trying import Trying
+from millstream.testing.files.loader import load
+from millstream.testing.harness.session import create_case_folder
+from millstream.testing.runner.execute_shared import SplitReplay
+from millstream.testing.shuffle.batch_reference import Baseline
+from millstream.testing.shuffle.report import format_details
+from millstream.testing.shuffle.shuffle import Shuffled, shuffle
+from millstream.testing.shuffle.splits import SplitBatch, list_items
+from millstream.testing.shuffle.trial import Trying
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.testing.case import Case
+    from millstream.testing.model import Case
 
 SPEC = """
 name: shop
@@ -98,9 +98,9 @@ def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
 
 
 def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
-    with case_folder() as folder, Replay(spark, folder) as replay:
-        found = shuffle(Baseline(spark, one, items(one)), replay.play, many, seed=1)
-    told = "\n".join(lines(found, items(one), {}))
+    with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
+        found = shuffle(Baseline(spark, one, list_items(one)), replay.play, many, seed=1)
+    told = "\n".join(format_details(found, list_items(one), {}))
     assert found.fault is None, found.fault
     print(one.query, round(found.seconds, 1), told)  # noqa: T201 - pytest shows it where a test fails
     return found
@@ -153,7 +153,7 @@ def test_an_aggregate_over_the_batch_is_caught_and_shrunk_to_two_batches(
     assert [len(part.items) for part in small] == [1, 1]
     assert not any(part.restart or part.crash for part in small)
     # Both rows are of one user, whose count is one in each batch and two in both together.
-    given = items(found.case)
+    given = list_items(found.case)
     assert len({dict(given[part.items[0]].fed)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
     assert not found.wrong.alone
 
@@ -166,10 +166,10 @@ def test_a_run_that_starts_again_owes_no_row_that_still_waits_for_a_source(
     one = case(tmp_path, "unbought", {"paid": paid, "clicks": clicked([("a", "ann", 1), ("b", "ann", 59)])})
     ends = {}
 
-    with case_folder() as folder, Replay(spark, folder) as replay:
-        trying = Trying(Baseline(spark, one, items(one)), replay.play)
+    with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
+        trying = Trying(Baseline(spark, one, list_items(one)), replay.play)
         for restart in (False, True):
-            tried = trying.play((Part((0,)), Part((1, 2), restart=restart)))
+            tried = trying.play((SplitBatch((0,)), SplitBatch((1, 2), restart=restart)))
             assert not tried.differs, tried.gaps
             ends[restart] = [row["id"] for step in tried.outcome.played for row in step.rows[""]]
 

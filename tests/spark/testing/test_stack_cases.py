@@ -9,16 +9,16 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from millstream.testing.load import Suite, load
-from millstream.testing.play import play
-from millstream.testing.report import report
+from millstream.testing.files.loader import Suite, load
+from millstream.testing.runner.execute import run_case
+from millstream.testing.runner.failure_report import format_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
-    from millstream.devstack.state import Endpoints
+    from millstream.devstack.supervisor.state import Endpoints
 
 FILES = sorted((Path(__file__).parents[3] / "examples").glob("*/stack/*.yml"))
 
@@ -51,8 +51,8 @@ def test_a_case_on_real_servers_passes_and_leaves_nothing(
     case = next(one for one in suite.cases if one.name == name)
     before = left(stack)
 
-    outcome = play(spark, case, tmp_path)
+    outcome = run_case(spark, case, tmp_path)
 
     assert case.real
-    assert outcome.passed, report(outcome)
+    assert outcome.passed, format_report(outcome)
     assert left(stack) == before

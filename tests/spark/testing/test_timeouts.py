@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.load import load_text
-from millstream.testing.play import play
-from millstream.testing.report import report
+from millstream.testing.files.loader import load_text
+from millstream.testing.runner.execute import run_case
+from millstream.testing.runner.failure_report import format_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,8 +103,8 @@ def test_exactly_the_users_whose_hour_is_over_are_gone(
     assert [found.message for found in suite.findings] == []
     (case,) = suite.cases
 
-    outcome = play(spark, case, tmp_path)
+    outcome = run_case(spark, case, tmp_path)
 
-    assert outcome.passed, report(outcome)[:3000]
+    assert outcome.passed, format_report(outcome)[:3000]
     assert made.gone > USERS // 2
     assert made.until

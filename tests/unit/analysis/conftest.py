@@ -1,4 +1,4 @@
-"""Plans made by hand, for rules that read them."""
+"""Fixtures of plans built by hand, for rules that read plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.dataflow import (
+from millstream.analysis.query.plan_model import (
     Aggregate,
     Column,
     Deduplicate,
@@ -18,10 +18,10 @@ from millstream.analysis.dataflow import (
     Read,
     Stability,
     Volatile,
-    Watermark,
+    WatermarkOperator,
 )
 from millstream.diagnostics.finding import Span
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ class Plans:
         given = columns or (self.column("id"), self.column("ts", "timestamp"), self.column("at", "timestamp"))
         return Read(0, "StreamingRelation", "orders", columns=given, streaming=True, source="orders")
 
-    def marked(self, below: Operator, time: str = "ts") -> Watermark:
+    def marked(self, below: Operator, time: str = "ts") -> WatermarkOperator:
         """A watermark, which takes the place of any other."""
         columns = tuple(replace(one, delay=self.delay if one.name == time else None) for one in below.columns)
-        return Watermark(
+        return WatermarkOperator(
             0,
             "EventTimeWatermark",
             "",

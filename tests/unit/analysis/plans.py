@@ -1,11 +1,11 @@
-"""Plans built by hand, for tests of what is said and judged of them."""
+"""Plans built by hand, for tests of the analysis."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-from millstream.analysis.dataflow import (
+from millstream.analysis.query.plan_model import (
     Aggregate,
     Column,
     Expression,
@@ -14,10 +14,10 @@ from millstream.analysis.dataflow import (
     PlannedQuery,
     Read,
     TimeWindow,
-    Watermark,
+    WatermarkOperator,
     WindowKind,
 )
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 MINUTE = timedelta(minutes=1)
@@ -33,11 +33,11 @@ def read(name: str = "orders", *, streaming: bool = True) -> Read:
     return Read(9, "StreamingRelation", "", columns=columns, streaming=streaming, source=name, format="kafka")
 
 
-def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> Watermark:
+def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> WatermarkOperator:
     """A source whose `ts` has a watermark."""
     columns = (ID, Column("ts", "timestamp", delay=delay))
     below = (read(name),)
-    return Watermark(
+    return WatermarkOperator(
         8, "EventTimeWatermark", "", below, columns, streaming=True, event_time="ts", delay=delay
     )
 

@@ -1,4 +1,4 @@
-"""What a spec may say of the severity of a rule."""
+"""Severities that a spec sets for rules."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from millstream.checking.check import check
 from millstream.diagnostics.finding import Finding, Severity
-from millstream.pipeline.load import load_text
-from millstream.runtime.checking import check
+from millstream.pipeline.spec_file import load_text
 
 SPEC = """name: shop
 rules: {RULES}
@@ -29,7 +29,7 @@ def found(rules: str, spec: str = SPEC) -> list[Finding]:
 
 
 def told(rules: str) -> list[tuple[str, str]]:
-    return [(one.code, one.severity.value) for one in found(rules)]
+    return [(finding.code, finding.severity.value) for finding in found(rules)]
 
 
 @pytest.mark.parametrize("severity", ["info", "warning", "error"])
@@ -42,10 +42,10 @@ def test_what_is_ignored_is_not_told() -> None:
 
 
 def test_a_code_that_no_rule_has_is_a_finding_with_the_nearest_code() -> None:
-    (one, *_) = found("{MS10: ignore}")
+    (finding, *_) = found("{MS10: ignore}")
 
-    assert (one.code, one.severity) == ("MS016", Severity.ERROR)
-    assert one.fix.startswith("write MS")
+    assert (finding.code, finding.severity) == ("MS016", Severity.ERROR)
+    assert finding.fix.startswith("write MS")
 
 
 @pytest.mark.parametrize("code", ["MS103", "MS104", "MS105", "MS102", "MS107"])
@@ -62,13 +62,15 @@ def test_an_unreadable_query_is_an_error_whatever_the_spec_says() -> None:
         "SELECT window(ts, '1 minute') AS m, count(*) AS n FROM orders GROUP BY 1", "SELECT ("
     )
 
-    errors = {one.code for one in found("{MS103: ignore}", spec) if one.severity is Severity.ERROR}
+    errors = {
+        finding.code for finding in found("{MS103: ignore}", spec) if finding.severity is Severity.ERROR
+    }
 
     assert errors == {"MS103", "MS017"}
 
 
 def test_a_severity_that_is_none_is_a_wrong_value() -> None:
-    (one,) = found("{MS106: loud}")
+    (finding,) = found("{MS106: loud}")
 
-    assert one.code == "MS003"
-    assert "ignore" in f"{one.message}{one.fix}"
+    assert finding.code == "MS003"
+    assert "ignore" in f"{finding.message}{finding.fix}"

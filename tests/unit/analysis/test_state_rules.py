@@ -1,4 +1,4 @@
-"""Rules about event time and state, where a script is judged or a plan has what no page shows."""
+"""Rules about event time and state, for scripts and for plans that no page shows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.check import rules
-from millstream.analysis.dataflow import (
+from millstream.analysis.query.plan_model import (
     Column,
     Expression,
     Growth,
@@ -21,20 +20,21 @@ from millstream.analysis.dataflow import (
     TimeWindow,
     WindowKind,
 )
+from millstream.analysis.rule_runner import load_rules
 from millstream.diagnostics.finding import Severity
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     from conftest import Plans
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 APPEND, UPDATE, COMPLETE = OutputMode.APPEND, OutputMode.UPDATE, OutputMode.COMPLETE
 
 
 def found(code: str, query: PlannedQuery) -> list[Finding]:
-    judge = rules()[code].judge
+    judge = load_rules()[code].judge
     assert judge is not None
     return list(judge(query, None))
 
@@ -42,10 +42,10 @@ def found(code: str, query: PlannedQuery) -> list[Finding]:
 def test_a_script_that_groups_by_time_without_a_watermark_is_told(plans: Plans) -> None:
     below = plans.stream()
 
-    (told,) = found("MS201", plans.query(plans.grouped(below, below.columns[1])))
+    (finding,) = found("MS201", plans.query(plans.grouped(below, below.columns[1])))
 
-    assert told.message == "query 'q' aggregates source 'orders', which has no watermark"
-    assert told.span == plans.here
+    assert finding.message == "query 'q' aggregates source 'orders', which has no watermark"
+    assert finding.span == plans.here
 
 
 @pytest.mark.parametrize(("mode", "count"), [(APPEND, 1), (UPDATE, 0), (COMPLETE, 0)])
@@ -80,9 +80,9 @@ def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
     day = replace(below.columns[1], name="day", type="date", delay=None, copied=False)
     root = plans.grouped(plans.project(below, (day, plans.leaf(day))), day)
 
-    told = [found("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
+    result = [found("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
 
-    assert told == [Severity.WARNING, Severity.ERROR]
+    assert result == [Severity.WARNING, Severity.ERROR]
 
 
 def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plans) -> None:
@@ -91,7 +91,7 @@ def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plan
 
     whys = [found("MS204", plans.query(upper, mode))[0].why for mode in (APPEND, UPDATE)]
 
-    assert "none ever comes out" in whys[0]
+    assert "no row is ever output" in whys[0]
     assert "fails at the first batch" in whys[1]
 
 
@@ -123,11 +123,11 @@ def test_the_clock_under_a_watermark_is_told_and_a_bound_by_it_is_not(plans: Pla
     clock = Column("ts", "timestamp", volatile=(plans.drawn("current_timestamp", Stability.BATCH),))
     bounded = replace(clock, origins=frozenset({("orders", "ts")}))
 
-    told = [
+    result = [
         len(found("MS206", plans.query(plans.marked(plans.stream(column))))) for column in (clock, bounded)
     ]
 
-    assert told == [1, 0]
+    assert result == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_empty_batches_are_missed_where_a_watermark_clears_state(plans: Plans) -
     spark = {"spark.sql.streaming.noDataMicroBatches.enabled": "FALSE"}
     cleared = replace(plans.grouped(below, below.columns[1]), growth=Growth.WATERMARK)
 
-    told = [len(found("MS208", plans.query(root, spark=spark))) for root in (cleared, below)]
+    result = [len(found("MS208", plans.query(root, spark=spark))) for root in (cleared, below)]
 
-    assert told == [1, 0]
+    assert result == [1, 0]
 
 
 def joined(plans: Plans, *, marks: tuple[bool, bool], **more: Any) -> PlannedQuery:
@@ -176,18 +176,18 @@ def test_a_join_with_an_open_bound_names_the_side_that_stays(
 ) -> None:
     bound = TimeBound("l.ts >= r.ts", "ts", "ts", earliest, latest)
 
-    (told,) = found("MS209", joined(plans, marks=(True, True), growth=Growth.ROWS, bound=bound))
+    (finding,) = found("MS209", joined(plans, marks=(True, True), growth=Growth.ROWS, bound=bound))
 
-    assert f"every row of {side} for ever" in told.message
+    assert f"every row of {side} forever" in finding.message
 
 
 def test_a_join_with_one_watermark_keeps_both_sides_whatever_its_bound(plans: Plans) -> None:
     bound = TimeBound("l.ts BETWEEN r.ts AND r.ts + 1 hour", "ts", "ts", timedelta(), HOUR)
 
-    (told,) = found("MS209", joined(plans, marks=(True, False), growth=Growth.ROWS, bound=bound))
+    (finding,) = found("MS209", joined(plans, marks=(True, False), growth=Growth.ROWS, bound=bound))
 
-    assert "every row of both for ever" in told.message
-    assert told.why.startswith("source 'orders' has no watermark")
+    assert "every row of both forever" in finding.message
+    assert finding.why.startswith("source 'orders' has no watermark")
 
 
 def test_a_join_on_event_time_is_bounded_by_its_key(plans: Plans) -> None:
@@ -207,7 +207,7 @@ def test_repetitions_by_id_are_remembered_for_ever_under_a_watermark(plans: Plan
     below = plans.marked(plans.stream())
     key, time, _ = below.columns
 
-    told = [
+    result = [
         len(found("MS211", plans.query(root, APPEND)))
         for root in (
             plans.once(below, key),
@@ -216,7 +216,7 @@ def test_repetitions_by_id_are_remembered_for_ever_under_a_watermark(plans: Plan
         )
     ]
 
-    assert told == [1, 0, 0]
+    assert result == [1, 0, 0]
 
 
 def test_a_message_s_own_time_among_the_keys_is_told_in_a_script(plans: Plans) -> None:
@@ -226,9 +226,9 @@ def test_a_message_s_own_time_among_the_keys_is_told_in_a_script(plans: Plans) -
     plain = plans.stream(stamped)
     message = plans.stream(*beside, stamped)
 
-    told = [len(found("MS212", plans.query(plans.once(one, stamped), APPEND))) for one in (plain, message)]
+    result = [len(found("MS212", plans.query(plans.once(one, stamped), APPEND))) for one in (plain, message)]
 
-    assert told == [0, 1]
+    assert result == [0, 1]
 
 
 def daily(plans: Plans, length: timedelta, zone: str | None) -> PlannedQuery:
@@ -276,9 +276,9 @@ def two_times(plans: Plans) -> Operator:
 def test_two_event_times_of_rows_to_deduplicate_are_told(plans: Plans) -> None:
     below = two_times(plans)
 
-    (told,) = found("MS215", plans.query(plans.once(below, below.columns[0]), APPEND))
+    (finding,) = found("MS215", plans.query(plans.once(below, below.columns[0]), APPEND))
 
-    assert "'ts' and 'raw'" in told.message
+    assert "'ts' and 'raw'" in finding.message
 
 
 def test_an_event_time_that_nothing_uses_is_left_out_by_spark(plans: Plans) -> None:
@@ -302,9 +302,9 @@ def test_an_unstable_key_of_a_script_is_a_warning(plans: Plans) -> None:
     root = plans.project(plans.stream(), (made, plans.call("uuid")))
     sinks = (PlannedSink("delta rows", "delta", key=("key",)),)
 
-    (told,) = found("MS320", plans.query(root, APPEND, sinks=sinks))
+    (finding,) = found("MS320", plans.query(root, APPEND, sinks=sinks))
 
-    assert told.severity is Severity.WARNING
+    assert finding.severity is Severity.WARNING
 
 
 def test_rows_that_come_out_of_a_join_may_be_given_a_watermark(plans: Plans) -> None:
@@ -326,9 +326,9 @@ def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans
     compared = plans.call("less_than", *times)
     above = Operator(0, "Filter", "", (query.root,), query.root.columns, (compared,), streaming=True)
 
-    told = [len(found("MS209", one)) for one in (query, replace(query, root=above))]
+    result = [len(found("MS209", one)) for one in (query, replace(query, root=above))]
 
-    assert told == [1, 0]
+    assert result == [1, 0]
 
 
 def test_a_join_without_an_equal_key_is_told(plans: Plans) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.checkpoint.lock import CheckpointLock, taken_over
+from millstream.checkpoint.lock import CheckpointLock, find_other_owner, is_owned, require_owner
 from millstream.diagnostics.failure import CannotGoOn
 
 HOLD = """
@@ -61,12 +61,34 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
 
 def test_an_owner_whose_lock_file_was_removed_learns_who_took_its_place(tmp_path: Path) -> None:
     with CheckpointLock(tmp_path, "shop.funnel") as mine:
-        assert taken_over(tmp_path) is None
+        assert find_other_owner(tmp_path) is None
         mine.file.unlink()
-        assert taken_over(tmp_path) is None
+        assert find_other_owner(tmp_path) is None
         with holder(tmp_path) as other:
-            said = taken_over(tmp_path)
+            said = find_other_owner(tmp_path)
             other.kill()
 
     assert said is not None
     assert f"process {other.pid}" in said
+
+
+def test_a_checkpoint_that_is_renamed_under_its_run_is_still_held(tmp_path: Path) -> None:
+    before, after = tmp_path / "clicks", tmp_path / "page_views"
+    before.mkdir()
+    with holder(before) as first:
+        before.rename(after)
+        with pytest.raises(CannotGoOn, match=f"process {first.pid}"):
+            CheckpointLock(after, "shop.page_views").take()
+        first.kill()
+
+
+def test_a_checkpoint_is_owned_while_its_lock_names_this_process(tmp_path: Path) -> None:
+    assert not is_owned(tmp_path)
+    with CheckpointLock(tmp_path, "shop.funnel"):
+        assert is_owned(tmp_path)
+    assert not is_owned(tmp_path)
+    with holder(tmp_path) as other:
+        assert not is_owned(tmp_path)
+        with pytest.raises(CannotGoOn, match=r"taken over by 'shop\.funnel'"):
+            require_owner(tmp_path)
+        other.kill()

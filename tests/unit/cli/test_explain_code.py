@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.analysis.pages import pages
-from millstream.cli.main import status
+from millstream.analysis.rule_pages import find_pages
+from millstream.cli.main import run_command
 
 
 @pytest.mark.parametrize("code", ["MS201", "MS111", "ms001"])
 def test_the_page_of_a_code_is_printed_as_it_is(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["explain", code]) == 0
+    assert run_command(["explain", code]) == 0
 
-    assert capsys.readouterr().out == pages()[code.upper()].read_text(encoding="utf-8")
+    assert capsys.readouterr().out == find_pages()[code.upper()].read_text(encoding="utf-8")
 
 
 def test_every_code_has_a_page_in_the_package() -> None:
-    assert [code for code, file in pages().items() if "millstream" not in file.parts] == []
+    assert [code for code, file in find_pages().items() if "millstream" not in file.parts] == []
 
 
 def test_a_code_that_there_is_none_of_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["explain", "MS999"]) == 2
+    assert run_command(["explain", "MS999"]) == 2
 
     assert "there is no code MS999" in capsys.readouterr().err

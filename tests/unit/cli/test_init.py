@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.cli.init import copy_example, example_names
-from millstream.cli.main import status
+from millstream.cli.main import run_command
 from millstream.diagnostics.failure import WrongUse
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ def test_the_starter_and_the_shop_can_be_copied() -> None:
 
 @pytest.mark.parametrize("name", example_names())
 def test_a_copied_example_is_right_as_it_is(name: str, tmp_path: Path) -> None:
-    assert status(["init", str(tmp_path / "mine"), "--from", name]) == 0
+    assert run_command(["init", str(tmp_path / "mine"), "--from", name]) == 0
 
-    assert status(["check", "--fast", "-f", str(tmp_path / "mine")]) == 0
+    assert run_command(["check", "--fast", "-f", str(tmp_path / "mine")]) == 0
     assert (tmp_path / "mine" / ".millstream" / "schema.json").is_file()
 
 
 def test_a_folder_with_a_pipeline_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pipeline.yml").write_text("name: mine\n")
 
-    with pytest.raises(WrongUse, match="has a pipeline"):
+    with pytest.raises(WrongUse, match="already contains a pipeline"):
         copy_example("starter", tmp_path)
     assert (tmp_path / "pipeline.yml").read_text() == "name: mine\n"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.cli.main import DEFECT, status
+from millstream.cli.main import DEFECT, run_command
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, WrongUse
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def test_a_fault_of_ours_says_so_and_is_told_from_a_finding(
     def broken(*_: object) -> None:
         raise KeyError("what nobody foresaw")
 
-    monkeypatch.setattr("millstream.runtime.checking.of_spec", broken)
+    monkeypatch.setattr("millstream.checking.check.run_spec_rules", broken)
 
-    code = status(["check", "--fast", "-f", str(tmp_path / "pipeline.yml")])
+    code = run_command(["check", "--fast", "-f", str(tmp_path / "pipeline.yml")])
 
     said = capsys.readouterr()
     assert code == DEFECT == 70
-    assert "defect of millstream, not of your pipeline" in said.err
+    assert "bug in Millstream, not in your pipeline" in said.err
     assert "what nobody foresaw" in said.err
     assert said.out == ""
 
@@ -48,5 +48,5 @@ def test_what_was_foreseen_is_one_sentence_and_a_cure(
 
     monkeypatch.setattr("millstream.cli.main.cli.main", refused)
 
-    assert status(["run"]) == code
+    assert run_command(["run"]) == code
     assert capsys.readouterr().err == "millstream: the broker is away\n  fix: start it\n"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.console.sink import ConsoleSink
 from millstream.connectors.console.writer import ConsoleWriter
-from millstream.connectors.sink import SinkIdentity
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 
 def writer(**settings: Any) -> ConsoleWriter:

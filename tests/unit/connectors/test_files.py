@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.files import manifest, publish
-from millstream.connectors.files.place import Found, LocalPlace, writable
+from millstream.connectors.api.batch_ledger import UNTOLD
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.files import layouts, manifest, publish
 from millstream.connectors.files.sink import CsvSink, ParquetSink
+from millstream.connectors.files.sink_folder import FileEntry, LocalPlace, require_writable
 from millstream.connectors.files.source import CsvSource, JsonSource, ParquetSource
-from millstream.connectors.remembered import UNTOLD
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import CannotGoOn, NotReady
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,13 +61,11 @@ def test_a_table_has_no_options_of_a_stream() -> None:
 
 
 def test_an_option_with_a_field_of_its_own_is_a_problem() -> None:
-    assert messages(options={"maxFilesPerTrigger": 1}) == [
-        "option 'maxFilesPerTrigger' has a field of its own"
-    ]
+    assert messages(options={"maxFilesPerTrigger": 1}) == ["option 'maxFilesPerTrigger' is set by a field"]
 
 
 def test_an_archive_needs_a_place() -> None:
-    assert messages(clean_source="archive") == ["clean_source: archive needs a place"]
+    assert messages(clean_source="archive") == ["clean_source: archive needs a folder"]
     assert messages(archive_to="done") == ["nothing is moved to archive_to"]
 
 
@@ -93,7 +91,7 @@ def test_files_sinks_are_exactly_once() -> None:
 def test_a_compression_that_the_format_lacks_is_a_problem() -> None:
     problems = CsvSink(path="lake", compression="brotli").problems(OutputMode.APPEND)
 
-    assert [problem.message for problem in problems] == ["csv has no compression 'brotli'"]
+    assert [problem.message for problem in problems] == ["csv does not support compression 'brotli'"]
 
 
 def test_a_partition_column_named_twice_is_a_problem() -> None:
@@ -105,27 +103,27 @@ def test_a_partition_column_named_twice_is_a_problem() -> None:
 def test_a_file_where_a_folder_is_to_be_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("")
 
-    with pytest.raises(NotReady, match="is a file, and a folder is to be there"):
-        writable(Location(str(tmp_path / "lake")))
+    with pytest.raises(NotReady, match="is a file, but must be a folder"):
+        require_writable(Location(str(tmp_path / "lake")))
 
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("")
 
     with pytest.raises(NotReady, match="cannot be written"):
-        writable(Location(str(tmp_path / "lake/orders")))
+        require_writable(Location(str(tmp_path / "lake/orders")))
 
 
 def test_final_names_tell_query_and_batch_and_keep_their_endings() -> None:
-    made = manifest.plan(
+    made = manifest.plan_manifest(
         OWNER,
         12,
         "staging/x",
-        [Found("day=a.b/part-00000-u-c000.snappy.parquet", 3), Found("part-1.csv.gz", 4)],
+        [FileEntry("day=a.b/part-00000-u-c000.snappy.parquet", 3), FileEntry("part-1.csv.gz", 4)],
         UNTOLD,
     )
 
-    own = manifest.tag(OWNER)
+    own = manifest.writer_tag(OWNER)
     assert [move.name for move in made.files] == [
         f"day=a.b/part-{own}-000012-0000.snappy.parquet",
         f"part-{own}-000012-0001.csv.gz",
@@ -134,9 +132,9 @@ def test_final_names_tell_query_and_batch_and_keep_their_endings() -> None:
 
 def test_a_manifest_is_created_once(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
-    first = publish.commit(place, OWNER, 3, "staging/one", [], UNTOLD)
+    first = publish.commit_manifest(place, OWNER, 3, "staging/one", [], UNTOLD)
 
-    second = publish.commit(place, OWNER, 3, "staging/two", [], UNTOLD)
+    second = publish.commit_manifest(place, OWNER, 3, "staging/two", [], UNTOLD)
 
     assert second == first
     assert second.staging == "staging/one"
@@ -154,7 +152,48 @@ def test_creating_a_file_leaves_no_draft(tmp_path: Path) -> None:
 def test_anothers_manifest_is_refused(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
     other = manifest.Manifest("other/parquet:x", 3, "staging/one", ())
-    place.create(f"{manifest.folder(OWNER)}/3.json", other.text())
+    place.create(f"{manifest.manifest_folder(OWNER)}/3.json", other.text())
 
     with pytest.raises(CannotGoOn, match="belongs to other/parquet:x"):
-        manifest.read(place, OWNER, 3)
+        manifest.read_manifest(place, OWNER, 3)
+
+
+def attempt(place: LocalPlace, batch: int, *names: str) -> tuple[str, list[FileEntry]]:
+    """A batch that is staged and not committed."""
+    home = publish.staging_folder(OWNER, batch)
+    for name in names:
+        (place.root / home / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.root / home / name).write_text("row")
+    return home, [FileEntry(name, 3) for name in names]
+
+
+def written(place: LocalPlace) -> set[str]:
+    return {path.name for path in place.root.glob("*.json")}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_run_that_stood_still_while_hundreds_of_batches_were_committed_adds_no_file(
+    dies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "KEEP", 2)
+    place = LocalPlace(tmp_path)
+    stands, goes_on = layouts.RenamedFiles(place, OWNER), layouts.RenamedFiles(place, OWNER)
+    stands.open()
+    goes_on.open()
+    for batch in range(8):
+        goes_on.commit(batch, *attempt(place, batch, "part.json"), UNTOLD)
+    before = written(place)
+    assert len(before) == 8
+
+    home, found = attempt(place, 1, "part.json", "another.json")
+    if dies:
+        publish.commit_manifest(place, OWNER, 1, home, found, UNTOLD)
+    else:
+        assert not stands.commit(1, home, found, UNTOLD)
+    again = layouts.RenamedFiles(place, OWNER)
+    again.open()
+
+    assert written(place) == before
+    assert again.holds(1)
+    assert manifest.read_manifest(place, OWNER, 1) is None
+    assert again.commit(8, *attempt(place, 8, "part.json"), UNTOLD)

@@ -6,14 +6,14 @@ import pickle
 
 import pytest
 
+from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.foreach.sink import ForeachSink
-from millstream.connectors.foreach.writer import ForeachWriter, handing
+from millstream.connectors.foreach.writer import ForeachWriter, partition_function
 from millstream.connectors.foreach_batch.sink import ForeachBatchSink
 from millstream.connectors.foreach_batch.writer import Batch
-from millstream.connectors.sink import SinkIdentity
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.guarantee import Guarantee
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 told: list[object] = []
 
@@ -40,7 +40,7 @@ class Told:
 
 
 def test_a_class_is_opened_given_each_row_and_closed() -> None:
-    counted = list(handing(Told, 7)(2, ["a", "b"]))
+    counted = list(partition_function(Told, 7)(2, ["a", "b"]))
 
     assert told == [("open", 2, 7), "a", "b", ("close", "NoneType")]
     assert counted == [2]
@@ -48,7 +48,7 @@ def test_a_class_is_opened_given_each_row_and_closed() -> None:
 
 def test_an_error_is_told_to_close_and_fails_the_task() -> None:
     with pytest.raises(ValueError, match="bad"):
-        list(handing(Told, 7)(0, ["a", "bad", "b"]))
+        list(partition_function(Told, 7)(0, ["a", "bad", "b"]))
 
     assert told[1:] == ["a", ("close", "ValueError")]
 
@@ -58,7 +58,7 @@ def test_a_partition_that_open_does_not_want_is_read_to_its_end_and_not_handed_o
         wanted = False
 
     rows = iter(["a", "b"])
-    counted = list(handing(Unwanted, 7)(0, rows))
+    counted = list(partition_function(Unwanted, 7)(0, rows))
 
     assert told == [("open", 0, 7), ("close", "NoneType")]
     assert (counted, list(rows)) == ([0], [])
@@ -71,14 +71,14 @@ def test_open_and_close_may_be_left_out() -> None:
         def process(self, row: str) -> None:
             seen.append(row)
 
-    assert list(handing(Plain, 0)(0, ["a"])) == [1]
+    assert list(partition_function(Plain, 0)(0, ["a"])) == [1]
     assert seen == ["a"]
 
 
 def test_a_function_gets_each_row() -> None:
     seen: list[str] = []
 
-    assert list(handing(seen.append, 0)(0, ["a", "b"])) == [2]
+    assert list(partition_function(seen.append, 0)(0, ["a", "b"])) == [2]
     assert seen == ["a", "b"]
 
 

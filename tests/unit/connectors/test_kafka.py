@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from millstream.connectors.kafka import admin
-from millstream.connectors.kafka.halving import bounds
-from millstream.connectors.kafka.security import Security
+from millstream.connectors.api.source import OffsetRange, RequiredResource
+from millstream.connectors.kafka.client import admin
+from millstream.connectors.kafka.client.security import Security
+from millstream.connectors.kafka.offsets.offset_split import offset_bounds
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.source import KafkaSource
-from millstream.connectors.source import Need, OffsetRange
 from millstream.diagnostics.failure import NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 
 def source(**settings: Any) -> KafkaSource:
@@ -58,7 +58,7 @@ def test_no_broker_at_all_is_an_error() -> None:
     ],
 )
 def test_topics_are_chosen_in_three_ways(settings: dict[str, Any], options: dict[str, str]) -> None:
-    assert source(**settings)._chosen() == options
+    assert source(**settings)._topic_option() == options
     assert source(**settings).problems() == []
 
 
@@ -68,18 +68,20 @@ def test_no_topic_is_a_problem() -> None:
 
 def test_topics_chosen_twice_are_a_problem() -> None:
     assert messages(source(subscribe_pattern="c.*")) == [
-        "kafka is told topics by subscribe and subscribe_pattern"
+        "kafka has topics from subscribe and subscribe_pattern"
     ]
 
 
 def test_starting_offsets_are_given_to_spark_as_json() -> None:
-    start = source(starting_offsets={"clicks": {"0": 12, "1": -2}})._start(static=False)
+    start = source(starting_offsets={"clicks": {"0": 12, "1": -2}})._start_options(static=False)
 
     assert json.loads(start["startingOffsets"]) == {"clicks": {"0": 12, "1": -2}}
 
 
 def test_starting_offsets_of_another_topic_are_a_problem() -> None:
-    assert messages(source(starting_offsets={"carts": {"0": 1}})) == ["topic 'carts' is not read here"]
+    assert messages(source(starting_offsets={"carts": {"0": 1}})) == [
+        "topic 'carts' is not read by this source"
+    ]
 
 
 def test_a_starting_timestamp_needs_a_zone() -> None:
@@ -88,19 +90,19 @@ def test_a_starting_timestamp_needs_a_zone() -> None:
 
 
 def test_a_starting_timestamp_is_milliseconds() -> None:
-    start = source(starting_timestamp="2026-01-01T00:00:00Z")._start(static=False)
+    start = source(starting_timestamp="2026-01-01T00:00:00Z")._start_options(static=False)
 
     assert start == {"startingTimestamp": "1767225600000", "startingOffsetsByTimestampStrategy": "latest"}
 
 
 def test_a_table_is_read_from_the_oldest_record() -> None:
-    assert source(starting_offsets="latest")._start(static=True) == {}
+    assert source(starting_offsets="latest")._start_options(static=True) == {}
 
 
 def test_limits_of_a_batch_have_sparks_names() -> None:
     given = source(max_offsets_per_trigger=100, min_offsets_per_trigger=10, max_trigger_delay="1 minute")
 
-    assert given._start(static=False) == {
+    assert given._start_options(static=False) == {
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": "100",
         "minOffsetsPerTrigger": "10",
@@ -111,20 +113,20 @@ def test_limits_of_a_batch_have_sparks_names() -> None:
 def test_limits_that_exclude_each_other_are_a_problem() -> None:
     given = source(max_offsets_per_trigger=10, min_offsets_per_trigger=100)
 
-    assert messages(given) == ["a batch of at least 100 records and at most 10 cannot be"]
+    assert messages(given) == ["min_offsets_per_trigger (100) is greater than max_offsets_per_trigger (10)"]
 
 
 def test_aborted_transactions_are_not_read_unless_asked_for() -> None:
-    assert source()._client()["kafka.isolation.level"] == "read_committed"
+    assert source()._base_options()["kafka.isolation.level"] == "read_committed"
     given = source(options={"kafka.isolation.level": "read_uncommitted"})
-    assert given._client()["kafka.isolation.level"] == "read_uncommitted"
+    assert given._base_options()["kafka.isolation.level"] == "read_uncommitted"
 
 
 def test_the_end_of_a_partition_is_not_waited_for_unless_asked_for() -> None:
-    client = source()._client()
+    client = source()._base_options()
     assert (client["kafka.fetch.max.wait.ms"], client["kafka.max.poll.records"]) == ("10", "5000")
     given = source(options={"kafka.fetch.max.wait.ms": 500})
-    assert given._client()["kafka.fetch.max.wait.ms"] == "500"
+    assert given._base_options()["kafka.fetch.max.wait.ms"] == "500"
 
 
 def test_options_of_the_client_are_passed_through() -> None:
@@ -133,8 +135,8 @@ def test_options_of_the_client_are_passed_through() -> None:
     )
 
     assert given.problems() == []
-    assert given._client()["kafka.max.poll.records"] == "100"
-    assert given._client()["kafka.check.crcs"] == "true"
+    assert given._base_options()["kafka.max.poll.records"] == "100"
+    assert given._base_options()["kafka.check.crcs"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -216,9 +218,9 @@ def test_a_password_is_shown_nowhere() -> None:
         ({"protocol": "SASL_SSL"}, "protocol SASL_SSL needs a username and a password"),
         (
             {"username": "ann", "password": "x"},
-            "protocol PLAINTEXT asks for no login, and a username or password is given",
+            "protocol PLAINTEXT uses no login, but a username or password is set",
         ),
-        ({"ca_file": "ca.pem"}, "protocol PLAINTEXT is not encrypted, and certificates are given"),
+        ({"ca_file": "ca.pem"}, "protocol PLAINTEXT is not encrypted, but certificates are set"),
     ],
 )
 def test_half_a_login_is_a_problem(settings: dict[str, str], message: str) -> None:
@@ -235,33 +237,35 @@ def test_both_clients_get_the_same_authority() -> None:
 
 def test_a_source_needs_its_topics() -> None:
     assert source(subscribe="clicks,carts").needs() == [
-        Need("kafka", "topic", "clicks", at="localhost:9092"),
-        Need("kafka", "topic", "carts", at="localhost:9092"),
+        RequiredResource("kafka", "topic", "clicks", at="localhost:9092"),
+        RequiredResource("kafka", "topic", "carts", at="localhost:9092"),
     ]
     assert source(subscribe=[], subscribe_pattern="c.*").needs() == []
 
 
 def test_a_batch_is_read_from_the_end_of_the_one_before() -> None:
-    start, end = bounds(OffsetRange('{"clicks": {"0": 5, "1": 7}}', '{"clicks": {"0": 9, "1": 7}}'))
+    start, end = offset_bounds(OffsetRange('{"clicks": {"0": 5, "1": 7}}', '{"clicks": {"0": 9, "1": 7}}'))
 
     assert start == {"clicks": {"0": 5, "1": 7}}
     assert end == {"clicks": {"0": 9, "1": 7}}
 
 
 def test_a_partition_that_came_later_is_read_from_its_oldest_record() -> None:
-    start, _ = bounds(OffsetRange('{"clicks": {"0": 5}}', '{"clicks": {"0": 9, "1": 7}, "carts": {"0": 1}}'))
+    start, _ = offset_bounds(
+        OffsetRange('{"clicks": {"0": 5}}', '{"clicks": {"0": 9, "1": 7}, "carts": {"0": 1}}')
+    )
 
     assert start == {"clicks": {"0": 5, "1": -2}, "carts": {"0": -2}}
 
 
 def test_a_partition_that_went_is_not_asked_for() -> None:
-    start, _ = bounds(OffsetRange('{"clicks": {"0": 5, "1": 7}}', '{"clicks": {"0": 9}}'))
+    start, _ = offset_bounds(OffsetRange('{"clicks": {"0": 5, "1": 7}}', '{"clicks": {"0": 9}}'))
 
     assert start == {"clicks": {"0": 5}}
 
 
 def test_a_first_batch_without_a_start_is_read_from_the_oldest() -> None:
-    assert bounds(OffsetRange(None, '{"clicks": {"0": 9}}'))[0] == {"clicks": {"0": -2}}
+    assert offset_bounds(OffsetRange(None, '{"clicks": {"0": 9}}'))[0] == {"clicks": {"0": -2}}
 
 
 def test_an_unreachable_broker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,12 +273,12 @@ def test_an_unreachable_broker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(NotReady) as said:
         source(bootstrap_servers="127.0.0.1:1").probe()
 
-    assert said.value.what == "no Kafka broker answers at 127.0.0.1:1"
+    assert said.value.what == "no Kafka broker responds at 127.0.0.1:1"
     assert "millstream up" in said.value.fix
 
 
 def test_a_sink_needs_its_topic() -> None:
-    assert sink().needs() == [Need("kafka", "topic", "funnel", at="localhost:9092")]
+    assert sink().needs() == [RequiredResource("kafka", "topic", "funnel", at="localhost:9092")]
     assert sink(topic=None, topic_column="to").needs() == []
 
 
@@ -283,8 +287,8 @@ def test_a_sink_needs_its_topic() -> None:
     [
         ({"topic": None}, OutputMode.APPEND, "kafka needs a topic"),
         ({"topic_column": "to"}, OutputMode.APPEND, "kafka has both a topic and a topic_column"),
-        ({"value": "body"}, OutputMode.APPEND, "format json makes the value of all columns"),
-        ({}, OutputMode.UPDATE, "kafka in update mode needs to know the key of a row"),
+        ({"value": "body"}, OutputMode.APPEND, "format json writes all columns to the value"),
+        ({}, OutputMode.UPDATE, "kafka in update mode needs the key of a row"),
         (
             {"options": {"kafka.transactional.id": "t"}},
             OutputMode.APPEND,

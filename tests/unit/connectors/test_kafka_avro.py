@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.connectors.kafka.sink import KafkaSink
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 CLICK = {
     "type": "record",
@@ -28,11 +28,11 @@ def sink(**settings: Any) -> KafkaSink:
         ({"avro_value": {"schema": CLICK}}, "format json has no Avro schema"),
         (
             {"format": "avro", "avro_value": {"schema": CLICK, "header": "confluent"}},
-            "the header of a schema registry needs the schema's id",
+            "a schema registry header needs the schema's id",
         ),
         (
             {"format": "avro", "avro_value": {"schema": CLICK, "id": 7}},
-            "without a header the id is written nowhere",
+            "without a header the id is not written",
         ),
         (
             {"format": "avro", "avro_value": {"schema": CLICK}, "format_options": {"sep": ";"}},
@@ -49,9 +49,9 @@ def test_settings_that_do_not_go_together_are_a_problem(settings: dict[str, Any]
     [
         ({"id": "string", "n": "int"}, []),
         ({"ID": "string"}, []),
-        ({"id": "string", "n": "bigint"}, ["column 'n' is bigint, and the Avro schema says int"]),
+        ({"id": "string", "n": "bigint"}, ["column 'n' is bigint, but the Avro schema has int"]),
         ({"id": "string", "more": "int"}, ["column 'more' is not in the Avro schema"]),
-        ({"n": "int"}, ["field 'id' of the Avro schema may not be null, and no column gives it"]),
+        ({"n": "int"}, ["field 'id' of the Avro schema is not nullable, and no column provides it"]),
     ],
 )
 def test_columns_that_the_schema_does_not_take_are_a_problem(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.connectors.postgres.address import BadAddress, read_address
-from millstream.spec.secret import Secret, SecretUrl
+from millstream.connectors.postgres.client.address import BadAddress, read_address
+from millstream.spec.secrets.secret import Secret, SecretUrl
 
 CANARY = "S3CR3T-canary"
 

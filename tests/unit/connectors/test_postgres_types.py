@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.connectors.postgres.types import misfit
+from millstream.connectors.postgres.copy.types import find_mismatch
 
 FITS = [
     ("int", "bigint"),
@@ -53,12 +53,12 @@ NONE = [
 
 @pytest.mark.parametrize(("given", "held"), FITS)
 def test_a_type_whose_values_all_fit_is_let_through(given: str, held: str) -> None:
-    assert misfit(given, held) is None
+    assert find_mismatch(given, held) is None
 
 
 @pytest.mark.parametrize(("given", "held"), SOME)
 def test_a_type_of_which_some_values_do_not_fit_is_told(given: str, held: str) -> None:
-    found = misfit(given, held)
+    found = find_mismatch(given, held)
 
     assert found is not None
     assert not found.always
@@ -66,14 +66,14 @@ def test_a_type_of_which_some_values_do_not_fit_is_told(given: str, held: str) -
 
 @pytest.mark.parametrize(("given", "held"), NONE)
 def test_a_type_of_which_no_value_fits_is_told_as_such(given: str, held: str) -> None:
-    found = misfit(given, held)
+    found = find_mismatch(given, held)
 
     assert found is not None
     assert found.always
 
 
 def test_the_type_that_would_do_is_named() -> None:
-    found = misfit("bigint", "integer")
+    found = find_mismatch("bigint", "integer")
 
     assert found is not None
     assert found.wanted == "bigint"

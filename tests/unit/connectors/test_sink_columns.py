@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.connectors.registry import sinks
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 PLAIN = {"id": "bigint", "at": "timestamp", "name": "string"}
 
@@ -104,7 +104,7 @@ def test_a_column_is_left_for_the_files() -> None:
 def test_a_setting_that_takes_something_away_is_told(
     kind: str, settings: dict[str, Any], cautioned: int
 ) -> None:
-    assert len(sink(kind, **settings).cautions(OutputMode.APPEND)) == cautioned
+    assert len(sink(kind, **settings).weakening_problems(OutputMode.APPEND)) == cautioned
 
 
 @pytest.mark.parametrize(("kind", "refused"), [("delta", 1), ("parquet", 1), ("kafka", 1), ("console", 0)])

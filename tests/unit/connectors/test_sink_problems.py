@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.connectors import registry
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 PG = {"url": "postgresql://localhost/shop", "table": "t"}
 

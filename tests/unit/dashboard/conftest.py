@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from millstream.dashboard import moments
-from millstream.dashboard.feed import Feed
-from millstream.dashboard.fold import Folded, begun
-from millstream.dashboard.metrics import Counts
-from millstream.dashboard.runlog import events
-from millstream.runtime.events import Event
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.run_log import read_events
+from millstream.dashboard.state import timestamps
+from millstream.dashboard.state.run_state import RunState, new_run_state
+from millstream.engine.events.event_bus import Event
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")
-START = moments.seconds("2026-03-01T12:00:00.000Z")
+START = timestamps.parse("2026-03-01T12:00:00.000Z")
 
 
 def at(seconds: float) -> str:
     """A time so many seconds after the start of the recorded run."""
-    return moments.text(START + seconds)
+    return timestamps.format_timestamp(START + seconds)
 
 
 def batch(number: int, seconds: float, **more: Any) -> Event:
@@ -56,9 +56,9 @@ def started(seconds: float = 1.0) -> Event:
     return Event("query_started", "funnel", data, at(seconds))
 
 
-def folded(*happened: Event) -> Folded:
+def folded(*happened: Event) -> RunState:
     """The state after some events of a run with query `funnel`."""
-    state = begun("r1", at(0), live=True)
+    state = new_run_state("r1", at(0), live=True)
     queries = [{"name": "funnel", "trigger": "5 seconds", "trigger_seconds": 5.0, "sources": ["clicks"]}]
     graph = {"nodes": [], "edges": []}
     described = {"pipeline": "shop", "millstream": "1", "graph": graph, "queries": queries, "alerts": []}
@@ -68,18 +68,22 @@ def folded(*happened: Event) -> Folded:
 
 
 @pytest.fixture
-def recorded() -> Folded:
+def recorded() -> RunState:
     """The state at the end of the recorded minute."""
-    state = begun("20260301-120000-4711", at(0), live=True)
-    for number, event in events(RECORDED):
+    state = new_run_state("20260301-120000-4711", at(0), live=True)
+    for number, event in read_events(RECORDED):
         state.take(event, number)
     return state
 
 
 @pytest.fixture
-def feed() -> Feed:
+def feed() -> EventStream:
     """A feed of the recorded minute whose clock stands at its end."""
-    made = Feed(begun("20260301-120000-4711", at(0), live=True), counts=Counts(), clock=lambda: START + 60)
-    for _, event in events(RECORDED):
+    made = EventStream(
+        new_run_state("20260301-120000-4711", at(0), live=True),
+        counts=EventCounters(),
+        clock=lambda: START + 60,
+    )
+    for _, event in read_events(RECORDED):
         made.fold(event)
     return made

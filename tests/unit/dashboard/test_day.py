@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.dashboard import runlog
-from millstream.dashboard.feed import Feed
-from millstream.dashboard.fold import begun
-from millstream.dashboard.metrics import Counts
-from millstream.dashboard.points import MOST
-from millstream.dashboard.replay import opened
-from millstream.dashboard.runlog import RunLog, brief, events
-from millstream.runtime.events import Event
+from millstream.dashboard import run_log
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.replay_server import load_past_run
+from millstream.dashboard.run_log import RunLog, read_events, read_thinned_events
+from millstream.dashboard.state.run_state import new_run_state
+from millstream.dashboard.state.time_series import MOST
+from millstream.engine.events.event_bus import Event
 from unit.dashboard.conftest import START, at, batch, started
 
 if TYPE_CHECKING:
@@ -52,16 +52,18 @@ def one(number: int) -> Event:
 
 
 @pytest.fixture
-def fed(tmp_path: Path) -> Iterator[Feed]:
+def fed(tmp_path: Path) -> Iterator[EventStream]:
     """A feed with a log of small segments."""
     log = RunLog(tmp_path / "run", segment=20_000)
-    made = Feed(begun("r1", at(0), live=True), counts=Counts(), log=log, clock=lambda: START)
+    made = EventStream(
+        new_run_state("r1", at(0), live=True), counts=EventCounters(), log=log, clock=lambda: START
+    )
     yield made
     made.close()
 
 
 def test_memory_does_not_grow_once_the_history_is_full() -> None:
-    feed = Feed(begun("r1", at(0), live=True), counts=Counts(), clock=lambda: START)
+    feed = EventStream(new_run_state("r1", at(0), live=True), counts=EventCounters(), clock=lambda: START)
     feed.fold(described())
     tracemalloc.start()
     try:
@@ -81,9 +83,9 @@ def test_memory_does_not_grow_once_the_history_is_full() -> None:
 
 
 def test_sums_survive_segments_that_are_thinned_or_not_read(
-    fed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fed: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runlog, "WHOLE", 2)
+    monkeypatch.setattr(run_log, "WHOLE", 2)
     fed.fold(described())
     fed.fold(started())
     for number in range(1000):
@@ -91,8 +93,8 @@ def test_sums_survive_segments_that_are_thinned_or_not_read(
     fed.fold(Event("query_stopped", "funnel", {"reason": "asked to end"}, at(1000)))
     fed.close()
 
-    read = [event for _, event in brief(tmp_path / "run")]
-    again = opened(tmp_path / "run", "r1").document()
+    read = [event for _, event in read_thinned_events(tmp_path / "run")]
+    again = load_past_run(tmp_path / "run", "r1").document()
 
     batches = [event.data["batch"] for event in read if event.event == "batch_committed"]
     assert len(batches) < 300
@@ -104,10 +106,10 @@ def test_sums_survive_segments_that_are_thinned_or_not_read(
     assert (query["batch"], query["state"]) == (999, "stopped")
 
 
-def test_a_short_run_is_read_whole(fed: Feed, tmp_path: Path) -> None:
+def test_a_short_run_is_read_whole(fed: EventStream, tmp_path: Path) -> None:
     fed.fold(described())
     for number in range(20):
         fed.fold(one(number))
     fed.close()
 
-    assert list(brief(tmp_path / "run")) == list(events(tmp_path / "run"))
+    assert list(read_thinned_events(tmp_path / "run")) == list(read_events(tmp_path / "run"))

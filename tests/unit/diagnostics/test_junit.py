@@ -1,4 +1,4 @@
-"""JUnit XML that any reader takes, whatever stands in the findings."""
+"""JUnit XML is valid, whatever the findings contain."""
 
 from __future__ import annotations
 

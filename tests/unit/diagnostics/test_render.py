@@ -1,4 +1,4 @@
-"""Findings in each form."""
+"""Findings in each output format."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.diagnostics.catalogue import CODES, finding
 from millstream.diagnostics.finding import Edit, Finding, Severity, Span
 from millstream.diagnostics.render import render
+from millstream.diagnostics.spec_codes import CODES, build_finding
 
 SPEC = """name: shop
 sources:
@@ -33,8 +33,8 @@ FOUND = Finding(
     message="view 'per_minute' aggregates source 'orders', which has no watermark",
     span=Span("pipeline.yml", 11, 12, 11, 18),
     label="reads it here",
-    why="without a watermark Spark keeps every group in the state store for ever",
-    fix="say how late a row of 'orders' may be",
+    why="without a watermark Spark keeps every group in the state store forever",
+    fix="declare a watermark that says how late a row of 'orders' may be",
     edit=Edit("pipeline.yml", 3, ("    watermark: {event_time: ts, delay_threshold: 10 minutes}",)),
     query="per_minute",
 )
@@ -48,8 +48,8 @@ def test_text_shows_place_reason_and_cure() -> None:
         "   |\n"
         "11 |       FROM orders\n"
         "   |            ^^^^^^ reads it here\n"
-        "why:  without a watermark Spark keeps every group in the state store for ever\n"
-        "fix:  say how late a row of 'orders' may be\n"
+        "why:  without a watermark Spark keeps every group in the state store forever\n"
+        "fix:  declare a watermark that says how late a row of 'orders' may be\n"
         " 4 +     watermark: {event_time: ts, delay_threshold: 10 minutes}\n"
         "see:  millstream explain MS201\n"
         "\n"
@@ -105,9 +105,9 @@ def test_a_file_that_vanished_is_shown_without_its_line() -> None:
 def test_a_line_is_safe_to_print_and_its_marks_fit(
     line: str, column: int, end: int, shown: str, marks: str
 ) -> None:
-    found = replace(FOUND, span=Span("f", 1, column, 1, end), label="", edit=None)
+    findings = replace(FOUND, span=Span("f", 1, column, 1, end), label="", edit=None)
 
-    lines = render([found], {"f": line}).splitlines()
+    lines = render([findings], {"f": line}).splitlines()
 
     assert lines[3] == f" 1 | {shown}"
     assert lines[4] == f"   | {marks}"
@@ -115,9 +115,9 @@ def test_a_line_is_safe_to_print_and_its_marks_fit(
 
 def test_a_long_line_is_cut_around_its_mark() -> None:
     line = "x" * 500 + "HERE" + "y" * 500
-    found = replace(FOUND, span=Span("f", 1, 501, 1, 505), label="", edit=None)
+    findings = replace(FOUND, span=Span("f", 1, 501, 1, 505), label="", edit=None)
 
-    lines = render([found], {"f": line}).splitlines()
+    lines = render([findings], {"f": line}).splitlines()
 
     assert len(lines[3]) < 120
     assert lines[3][lines[4].index("^") : lines[4].rindex("^") + 1] == "HERE"
@@ -150,9 +150,9 @@ def test_json_has_the_promised_keys() -> None:
 
 
 def test_github_escapes_what_would_end_a_command() -> None:
-    found = replace(FOUND, message="100 %\nof: a, b", span=Span("a,b:c.yml", 1, 2, 1, 5), why="", fix="")
+    findings = replace(FOUND, message="100 %\nof: a, b", span=Span("a,b:c.yml", 1, 2, 1, 5), why="", fix="")
 
-    assert render([found], {}, "github") == (
+    assert render([findings], {}, "github") == (
         "::error title=MS201 missing-watermark,file=a%2Cb%3Ac.yml,line=1,col=2,endLine=1,endColumn=5"
         "::100 %25%0Aof: a, b\n"
     )
@@ -199,7 +199,7 @@ def test_each_code_of_the_catalogue_has_a_name_and_a_sentence() -> None:
 
     assert len(set(names)) == len(names)
     assert all(summary.endswith(".") for _, summary in CODES.values())
-    assert finding("MS002", "x").name == "unknown-key"
+    assert build_finding("MS002", "x").name == "unknown-key"
 
 
 @settings(deadline=None)
@@ -214,10 +214,10 @@ def test_each_code_of_the_catalogue_has_a_name_and_a_sentence() -> None:
 def test_any_place_in_any_text_is_rendered(
     text: str, line: int, column: int, down: int, end: int, words: str
 ) -> None:
-    found = replace(FOUND, span=Span("f", line, column, line + down - 1, end), message=words, label=words)
+    findings = replace(FOUND, span=Span("f", line, column, line + down - 1, end), message=words, label=words)
 
     for form in ("text", "concise", "json", "github", "sarif"):
-        shown = render([found], {"f": text}, form)
+        shown = render([findings], {"f": text}, form)
         assert "\x1b" not in shown
         assert form in ("json", "sarif") or all(
             category(char) not in ("Cc", "Cf", "Cs") or char == "\n" for char in shown if form != "github"

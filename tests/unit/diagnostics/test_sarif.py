@@ -1,4 +1,4 @@
-"""SARIF of the shape that the standard demands, with fingerprints that stay when lines move."""
+"""SARIF output follows the standard, with fingerprints that do not change when lines move."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def log(findings: list[Finding], text: str = TEXT) -> dict[str, Any]:
 
 def fingerprint(text: str, line: int) -> str:
     span = Span("a folder/pipeline.yml", line, 3, line, 9)
-    found = Finding(PLACED.code, PLACED.name, PLACED.severity, PLACED.message, span)
-    (result,) = log([found], text)["runs"][0]["results"]
+    findings = Finding(PLACED.code, PLACED.name, PLACED.severity, PLACED.message, span)
+    (result,) = log([findings], text)["runs"][0]["results"]
     (value,) = result["partialFingerprints"].values()
     return str(value)
 

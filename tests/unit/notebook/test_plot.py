@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from millstream.notebook.plot import MOST, Axes, svg
+from millstream.notebook.plot import MOST, Axes, draw_svg
 
 TIMES = pd.to_datetime(["2026-01-01 12:02", "2026-01-01 12:01", "2026-01-01 12:00"])
 READINGS = pd.DataFrame({"since": TIMES, "sensor": ["a", "b", "a"], "celsius": [20.0, 21.0, 22.0]})
@@ -17,7 +17,7 @@ WORDS = pd.DataFrame({"word": ["to", "be"], "count": [3, 2]})
 
 def shapes(rows: pd.DataFrame, axes: Axes | None, tag: str) -> list[ET.Element]:
     """The shapes of one kind in the plot, which must be well-formed."""
-    return list(ET.fromstring(svg(rows, axes)).iter(tag))
+    return list(ET.fromstring(draw_svg(rows, axes)).iter(tag))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_bar_is_as_long_as_its_number() -> None:
 
 def test_more_lines_than_can_be_told_apart_are_left_out_and_counted() -> None:
     many = pd.DataFrame({"at": [TIMES[0]] * 12, "of": [f"n{n:02}" for n in range(12)], "n": range(12)})
-    drawn = svg(many, Axes.of(many))
+    drawn = draw_svg(many, Axes.of(many))
 
     assert len(re.findall("<polyline", drawn)) == MOST
     assert f"+{12 - MOST} more" in drawn
@@ -71,7 +71,7 @@ def test_rows_cannot_put_anything_into_the_page() -> None:
     bars = WORDS.assign(word=["</text><script>", "b"])
 
     for rows in (lines, bars):
-        drawn = svg(rows, Axes.of(rows))
+        drawn = draw_svg(rows, Axes.of(rows))
         assert "<script" not in drawn
         assert ET.fromstring(drawn) is not None
 
@@ -80,6 +80,6 @@ def test_rows_cannot_put_anything_into_the_page() -> None:
     "rows", [READINGS[:0], READINGS.assign(celsius=float("nan")), WORDS.assign(count=0), READINGS[:1]]
 )
 def test_few_or_no_values_are_no_error(rows: pd.DataFrame) -> None:
-    drawn = svg(rows, Axes.of(rows))
+    drawn = draw_svg(rows, Axes.of(rows))
 
     assert not drawn or ET.fromstring(drawn) is not None

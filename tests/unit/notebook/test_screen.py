@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from millstream.notebook.plot import Axes
-from millstream.notebook.screen import SHOWN, Cell, Output, Sight, cell, kernel
+from millstream.notebook.screen import SHOWN, Cell, Output, Sight, notebook_kernel, running_cell_id
 
 ROWS = pd.DataFrame({"since": pd.to_datetime(["2026-01-01 12:00"]), "name": ["<b>\x1b[2J"], "n": [None]})
 
@@ -71,11 +71,11 @@ def test_only_the_kernel_of_a_notebook_is_one(
 ) -> None:
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
-    assert (kernel() is shell and shell is not None) == is_one
+    assert (notebook_kernel() is shell and shell is not None) == is_one
 
 
 def test_a_cell_is_known_by_its_name_where_the_notebook_gives_one() -> None:
     named = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "c1"}})
     nameless = SimpleNamespace(get_parent=dict)
 
-    assert [cell(named), cell(nameless), cell(None)] == ["c1", None, None]
+    assert [running_cell_id(named), running_cell_id(nameless), running_cell_id(None)] == ["c1", None, None]

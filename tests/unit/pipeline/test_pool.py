@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from millstream.pipeline.load import load_text
-from millstream.pipeline.resolved import resolved
+from millstream.pipeline.export.dump import resolve_spec
+from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def test_a_query_has_the_pool_it_names_or_one_of_its_own(tmp_path: Path) -> None
     pipeline = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
     assert pipeline is not None
 
-    again = load_text("pipeline.yml", yaml.safe_dump(resolved(pipeline)), tmp_path, {}).pipeline
+    again = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
 
     for one in (pipeline, again):
         assert one is not None

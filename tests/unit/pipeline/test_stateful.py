@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 import millstream as ms
-from millstream.analysis.check import of_spec
-from millstream.pipeline.graph import Graph
-from millstream.pipeline.jsonschema import json_schema
-from millstream.pipeline.load import load_text
-from millstream.pipeline.resolved import resolved
+from millstream.analysis.rule_runner import run_spec_rules
+from millstream.pipeline.export.dump import resolve_spec
+from millstream.pipeline.export.json_schema import json_schema
+from millstream.pipeline.graph import PipelineGraph
+from millstream.pipeline.spec_file import load_text
 from millstream.pipeline.stateful import ROCKSDB, STORE
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_a_processor_reads_what_it_names_and_needs_rocksdb(tmp_path: Path) -> No
 
     assert loaded.findings == []
     assert loaded.pipeline is not None
-    assert Graph.of(loaded.pipeline).reads["status"] == ("actions",)
+    assert PipelineGraph.of(loaded.pipeline).reads["status"] == ("actions",)
     assert loaded.pipeline.spark[STORE] == ROCKSDB
 
 
@@ -68,7 +68,7 @@ def test_the_config_says_the_same_view_again(view: str, tmp_path: Path) -> None:
     pipeline = load_text("pipeline.yml", spec(view), tmp_path, {}).pipeline
     assert pipeline is not None
 
-    again = load_text("pipeline.yml", yaml.safe_dump(resolved(pipeline)), tmp_path, {}).pipeline
+    again = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
 
     assert again is not None
     assert again.views == pipeline.views
@@ -105,7 +105,7 @@ def test_python_declares_the_same_view(tmp_path: Path) -> None:
             FUNCTION.replace("state: {status: string", "state: {status: {value: {a: int}}"),
             "MS003",
             11,
-            "takes a type",
+            "must be a type",
         ),
         (PROCESSOR.replace("}}", "}, ttl: 1 hour}"), "MS003", 11, "time_mode: processing_time"),
         (PROCESSOR.replace("value:", "thing:"), "MS002", 11, "thing"),
@@ -116,14 +116,14 @@ def test_python_declares_the_same_view(tmp_path: Path) -> None:
         ("sql: SELECT * FROM actions\ngroup_by: [user]", "MS003", 8, "remove 'group_by'"),
         (PROCESSOR + "\nsql: SELECT 1", "MS003", 7, "not both"),
         (PROCESSOR.replace("from: actions", "from: action"), "MS102", 8, "write 'actions'"),
-        (PROCESSOR, "MS108", 7, "create it beside the spec"),
+        (PROCESSOR, "MS108", 7, "create it in the folder of the spec"),
     ],
 )
 def test_what_does_not_go_together_is_told_at_its_place(
     view: str, code: str, line: int, words: str, tmp_path: Path
 ) -> None:
     loaded = load_text("pipeline.yml", spec(view), tmp_path, {})
-    findings = [*loaded.findings, *(of_spec(loaded) if loaded.pipeline else ())]
+    findings = [*loaded.findings, *(run_spec_rules(loaded) if loaded.pipeline else ())]
 
     told = [one for one in findings if one.code == code]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.proof.driver import Driver, Order
-from millstream.proof.drivers import Drivers
+from millstream.proof.driver_pool import Drivers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,8 +80,8 @@ def test_the_next_driver_gets_ready_while_one_runs(drivers: Drivers) -> None:
 
 def test_a_driver_that_stopped_itself_goes_on_when_it_is_told(drivers: Drivers) -> None:
     driver = drivers.start("delta.before=stop", last=True)
-    assert until(lambda: driver.frozen)
+    assert until(lambda: driver.is_frozen)
 
-    driver.thaw()
+    driver.resume()
 
     assert driver.wait(30) == 3

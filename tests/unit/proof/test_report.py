@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.proof.report import Report
-from millstream.proof.scene import Tally
-from millstream.runtime.batch.judge import Verdict
+from millstream.engine.batch.sink_comparison import Verdict
+from millstream.proof.environment import Tally
+from millstream.proof.report import ProofReport
 
 
-def report(*verdicts: Verdict) -> Report:
-    return Report(
-        "shop", 7, Tally(), list(verdicts), notes=("orders: console keeps no rows and is left out",)
+def report(*verdicts: Verdict) -> ProofReport:
+    return ProofReport(
+        "shop", 7, Tally(), list(verdicts), notes=("orders: console stores no rows and is left out",)
     )
 
 
@@ -19,7 +19,7 @@ def verdict(**given: Any) -> Verdict:
     return Verdict("orders", "delta:orders", "append", "exactly-once", **given)
 
 
-def told(found: Report) -> list[object]:
+def told(found: ProofReport) -> list[object]:
     """The last column of the table of sinks."""
     return [row[-1] for row in found.sinks()[1]]
 
@@ -31,7 +31,7 @@ def test_a_sink_that_holds_what_it_must_is_as_promised() -> None:
 
 
 def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> None:
-    broken = verdict(note="of the versions of a row the last one is compared")
+    broken = verdict(note="only the last version of each row is compared")
     broken.tell("missing", ("a", None))
 
     found = report(broken, verdict())
@@ -39,8 +39,8 @@ def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> No
     assert (told(found), found.fine) == (["BROKEN", "as promised"], False)
     assert found.remarks() == [
         "orders delta:orders: missing: a, NULL",
-        "orders delta:orders: of the versions of a row the last one is compared",
-        "orders: console keeps no rows and is left out",
+        "orders delta:orders: only the last version of each row is compared",
+        "orders: console stores no rows and is left out",
     ]
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from millstream.pipeline.model import SourceEntry
-from millstream.proof.rows import FAR, Maker, unique_columns
+from millstream.proof.rows import FAR, RowGenerator, unique_columns
 
 SCHEMA = {"id": "bigint", "user_id": "string", "amount": "double", "at": "timestamp"}
 
@@ -16,9 +16,9 @@ def entry(**settings: Any) -> SourceEntry:
     return SourceEntry.model_validate(given)
 
 
-def maker(seed: int = 1, **settings: Any) -> Maker:
+def maker(seed: int = 1, **settings: Any) -> RowGenerator:
     watermark = {"event_time": "at", "delay_threshold": "4 minutes"}
-    return Maker("orders", entry(watermark=watermark, **settings), frozenset({"id"}), seed)
+    return RowGenerator("orders", entry(watermark=watermark, **settings), frozenset({"id"}), seed)
 
 
 def test_the_same_seed_draws_the_same_rows() -> None:

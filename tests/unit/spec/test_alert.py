@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.spec.alert import Watch, condition
+from millstream.spec.alert import Watch, parse_condition
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from millstream.spec.alert import Watch, condition
     ],
 )
 def test_an_alert_is_a_figure_and_its_limit(text: str, watch: Watch, limit: float) -> None:
-    found = condition(text)
+    found = parse_condition(text)
 
     assert (found.watch, found.limit) == (watch, limit)
 
@@ -36,4 +36,4 @@ def test_an_alert_is_a_figure_and_its_limit(text: str, watch: Watch, limit: floa
 )
 def test_another_text_is_refused_with_what_it_may_be(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
-        condition(text)
+        parse_condition(text)

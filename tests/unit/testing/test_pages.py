@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.analysis.pages import page
+from millstream.analysis.rule_pages import read_page
 from millstream.diagnostics.render import render
-from millstream.testing.load import load_text
+from millstream.testing.files.loader import load_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ COMMENT = re.compile(r" +# error: \[MS\d+\]")
 
 @pytest.mark.parametrize("code", ["MS018", "MS019", "MS020"])
 def test_a_page_shows_a_test_file_with_its_finding_and_one_without(code: str, tmp_path: Path) -> None:
-    wrong, snapshot, right = (text for _, text in BLOCK.findall(page(code) or ""))
+    wrong, snapshot, right = (text for _, text in BLOCK.findall(read_page(code) or ""))
 
     found = [
         load_text("tests/shop.yml", COMMENT.sub("", text), tmp_path / "shop.yml", lambda _: {})

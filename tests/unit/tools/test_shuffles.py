@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.testing.find import chosen, find
-from millstream.testing.load import load
+from millstream.testing.files.discovery import find_test_files, select_cases
+from millstream.testing.files.loader import load
 from shuffles import COLUMNS, TESTS, rows
 
 if TYPE_CHECKING:
-    from millstream.testing.case import Case
+    from millstream.testing.model import Case
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 def cases() -> dict[str, list[Case]]:
     """By example its tests."""
     return {
-        name: [case for file in find([EXAMPLES / name]) for case in load(file, lambda _: {}).cases]
+        name: [case for file in find_test_files([EXAMPLES / name]) for case in load(file, lambda _: {}).cases]
         for name in TESTS
     }
 
@@ -32,7 +32,7 @@ def test_every_example_is_replayed() -> None:
 
 @pytest.mark.parametrize(("name", "words"), [(name, words) for name in TESTS for words in TESTS[name]])
 def test_words_find_a_test(cases: dict[str, list[Case]], name: str, words: str) -> None:
-    assert chosen(cases[name], words)
+    assert select_cases(cases[name], words)
 
 
 def played(name: str, seconds: float, splits: int, dropped: list[Any]) -> dict[str, Any]:

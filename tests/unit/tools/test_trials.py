@@ -13,7 +13,7 @@ from trials.expected import Bounds, Expected, Held, read
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.pipeline.document import Document
+    from millstream.pipeline.load.document import YamlDocument
 
 TEXT = """\
 # what the shop sells
@@ -32,7 +32,7 @@ ROWS = [
 ]
 
 
-def told(tmp_path: Path, text: str = TEXT) -> tuple[Expected, Document]:
+def told(tmp_path: Path, text: str = TEXT) -> tuple[Expected, YamlDocument]:
     path = tmp_path / "expected.yml"
     path.write_text(text)
     return read(path)

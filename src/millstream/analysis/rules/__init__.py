@@ -1,1 +1,1 @@
-"""One rule a file, `msNNN_name.py`, beside its page `msNNN_name.md`; found by walking this folder."""
+"""The rules: each is a file `msNNN_name.py` with a page `msNNN_name.md`, found by walking this folder."""

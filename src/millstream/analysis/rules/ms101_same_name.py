@@ -1,10 +1,10 @@
-"""A source and a view, or two of either, that Spark cannot tell apart."""
+"""Two sources or views whose names Spark cannot tell apart."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,16 +15,16 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Names that are the same without case."""
-    seen: dict[str, str] = {}
+    """Report names that are equal when case is ignored."""
+    labels: dict[str, str] = {}
     for section, names in (("sources", facts.pipeline.sources), ("views", facts.pipeline.views)):
         for name in names:
-            word = f"{section.removesuffix('s')} '{name}'"
-            other = seen.setdefault(name.lower(), word)
-            if other != word:
+            label = f"{section.removesuffix('s')} '{name}'"
+            first_label = labels.setdefault(name.lower(), label)
+            if first_label != label:
                 yield CODE.error(
-                    f"{word} has the name of {other}",
+                    f"{label} has the same name as {first_label}",
                     facts.places.key(section, name),
-                    why="SQL reads both by one name, in which case does not count; one would hide the other",
-                    fix="give one of them another name",
+                    why="SQL names are not case-sensitive, so one of the two would hide the other",
+                    fix="rename one of them",
                 )

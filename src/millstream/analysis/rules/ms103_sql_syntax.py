@@ -1,11 +1,11 @@
-"""SQL that no parser takes: a quote without its end, a bracket too many, FROM without a table."""
+"""SQL that no parser accepts: an unclosed quote, an extra bracket, FROM without a table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
-from millstream.pipeline.sql import read
+from millstream.analysis.rule_context import Code, Facts
+from millstream.pipeline.sql.references import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,12 +16,12 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """The first sure mistake of each view; others mostly follow from it."""
+    """Report the first certain mistake of each view; most others follow from it."""
     for name, view in facts.pipeline.views.items():
-        known = view.sql is not None and name not in facts.places.unread
-        for wrong in read(view.sql or "").mistakes[:1] if known else ():
+        is_parsed = view.sql is not None and name not in facts.places.unread
+        for error in parse_sql(view.sql or "").mistakes[:1] if is_parsed else ():
             yield CODE.error(
-                f"the SQL of view '{name}' cannot be read: {wrong.message}",
-                facts.places.sql(name, wrong.start, wrong.stop),
+                f"the SQL of view '{name}' cannot be read: {error.message}",
+                facts.places.sql(name, error.start, error.stop),
                 query=facts.query_of(name),
             )

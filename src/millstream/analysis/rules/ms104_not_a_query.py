@@ -1,11 +1,11 @@
-"""A view that does something else than read."""
+"""A view that does more than read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
-from millstream.pipeline.sql import read
+from millstream.analysis.rule_context import Code, Facts
+from millstream.pipeline.sql.references import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,13 +16,13 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Commands, calls out of SQL, and files read by their path."""
+    """Report commands, calls to code outside SQL, and files read by path."""
     for name, view in facts.pipeline.views.items():
-        for wrong in read(view.sql).denied if view.sql is not None else ():
+        for mistake in parse_sql(view.sql).denied if view.sql is not None else ():
             yield CODE.error(
-                f"view '{name}' {wrong.message}",
-                facts.places.sql(name, wrong.start, wrong.stop),
-                why=wrong.why,
+                f"view '{name}' {mistake.message}",
+                facts.places.sql(name, mistake.start, mistake.stop),
+                why=mistake.why,
                 fix="write the view as one SELECT over sources and views",
                 query=facts.query_of(name),
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
-from millstream.pipeline.sql import read
+from millstream.analysis.rule_context import Code, Facts
+from millstream.pipeline.sql.references import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,29 +16,29 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Each cycle once, at its first view in the spec."""
+    """Report each cycle once, at its first view in the spec."""
     for cycle in facts.graph.cycles:
         first = next(name for name in facts.pipeline.views if name in cycle)
-        turn = cycle.index(first)
-        around = (*cycle[turn:], *cycle[:turn], first)
-        said = (
+        start = cycle.index(first)
+        path = (*cycle[start:], *cycle[:start], first)
+        message = (
             f"view '{first}' reads itself"
             if len(cycle) == 1
-            else f"views read each other: {' -> '.join(around)}"
+            else f"views read each other: {' -> '.join(path)}"
         )
         yield CODE.error(
-            said,
-            _place(facts, first, around[1]),
+            message,
+            _find_span(facts, first, path[1]),
             label="reads it here",
-            why="a view can be made only after all that it reads",
-            fix="take one of these readings out, or move what both need into a view of its own",
+            why="a view can be created only after everything it reads",
+            fix="remove one of these references, or move the shared part into a third view",
             query=facts.query_of(first),
         )
 
 
-def _place(facts: Facts, view: str, name: str) -> Span:
+def _find_span(facts: Facts, view: str, name: str) -> Span:
     sql = facts.pipeline.views[view].sql
-    for mark in read(sql).tables if sql is not None else ():
+    for mark in parse_sql(sql).tables if sql is not None else ():
         if mark.text.lower() == name.lower():
             return facts.places.sql(view, mark.start, mark.stop)
     return facts.places.key("views", view)

@@ -1,10 +1,10 @@
-"""A source or view that ends in no query."""
+"""A source or view that no query uses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Silent when a query's own reading is unknown: what is unused cannot be told then."""
+    """Report nothing if the inputs of a view or query are unknown, because its sources may then be in use."""
     graph, pipeline = facts.graph, facts.pipeline
     if facts.places.unread or graph.unknown or graph.cycles or len(graph.writes) < len(pipeline.queries):
         return
@@ -24,8 +24,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         for name in names:
             if name not in used:
                 yield CODE.warning(
-                    f"{section.removesuffix('s')} '{name}' ends in no query",
+                    f"{section.removesuffix('s')} '{name}' is used by no query",
                     facts.places.key(section, name),
-                    why="nothing of it is ever run or written",
-                    fix="read it in a query, or remove it",
+                    why="it is never run or written",
+                    fix="use it in a query, or remove it",
                 )

@@ -1,4 +1,4 @@
-"""A Python view, or a sink that calls Python, whose file or function is not there."""
+"""A Python view, or a sink that calls Python, whose file or function does not exist."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
-from millstream.pipeline.functions import functions
+from millstream.analysis.rule_context import Code, Facts
+from millstream.pipeline.functions import list_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,68 +20,80 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Reads the file's text; runs nothing of it."""
+    """Read the text of each file without running it."""
     folder = facts.pipeline.folder
     for name, view in facts.pipeline.views.items():
         key, hook = view.hook or ("", None)
-        classes = view.transform_with_state is not None
-        if isinstance(hook, str) and (wrong := _missing(hook, folder, "transforms", classes=classes)):
+        allows_classes = view.transform_with_state is not None
+        if isinstance(hook, str) and (
+            mistake := _find_problem(hook, folder, "transforms", classes=allows_classes)
+        ):
             span = facts.places.value("views", name, key)
             yield CODE.error(
-                f"view '{name}': {wrong.said}", span, why=wrong.why, fix=wrong.fix, query=facts.query_of(name)
+                f"view '{name}': {mistake.message}",
+                span,
+                why=mistake.why,
+                fix=mistake.fix,
+                query=facts.query_of(name),
             )
     for query, number, entry in facts.sinks():
         for field, reference in entry.sink.functions().items():
-            if wrong := _missing(reference, folder, "deliveries", classes=True):
+            if mistake := _find_problem(reference, folder, "deliveries", classes=True):
                 span = facts.places.value("queries", query, "to", number, "sink", field)
-                said = f"{entry.sink.kind} of query '{query}': {wrong.said}"
-                yield CODE.error(said, span, why=wrong.why, fix=wrong.fix, query=query)
+                message = f"{entry.sink.kind} of query '{query}': {mistake.message}"
+                yield CODE.error(message, span, why=mistake.why, fix=mistake.fix, query=query)
 
 
 @dataclass(frozen=True)
-class _Missing:
-    said: str
+class _Problem:
+    message: str
     why: str = ""
     fix: str = ""
 
 
-def _missing(reference: str, folder: Path, example: str, *, classes: bool = False) -> _Missing | None:
-    """Why no function, or class where one will do, is found; None where it is."""
+def _find_problem(reference: str, folder: Path, example: str, *, classes: bool = False) -> _Problem | None:
+    """Return why the function (or the class, if classes are allowed) is missing, or `None` if it exists."""
     module, _, function = reference.partition(":")
     if not module or not function:
-        return _Missing(f"'{reference}' is not 'module:function'", fix=f"write it as '{example}:name'")
-    shown = module.replace(".", "/") + ".py"
-    file = folder / shown
+        return _Problem(f"'{reference}' is not 'module:function'", fix=f"write it as '{example}:name'")
+    relative_path = module.replace(".", "/") + ".py"
+    file = folder / relative_path
     if not file.resolve().is_relative_to(folder.resolve()):
-        return _Missing(f"{shown} lies outside of the project's folder", "only the project's own code is run")
+        return _Problem(
+            f"{relative_path} is outside the project folder", "Millstream runs only the project's own code"
+        )
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as failed:
-        reason = getattr(failed, "strerror", None) or "it is not UTF-8 text"
-        return _Missing(f"{shown} cannot be read: {reason}", fix="create it beside the spec")
-    known = [*functions(text), *(_classes(text) if classes else ())]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        return _Problem(
+            f"{relative_path} cannot be read: {reason}", fix="create it in the folder of the spec"
+        )
+    known = [*list_functions(text), *(_list_classes(text) if classes else ())]
     if function in known:
         return None
-    near = get_close_matches(function, known, n=1)
-    why = _broken(text)
-    fix = f"write '{module}:{near[0]}'" if near else "" if why else f"define 'def {function}(…)' in it"
-    said = why or f"has no function '{function}'"
-    return _Missing(f"{shown} {said}", fix=fix)
+    matches = get_close_matches(function, known, n=1)
+    why = _find_syntax_error(text)
+    fix = f"write '{module}:{matches[0]}'" if matches else "" if why else f"define 'def {function}(…)' in it"
+    message = why or f"has no function '{function}'"
+    return _Problem(f"{relative_path} {message}", fix=fix)
 
 
-def _classes(text: str) -> list[str]:
-    """The classes at the top of a Python text; none when it is not Python."""
+def _list_classes(text: str) -> list[str]:
+    """Return the names of the top-level classes; none if the text is not Python."""
     return (
-        [] if _broken(text) else [one.name for one in ast.parse(text).body if isinstance(one, ast.ClassDef)]
+        []
+        if _find_syntax_error(text)
+        else [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
     )
 
 
-def _broken(text: str) -> str:
-    """Why a text is no Python, or nothing when it is."""
+def _find_syntax_error(text: str) -> str:
+    """Return why a text is not valid Python, or an empty string if it is."""
     try:
         ast.parse(text)
-    except SyntaxError as wrong:
-        return f"is no Python: {wrong.msg} (line {wrong.lineno})"
+    except SyntaxError as error:
+        return f"is not valid Python: {error.msg} (line {error.lineno})"
     except (ValueError, RecursionError, MemoryError):
-        return "is no Python"
+        return "is not valid Python"
     return ""

@@ -1,49 +1,55 @@
-"""An aggregation in update mode without event time among its keys: a running total, of which no group ever leaves."""
+"""An aggregation in update mode without event time among its keys, whose groups never leave the state."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate
+from millstream.analysis.rule_context import Code
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Update mode only: complete keeps every group by its meaning, and append is refused by Spark.
+    """Check update mode only: complete mode keeps every group by definition, and Spark refuses append mode.
 
-    A sink that keeps one row a key shows that the total is meant: its table is as large as the state. Keys that
-    can have few values only, or that come from a static table, bound the state by themselves.
+    A sink that stores one row per key shows that the total is intended: its table is as large as the state. Keys
+    with few possible values, or from a static table, bound the state by themselves.
     """
     if query.output_mode is not OutputMode.UPDATE:
         return
-    for one in query.of(Aggregate):
-        free = [key for key in one.keys if not eventtime.bounded(one, key)]
-        if eventtime.timed(one) or one.event_time_key or not free or eventtime.lost(one):
+    for aggregate in query.of(Aggregate):
+        unbounded_keys = [key for key in aggregate.keys if not event_time.is_bounded(aggregate, key)]
+        if (
+            event_time.has_time_key(aggregate)
+            or aggregate.event_time_key
+            or not unbounded_keys
+            or event_time.find_lost_watermark(aggregate)
+        ):
             continue
-        if eventtime.kept_by_sinks(query, one):
+        if event_time.is_keyed_by_sinks(query, aggregate):
             continue
         yield CODE.warning(
-            f"{eventtime.who(query, one)} keeps a group for each '{free[0].name}' for ever",
-            eventtime.place(query, one),
+            f"{event_time.owner_label(query, aggregate)} keeps a group for each '{unbounded_keys[0].name}' forever",
+            event_time.find_span(query, aggregate),
             label="groups here",
-            why=_why(one),
-            fix="group by a window over event time too, or write one row a key with 'merge_on' if the total is meant",
+            why=_find_reason(aggregate),
+            fix="group by a window over event time too, or, if the total is intended, write one row per key with "
+            "'merge_on'",
             query=query.name,
         )
 
 
-def _why(one: Aggregate) -> str:
-    if eventtime.watermarks(one):
+def _find_reason(aggregate: Aggregate) -> str:
+    if event_time.list_watermarks(aggregate):
         return "a watermark removes a group only when event time is among its keys; here it removes none"
-    return "without event time among its keys Spark cannot know that a group is complete"
+    return "without event time among its keys Spark cannot know when a group is complete"

@@ -1,19 +1,19 @@
-"""Event time that Spark no longer knows as such: it was cast or computed anew after the watermark was declared."""
+"""Event time that lost its watermark, because it was cast or recomputed after the watermark was declared."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Watermark
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate, WatermarkOperator
+from millstream.analysis.rule_context import Code
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -21,31 +21,34 @@ INSTEAD_OF = ("without watermark",)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Aggregations and deduplications whose key is made of event time and carries no watermark.
+    """Check aggregations and deduplications whose key is computed from event time and carries no watermark.
 
-    A key that is a whole day adds one entry a day: a warning, and none where sinks keep a row for each. All else is
-    an error.
+    A key that is a whole day adds one entry per day: a warning, or nothing if the sinks store a row for each. Every
+    other key is an error.
     """
-    for one in eventtime.keyed(query):
-        if isinstance(one, Aggregate) and query.output_mode is OutputMode.COMPLETE:
+    for operator in event_time.list_keyed_operators(query):
+        if isinstance(operator, Aggregate) and query.output_mode is OutputMode.COMPLETE:
             continue
-        found = eventtime.lost(one)
-        if found is None:
+        lost = event_time.find_lost_watermark(operator)
+        if lost is None:
             continue
-        key, mark = found
-        where = eventtime.lost_at(one, mark)
-        if isinstance(where, Watermark):
+        key, watermark = lost
+        origin = event_time.find_losing_operator(operator, watermark)
+        if isinstance(origin, WatermarkOperator):
             continue
-        slow = isinstance(one, Aggregate) and key.type == "date" and query.output_mode is OutputMode.UPDATE
-        if slow and eventtime.kept_by_sinks(query, one):
+        grows_slowly = (
+            isinstance(operator, Aggregate) and key.type == "date" and query.output_mode is OutputMode.UPDATE
+        )
+        if grows_slowly and event_time.is_keyed_by_sinks(query, operator):
             continue
-        tell = CODE.warning if slow else CODE.error
-        yield tell(
-            f"{eventtime.who(query, one)} groups by '{key.name}', without the watermark of '{mark.event_time}'",
-            where.span or eventtime.place(query, one),
+        report = CODE.warning if grows_slowly else CODE.error
+        yield report(
+            f"{event_time.owner_label(query, operator)} groups by '{key.name}', without the watermark of "
+            f"'{watermark.event_time}'",
+            origin.span or event_time.find_span(query, operator),
             label="lost here",
-            why="Spark keeps a watermark through a new name and a window, and through no other expression: nothing "
+            why="only a new name and window() keep a watermark, other expressions lose it: nothing "
             "leaves the state",
-            fix=f"group by 'window({mark.event_time}, …)', or declare the watermark on the computed column",
+            fix=f"group by 'window({watermark.event_time}, …)', or declare the watermark on the computed column",
             query=query.name,
         )

@@ -1,64 +1,65 @@
-"""A stream that is given a watermark a second time."""
+"""A stream with a second watermark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Deduplicate, Join, Watermark
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Join, WatermarkOperator
+from millstream.analysis.rule_context import Code
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Operator, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Operator, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Each watermark that stands above another; those of two branches that meet later do not.
+    """Report each watermark above another one. Watermarks of two branches that are joined later are correct.
 
-    Above an aggregation in append mode it does not fail: the query waits for ever.
+    Above an aggregation in append mode the query does not fail, but waits forever.
     """
-    for upper in query.of(Watermark):
-        lower, through = _below(upper, aggregated=False)
+    for upper in query.of(WatermarkOperator):
+        lower, is_above_aggregate = _find_lower_watermark(upper, aggregated=False)
         if lower is None:
             continue
-        stuck = through and query.output_mode is OutputMode.APPEND
+        is_stuck = is_above_aggregate and query.output_mode is OutputMode.APPEND
         yield CODE.error(
-            f"{eventtime.who(query, upper)} has a second watermark, on '{upper.event_time}', "
+            f"{event_time.owner_label(query, upper)} has a second watermark, on '{upper.event_time}', "
             f"above the one on '{lower.event_time}'",
-            eventtime.place(query, upper),
+            event_time.find_span(query, upper),
             label="declared again here",
             why=(
-                "the query follows the slower of the two, and the upper one sees no row before the lower has moved: "
-                "none ever comes out"
-                if stuck
-                else "Spark fails at the first batch: a watermark may not be defined anew"
+                "the query follows the slower of the two, and the upper one gets no row before the lower one "
+                "advances: "
+                "no row is ever output"
+                if is_stuck
+                else "Spark fails at the first batch: a watermark must not be redefined"
             ),
             fix=f"keep the one on '{lower.event_time}'"
-            + (", whose windows carry it on" if stuck else " or this one"),
+            + (", which the windows carry on" if is_stuck else " or this one"),
             query=query.name,
         )
 
 
-def _below(operator: Operator, *, aggregated: bool) -> tuple[Watermark | None, bool]:
-    """The next watermark below, and whether an aggregation lies between.
+def _find_lower_watermark(operator: Operator, *, aggregated: bool) -> tuple[WatermarkOperator | None, bool]:
+    """Return the next watermark below, and whether there is an aggregation in between.
 
-    Rows that come out of a join of streams, or of a deduplication that has no watermark of its own, may be given one.
+    The rows of a stream-stream join, or of a deduplication that uses no watermark, may get a watermark again.
     """
-    for one in operator.inputs:
-        if isinstance(one, Watermark) and one.streaming:
-            return one, aggregated
-        if (isinstance(one, Join) and one.of_streams) or (
-            isinstance(one, Deduplicate) and not one.within_watermark
+    for child in operator.inputs:
+        if isinstance(child, WatermarkOperator) and child.streaming:
+            return child, aggregated
+        if (isinstance(child, Join) and child.is_stream_stream) or (
+            isinstance(child, Deduplicate) and not child.within_watermark
         ):
             continue
-        found = _below(one, aggregated=aggregated or isinstance(one, Aggregate))
-        if found[0]:
-            return found
+        result = _find_lower_watermark(child, aggregated=aggregated or isinstance(child, Aggregate))
+        if result[0]:
+            return result
     return None, False

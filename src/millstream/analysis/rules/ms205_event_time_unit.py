@@ -1,33 +1,33 @@
-"""Event time read in another unit than its column's name says: milliseconds taken for seconds."""
+"""Event time read in another unit than its column's name says, such as milliseconds read as seconds."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.amend import marked, replaced
-from millstream.analysis.dataflow import Watermark
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import WatermarkOperator
+from millstream.analysis.rule_context import Code
+from millstream.analysis.sql_edits import read_marked_text, replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Expression, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Expression, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Edit, Finding
 
 CODE = Code.of(__name__)
 
-# A number's unit as the end of its column's name tells it, in steps of a second.
+# The unit of a number, from the end of its column's name.
 _UNITS = {
     "millis": re.compile(r"(_|^)(ms|millis|milliseconds?)$|Millis$|Ms$"),
     "micros": re.compile(r"(_|^)(us|micros|microseconds?)$|Micros$"),
     "nanos": re.compile(r"(_|^)(ns|nanos|nanoseconds?)$|Nanos$"),
     "seconds": re.compile(r"(_|^)(s|secs?|seconds?)$|Seconds$|Secs$"),
 }
-# What each function takes a number for; a plain cast takes it for seconds.
-_READS = {
+# The unit in which each function reads a number; a plain cast reads seconds.
+_ASSUMED_UNITS = {
     "cast": "seconds",
     "seconds_to_timestamp": "seconds",
     "timestamp_seconds": "seconds",
@@ -38,68 +38,81 @@ _READS = {
     "from_unix_time": "seconds",
     "from_unixtime": "seconds",
 }
-_NUMBERS = ("int", "bigint", "double", "float", "decimal")
+_NUMBER_TYPES = ("int", "bigint", "double", "float", "decimal")
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Numbers below a watermark, and above the source, that are made into a time as they are."""
-    for mark in query.of(Watermark):
-        marked = mark.column(mark.event_time)
-        for operator in eventtime.below(mark):
-            for top in operator.expressions:
-                for one in top.walk():
-                    unit, taken = _read(one)
-                    number = one.inputs[0].column if one.inputs else None
-                    if unit == taken or not number or not marked or not number.origins & marked.origins:
+    """Check numbers between the source and a watermark that are converted to a time without scaling."""
+    for watermark in query.of(WatermarkOperator):
+        event_time_column = watermark.column(watermark.event_time)
+        for operator in event_time.walk_below(watermark):
+            for expression in operator.expressions:
+                for node in expression.walk():
+                    unit, assumed = _compare_units(node)
+                    column = node.inputs[0].column if node.inputs else None
+                    if (
+                        unit == assumed
+                        or not column
+                        or not event_time_column
+                        or not column.origins & event_time_column.origins
+                    ):
                         continue
                     yield CODE.warning(
-                        f"event time '{mark.event_time}' reads '{number.name}' as {_WORDS[taken]}, "
-                        f"and its name says {_WORDS[unit]}",
-                        one.span or eventtime.place(query, operator),
+                        f"event time '{watermark.event_time}' reads '{column.name}' as {_UNIT_NAMES[assumed]}, "
+                        f"but its name says {_UNIT_NAMES[unit]}",
+                        node.span or event_time.find_span(query, operator),
                         label="read here",
-                        why=_why(unit, taken),
-                        fix=f"write {_cure(unit, number.name)}",
-                        edit=_edit(facts, one, unit, number.name),
+                        why=_find_reason(unit, assumed),
+                        fix=f"write {_suggest_fix(unit, column.name)}",
+                        edit=_build_edit(facts, node, unit, column.name),
                         query=query.name,
                     )
 
 
-_WORDS = {"seconds": "seconds", "millis": "milliseconds", "micros": "microseconds", "nanos": "nanoseconds"}
+_UNIT_NAMES = {
+    "seconds": "seconds",
+    "millis": "milliseconds",
+    "micros": "microseconds",
+    "nanos": "nanoseconds",
+}
 _ORDER = ("nanos", "micros", "millis", "seconds")
 
 
-def _read(one: Expression) -> tuple[str, str]:
-    """The unit that a number's name says, and the one it is read in; the same where nothing can be told."""
-    taken = _READS.get(one.function, "")
-    inside = one.inputs[0] if one.inputs else None
+def _compare_units(expression: Expression) -> tuple[str, str]:
+    """Return the unit in a number's name and the unit it is read in; equal if either is unknown."""
+    assumed = _ASSUMED_UNITS.get(expression.function, "")
+    child = expression.inputs[0] if expression.inputs else None
     if (
-        not taken
-        or inside is None
-        or inside.column is None
-        or not one.type.startswith(("timestamp", "string"))
+        not assumed
+        or child is None
+        or child.column is None
+        or not expression.type.startswith(("timestamp", "string"))
     ):
         return "", ""
-    if not (inside.column.type or inside.type).startswith(_NUMBERS):
+    if not (child.column.type or child.type).startswith(_NUMBER_TYPES):
         return "", ""
-    name = inside.column.name
-    unit = next((unit for unit, pattern in _UNITS.items() if pattern.search(name)), taken)
-    return unit, taken
+    name = child.column.name
+    unit = next((unit for unit, pattern in _UNITS.items() if pattern.search(name)), assumed)
+    return unit, assumed
 
 
-def _why(unit: str, taken: str) -> str:
-    if _ORDER.index(unit) < _ORDER.index(taken):
-        return "the watermark leaps thousands of years ahead, and every row after the first batch is dropped as late"
-    return "all rows lie within days of 1970: windows hold years, and the watermark hardly moves"
+def _find_reason(unit: str, assumed: str) -> str:
+    if _ORDER.index(unit) < _ORDER.index(assumed):
+        return "the watermark jumps thousands of years ahead, and every row after the first batch is dropped as late"
+    return (
+        "all event times fall within days of 1970: a window spans years of real time, and the watermark hardly "
+        "advances"
+    )
 
 
-def _cure(unit: str, name: str) -> str:
+def _suggest_fix(unit: str, name: str) -> str:
     return f"'timestamp_micros({name} DIV 1000)'" if unit == "nanos" else f"'timestamp_{unit}({name})'"
 
 
-def _edit(facts: Facts | None, one: Expression, unit: str, name: str) -> Edit | None:
-    """Only a plain cast: what else stands there may be meant."""
-    text = marked(facts, one.span)
+def _build_edit(facts: Facts | None, expression: Expression, unit: str, name: str) -> Edit | None:
+    """Replace a plain cast only; anything else may be intended."""
+    text = read_marked_text(facts, expression.span)
     cast = re.compile(rf"cast\(\s*{re.escape(name)}\s+as\s+timestamp\s*\)", re.IGNORECASE)
     if unit == "nanos" or not cast.fullmatch(text):
         return None
-    return replaced(facts, one.span, text, f"timestamp_{unit}({name})", safe=False)
+    return replace_in_marked_text(facts, expression.span, text, f"timestamp_{unit}({name})", safe=False)

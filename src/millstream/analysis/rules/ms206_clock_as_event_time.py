@@ -1,46 +1,54 @@
-"""The clock taken for event time: a watermark or a window over the moment at which a row is processed."""
+"""Processing time used as event time: a watermark or a window over the time at which a row is processed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Stability, Watermark
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate, Stability, WatermarkOperator
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Column, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Column, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Columns that are nothing but the clock: one that bounds or replaces a time of the rows' own is right."""
-    for one in query.walk():
+    """Check columns that contain only the clock. The clock as a bound or default for a time of the row is correct."""
+    for operator in query.walk():
         column = None
-        if isinstance(one, Watermark) and one.streaming:
-            column = one.column(one.event_time)
-            what = f"takes the clock for event time: '{one.event_time}'"
-        elif isinstance(one, Aggregate) and one.streaming and not eventtime.watermarks(one):
-            column = next((key for key in one.keys if eventtime.is_time(key) and _clock(key)), None)
-            what = "groups rows by the moment at which they are processed"
-        if column and _clock(column):
+        if isinstance(operator, WatermarkOperator) and operator.streaming:
+            column = operator.column(operator.event_time)
+            problem = f"uses the clock as event time: '{operator.event_time}'"
+        elif (
+            isinstance(operator, Aggregate)
+            and operator.streaming
+            and not event_time.list_watermarks(operator)
+        ):
+            column = next(
+                (key for key in operator.keys if event_time.is_time(key) and _is_only_clock(key)), None
+            )
+            problem = "groups rows by the time at which they are processed"
+        if column and _is_only_clock(column):
             spans = [volatile.span for volatile in column.volatile if volatile.span]
             yield CODE.warning(
-                f"{eventtime.who(query, one)} {what}",
-                spans[0] if spans else eventtime.place(query, one),
+                f"{event_time.owner_label(query, operator)} {problem}",
+                spans[0] if spans else event_time.find_span(query, operator),
                 label="the clock",
-                why="no row is ever late, and rows that come after an outage count where they arrive: another run "
-                "over the same rows gives another answer",
-                fix="take a time that the rows carry: when it happened, or when the broker took the message",
+                why="no row is ever late, and rows delayed by an outage count in the window of their arrival: "
+                "another run "
+                "over the same rows gives another result",
+                fix="use a time that the rows carry: when the event happened, or when the broker received the "
+                "message",
                 query=query.name,
             )
 
 
-def _clock(column: Column) -> bool:
+def _is_only_clock(column: Column) -> bool:
     clocks = (Stability.BATCH, Stability.UNSTABLE)
     return not column.origins and any(volatile.stability in clocks for volatile in column.volatile)

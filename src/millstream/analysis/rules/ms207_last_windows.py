@@ -1,60 +1,69 @@
-"""A run that ends by itself, in append mode: its last windows are not written."""
+"""A run in append mode that ends by itself, and so does not write its last windows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Growth, Join
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate, Growth, Join
+from millstream.analysis.rule_context import Code
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery, Stateful
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery, StatefulOperator
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding, Span
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Windows, and rows of outer joins that wait for a partner; each query once."""
+    """Report windows, and outer-join rows that wait for a match, once per query."""
     if not query.trigger.ends or query.output_mode is not OutputMode.APPEND:
         return
-    held = next((one for one in (*query.of(Aggregate), *query.of(Join)) if _holds(one)), None)
-    if held is None:
+    operator = next(
+        (
+            candidate
+            for candidate in (*query.of(Aggregate), *query.of(Join))
+            if _waits_for_watermark(candidate)
+        ),
+        None,
+    )
+    if operator is None:
         return
-    windows = isinstance(held, Aggregate)
-    what = "its last windows" if windows else "the last rows that find no partner"
+    has_windows = isinstance(operator, Aggregate)
+    rows = "its last windows" if has_windows else "the last rows without a match"
     yield CODE.warning(
-        f"query '{query.name}' ends without writing {what}",
-        _trigger(query, facts) or eventtime.place(query, held),
-        label="stops when all is read",
-        why="append mode writes a window once the watermark has passed its end, and nothing newer comes to move it"
-        if windows
-        else "an outer join writes such a row once the watermark has passed, and nothing newer comes to move it",
-        fix="write 'output_mode: update' with a sink that merges"
-        if windows
-        else "run it with a trigger that goes on",
+        f"query '{query.name}' ends without writing {rows}",
+        _find_trigger_span(query, facts) or event_time.find_span(query, operator),
+        label="stops when everything is read",
+        why="append mode writes a window once the watermark has passed its end, and no newer row advances it"
+        if has_windows
+        else "an outer join writes such a row once the watermark has passed, and no newer row advances it",
+        fix="use 'output_mode: update' with a sink that merges"
+        if has_windows
+        else "use a trigger that keeps the query running",
         query=query.name,
     )
 
 
-def _holds(one: Stateful) -> bool:
-    if isinstance(one, Aggregate):
-        return one.event_time_key is not None
+def _waits_for_watermark(operator: StatefulOperator) -> bool:
+    if isinstance(operator, Aggregate):
+        return operator.event_time_key is not None
     return (
-        isinstance(one, Join)
-        and one.of_streams
-        and one.how.endswith("outer")
-        and one.growth is Growth.WATERMARK
+        isinstance(operator, Join)
+        and operator.is_stream_stream
+        and operator.how.endswith("outer")
+        and operator.growth is Growth.WATERMARK
     )
 
 
-def _trigger(query: PlannedQuery, facts: Facts | None) -> Span | None:
+def _find_trigger_span(query: PlannedQuery, facts: Facts | None) -> Span | None:
     if facts is None or query.name not in facts.pipeline.queries:
         return query.span
-    own = facts.pipeline.queries[query.name].trigger
-    return facts.places.value(*(("queries", query.name, "trigger") if own else ("defaults", "trigger")))
+    has_trigger = facts.pipeline.queries[query.name].trigger
+    return facts.places.value(
+        *(("queries", query.name, "trigger") if has_trigger else ("defaults", "trigger"))
+    )

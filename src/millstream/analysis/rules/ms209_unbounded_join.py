@@ -1,99 +1,109 @@
-"""A join of two streams that keeps rows of a side for ever."""
+"""A stream-stream join that keeps the rows of a side forever."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Growth, Join
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Growth, Join
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Operator, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Operator, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Every kind of join of two streams, in every mode.
+    """Check every stream-stream join, in every output mode.
 
-    Spark clears both sides where event time is among the keys, or where both sides have a watermark and the
-    condition bounds the distance of their times from above and from below.
+    Spark clears both sides if event time is among the keys, or if both sides have a watermark and the condition
+    bounds the difference of their times from above and from below.
     """
-    above = {id(side): one for one in query.walk() for side in one.inputs}
-    for one in query.of(Join):
-        if _filtered(one, above.get(id(one))):
+    parents = {id(side): operator for operator in query.walk() for side in operator.inputs}
+    for operator in query.of(Join):
+        if _has_time_filter(operator, parents.get(id(operator))):
             continue
-        if one.of_streams and (why := _why(one)):
+        if operator.is_stream_stream and (reason := _find_reason(operator)):
             yield CODE.error(
-                f"{eventtime.who(query, one)} joins two streams and keeps every row of {_sides(one)} for ever",
-                eventtime.place(query, one),
+                f"{event_time.owner_label(query, operator)} joins two streams and keeps every row of "
+                f"{_name_growing_sides(operator)} forever",
+                event_time.find_span(query, operator),
                 label="joins here",
-                why=why,
-                fix=_cure(one),
+                why=reason,
+                fix=_suggest_fix(operator),
                 query=query.name,
             )
 
 
-def _why(one: Join) -> str:
-    """What is missing; nothing where the state is bounded."""
-    if _timed(one):
+def _find_reason(join: Join) -> str:
+    """Return what is missing; empty if the state is bounded."""
+    if _has_event_time_key(join):
         return ""
-    if bare := [side for side in one.inputs if not _marked(side)]:
-        lost = eventtime.watermarks(bare[0])
-        said = (
-            f"'{lost[0].event_time}' was computed anew and has lost its watermark" if lost else _names(bare)
+    if unmarked := [side for side in join.inputs if not _has_watermark(side)]:
+        watermarks = event_time.list_watermarks(unmarked[0])
+        problem = (
+            f"'{watermarks[0].event_time}' was recomputed and has lost its watermark"
+            if watermarks
+            else _name_missing_watermark(unmarked)
         )
-        return f"{said}, so Spark cannot tell that a partner comes too late"
-    bound = one.bound
+        return f"{problem}, so Spark cannot tell when a match can no longer arrive"
+    bound = join.bound
     if bound is None:
-        return "no condition says how far apart in time two rows may be, so a partner may come at any time"
+        return "no condition limits how far apart in time two rows may be, so a match may arrive at any time"
     if bound.earliest is None or bound.latest is None:
-        return f"'{bound.text}' bounds the distance of the two times on one side only"
-    return "" if one.growth is Growth.WATERMARK else "Spark cannot derive a bound in time from the condition"
+        return f"'{bound.text}' bounds the difference of the two times on one side only"
+    return "" if join.growth is Growth.WATERMARK else "Spark cannot derive a bound in time from the condition"
 
 
-def _filtered(one: Join, above: Operator | None) -> bool:
-    """Does a WHERE right above compare the times of both sides? Spark makes it part of an inner join's condition."""
-    if above is None or above.node != "Filter" or one.how not in ("inner", "cross"):
+def _has_time_filter(join: Join, parent: Operator | None) -> bool:
+    """Return whether a WHERE directly above, which Spark adds to an inner join's condition, compares both times."""
+    if parent is None or parent.node != "Filter" or join.how not in ("inner", "cross"):
         return False
     times = {
-        leaf.column for top in above.expressions for leaf in top.walk() if leaf.column and leaf.column.delay
+        leaf.column
+        for expression in parent.expressions
+        for leaf in expression.walk()
+        if leaf.column and leaf.column.delay
     }
-    return all(any(time in side.columns for time in times) for side in one.inputs)
+    return all(any(time in side.columns for time in times) for side in join.inputs)
 
 
-def _sides(one: Join) -> str:
-    bound = one.bound
-    if bound is None or any(not _marked(side) for side in one.inputs) or bound.earliest == bound.latest:
+def _name_growing_sides(join: Join) -> str:
+    bound = join.bound
+    if (
+        bound is None
+        or any(not _has_watermark(side) for side in join.inputs)
+        or bound.earliest == bound.latest
+    ):
         return "both"
-    # A row of the right can be forgotten once no row of the left that is late enough can come, and so mirrored.
+    # A row of one side can be removed once no matching row of the other side can arrive any more.
     return "the left" if bound.latest is None else "the right" if bound.earliest is None else "both"
 
 
-def _timed(one: Join) -> bool:
-    """Is event time among the keys?"""
-    return any(left.delay is not None or right.delay is not None for left, right in one.keys)
+def _has_event_time_key(join: Join) -> bool:
+    """Return whether event time is among the keys."""
+    return any(left.delay is not None or right.delay is not None for left, right in join.keys)
 
 
-def _marked(side: Operator) -> bool:
+def _has_watermark(side: Operator) -> bool:
     return any(column.delay is not None for column in side.columns)
 
 
-def _names(sides: list[Operator]) -> str:
-    """The streams of the sides that have no watermark, for a sentence."""
-    names = [read.source for side in sides for read in eventtime.streams(side) if read.source]
+def _name_missing_watermark(sides: list[Operator]) -> str:
+    """Name the first source without a watermark, for a message."""
+    names = [read.source for side in sides for read in event_time.list_streams(side) if read.source]
     return f"source '{names[0]}' has no watermark" if names else "one side has no watermark"
 
 
-def _cure(one: Join) -> str:
-    if any(not _marked(side) for side in one.inputs):
-        return "declare a watermark on both sides, and bound the distance of their times in the condition"
+def _suggest_fix(join: Join) -> str:
+    if any(not _has_watermark(side) for side in join.inputs):
+        return "declare a watermark on both sides, and bound the difference of their times in the condition"
     left, right = (
-        next(column.name for column in side.columns if column.delay is not None) for side in one.inputs
+        next(column.name for column in side.columns if column.delay is not None) for side in join.inputs
     )
-    return f"add such as 'r.{right} BETWEEN l.{left} AND l.{left} + INTERVAL 1 HOUR' to the condition"
+    return f"add a condition such as 'r.{right} BETWEEN l.{left} AND l.{left} + INTERVAL 1 HOUR'"

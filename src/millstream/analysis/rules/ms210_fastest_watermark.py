@@ -1,17 +1,17 @@
-"""The greatest watermark of several streams instead of the least: rows of the slower ones are dropped."""
+"""The maximum of several watermarks instead of the minimum, which drops rows of the slower streams."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.dataflow import Watermark
-from millstream.analysis.facts import Code
+from millstream.analysis.query.plan_model import WatermarkOperator
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -19,15 +19,15 @@ SETTING = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Queries with more than one watermark; with a single one the policy changes nothing."""
-    marks = list(query.of(Watermark))
-    if query.spark.get(SETTING, "min").lower() != "max" or len(marks) < 2:
+    """Check queries with more than one watermark; the policy has no effect on a single one."""
+    watermarks = list(query.of(WatermarkOperator))
+    if query.spark.get(SETTING, "min").lower() != "max" or len(watermarks) < 2:
         return
-    written = facts is not None and facts.places.has("spark", SETTING)
+    is_in_spec = facts is not None and facts.places.has("spark", SETTING)
     yield CODE.warning(
-        f"query '{query.name}' follows the fastest of {len(marks)} watermarks",
-        facts.places.key("spark", SETTING) if facts and written else query.span,
-        why="older rows of the other streams are dropped as late; a checkpoint keeps the policy it began with",
-        fix=f"remove '{SETTING}'; then the slowest stream sets the pace",
+        f"query '{query.name}' follows the fastest of {len(watermarks)} watermarks",
+        facts.places.key("spark", SETTING) if facts and is_in_spec else query.span,
+        why="older rows of the other streams are dropped as late; a checkpoint keeps the policy it was created with",
+        fix=f"remove '{SETTING}'; the query then follows the slowest watermark",
         query=query.name,
     )

@@ -1,46 +1,51 @@
-"""Deduplication that remembers every key for ever, though there is a watermark."""
+"""A deduplication that keeps every key forever, although there is a watermark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.amend import replaced
-from millstream.analysis.dataflow import Deduplicate
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Deduplicate
+from millstream.analysis.rule_context import Code
+from millstream.analysis.sql_edits import replace_in_marked_text
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """DISTINCT and dropDuplicates whose keys hold no event time; without any watermark MS201 says so."""
-    for one in query.of(Deduplicate):
+    """Check DISTINCT and dropDuplicates without event time among the keys; MS201 reports a missing watermark."""
+    for operator in query.of(Deduplicate):
         # Spark itself refuses a DISTINCT of SQL in append mode.
-        refused = one.node == "Distinct" and query.output_mode is OutputMode.APPEND
-        if refused or one.within_watermark or any(key.delay is not None for key in one.keys):
+        is_refused = operator.node == "Distinct" and query.output_mode is OutputMode.APPEND
+        if is_refused or operator.within_watermark or any(key.delay is not None for key in operator.keys):
             continue
-        free = [key.name for key in one.keys if not eventtime.bounded(one, key)]
+        unbounded_keys = [key.name for key in operator.keys if not event_time.is_bounded(operator, key)]
         if (
-            not free
-            or not eventtime.watermarks(one)
-            or eventtime.lost(one)
-            or eventtime.kept_by_sinks(query, one)
+            not unbounded_keys
+            or not event_time.list_watermarks(operator)
+            or event_time.find_lost_watermark(operator)
+            or event_time.is_keyed_by_sinks(query, operator)
         ):
             continue
         yield CODE.warning(
-            f"{eventtime.who(query, one)} remembers every '{free[0]}' for ever to drop its repetitions",
-            eventtime.place(query, one),
-            label="drops repetitions here",
-            why="a watermark removes a key only when event time is among the keys, or within the watermark",
+            f"{event_time.owner_label(query, operator)} keeps in state every '{unbounded_keys[0]}' "
+            "forever, to drop its "
+            "duplicates",
+            event_time.find_span(query, operator),
+            label="deduplicates here",
+            why="a watermark removes a key only if event time is among the keys, or with "
+            "dropDuplicatesWithinWatermark",
             fix="use dropDuplicatesWithinWatermark, or 'drop_duplicates_within_watermark' of the source",
-            edit=replaced(facts, one.span, "dropDuplicates", "dropDuplicatesWithinWatermark", safe=False),
+            edit=replace_in_marked_text(
+                facts, operator.span, "dropDuplicates", "dropDuplicatesWithinWatermark", safe=False
+            ),
             query=query.name,
         )

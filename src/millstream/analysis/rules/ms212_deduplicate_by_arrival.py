@@ -1,60 +1,67 @@
-"""Deduplication by a time that each delivery has anew: repetitions pass."""
+"""A deduplication by a time that differs for each delivery, so that duplicates are not found."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Deduplicate, Stability
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Deduplicate, Stability
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Column, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Column, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
-# Columns that tell where a message lies: a source that gives them has a time of the message too.
-_PLACE = {"partition", "offset"}
+# Columns with the position of a message: a source that has them also has a timestamp per message.
+_POSITION_COLUMNS = {"partition", "offset"}
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Keys that are the clock, or the time at which the broker took the message.
+    """Check keys that are the clock, or the time at which the broker received the message.
 
-    A time that the rows carry is right: whoever sends a row again sends it with the time it had.
+    A time that the rows carry is correct: a producer that resends a row sends the same time.
     """
-    for one in query.of(Deduplicate):
-        for key in one.keys:
-            if why := _clock(key) or _taken(one, key, facts):
+    for operator in query.of(Deduplicate):
+        for key in operator.keys:
+            if reason := _find_clock(key) or _find_broker_time(operator, key, facts):
                 yield CODE.warning(
-                    f"{eventtime.who(query, one)} tells repetitions by '{key.name}', which each delivery has anew",
-                    next((v.span for v in key.volatile if v.span), None) or eventtime.place(query, one),
+                    f"{event_time.owner_label(query, operator)} deduplicates by '{key.name}', which differs for each "
+                    "delivery",
+                    next((volatile.span for volatile in key.volatile if volatile.span), None)
+                    or event_time.find_span(query, operator),
                     label="by arrival",
-                    why=why,
+                    why=reason,
                     fix="leave it out of the keys, and use dropDuplicatesWithinWatermark with a delay longer than "
-                    "any repetition takes",
+                    "any duplicate takes to arrive",
                     query=query.name,
                 )
 
 
-def _clock(key: Column) -> str:
+def _find_clock(key: Column) -> str:
     if any(volatile.stability in (Stability.BATCH, Stability.UNSTABLE) for volatile in key.volatile):
-        return "it comes from the clock: a row that comes again in a later batch has another one"
+        return "it comes from the clock: a duplicate in a later batch has another value"
     return ""
 
 
-def _taken(one: Deduplicate, key: Column, facts: Facts | None) -> str:
-    """Is it the time of the message, beside its value, and not one of the value's own?"""
+def _find_broker_time(operator: Deduplicate, key: Column, facts: Facts | None) -> str:
+    """Return the reason if the key is the broker's timestamp of the message, not a time in its value; else empty."""
     for source, column in key.origins:
         entry = facts.pipeline.sources.get(source) if facts else None
-        read = next((read for read in eventtime.streams(one) if read.source == source), None)
+        read = next((read for read in event_time.list_streams(operator) if read.source == source), None)
         if entry is not None:
-            beside = column in [str(kept) for kept in entry.keep]
+            is_broker_time = column in [str(kept) for kept in entry.keep]
         else:
-            beside = read is not None and {found.name.lower() for found in read.columns} >= _PLACE
-        if column.lower() == "timestamp" and beside and eventtime.is_time(key):
-            return "the broker stamps a message when it takes it: one that is sent again has another time"
+            is_broker_time = (
+                read is not None
+                and {column_read.name.lower() for column_read in read.columns} >= _POSITION_COLUMNS
+            )
+        if column.lower() == "timestamp" and is_broker_time and event_time.is_time(key):
+            return (
+                "the broker sets it when it receives a message: a message that is sent again has another time"
+            )
     return ""

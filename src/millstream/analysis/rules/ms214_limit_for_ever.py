@@ -1,40 +1,40 @@
-"""LIMIT on a stream: the first rows of the query's whole life, and then none."""
+"""A LIMIT on a stream, which counts over the query's whole life."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Limit
-from millstream.analysis.facts import Code
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Limit
+from millstream.analysis.rule_context import Code
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Append mode: complete mode takes the limit of the whole result each time, and Spark refuses update."""
+    """Check append mode only: complete mode limits the whole result each time, and Spark refuses update mode."""
     if query.output_mode is not OutputMode.APPEND:
         return
-    seen: set[int] = set()
-    for one in query.of(Limit):
-        # Spark cuts twice for one LIMIT: in each task, and then all together.
-        if one.number in seen:
+    reported_numbers: set[int] = set()
+    for limit in query.of(Limit):
+        # Spark plans one LIMIT twice: in each task, and then over all tasks.
+        if limit.number in reported_numbers:
             continue
-        seen |= {under.number for under in one.walk() if isinstance(under, Limit)}
-        rows = f"first {one.rows} rows" if one.rows is not None else "first rows"
+        reported_numbers |= {operator.number for operator in limit.walk() if isinstance(operator, Limit)}
+        rows = f"first {limit.rows} rows" if limit.rows is not None else "first rows"
         yield CODE.warning(
-            f"{eventtime.who(query, one)} gives the {rows} of the query's whole life, and then none",
-            eventtime.place(query, one),
+            f"{event_time.owner_label(query, limit)} returns the {rows} of the query's whole life, and then none",
+            event_time.find_span(query, limit),
             label="limits here",
-            why="the limit counts over all batches and restarts, as a table that is read to its end would have it",
-            fix="limit what a batch reads in the source, such as 'max_offsets_per_trigger', or remove the LIMIT",
+            why="the limit counts over all batches and restarts, as if the stream were one table",
+            fix="limit the batch size at the source, such as with 'max_offsets_per_trigger', or remove the LIMIT",
             query=query.name,
         )

@@ -1,53 +1,54 @@
-"""Rows with two event times given to an operator that keeps state: Spark fails at the first batch."""
+"""Rows with two event times passed to a stateful operator, which makes Spark fail at the first batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Deduplicate, Join
-from millstream.analysis.facts import Code
-from millstream.analysis.needed import needed
+from millstream.analysis.query import event_time
+from millstream.analysis.query.column_pruning import find_used_columns
+from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Join
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Column, Operator, PlannedQuery, Stateful
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery, StatefulOperator
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Keys of an aggregation; all used columns that reach a deduplication or a side of a join of streams."""
-    for one in (*query.of(Aggregate), *query.of(Deduplicate), *query.of(Join)):
-        for columns in _given(query, one):
+    """Check the keys of an aggregation, and all used columns of a deduplication or a side of a stream-stream join."""
+    for operator in (*query.of(Aggregate), *query.of(Deduplicate), *query.of(Join)):
+        for columns in _list_inputs(query, operator):
             times = [column.name for column in columns if column.delay is not None]
             if len(times) < 2:
                 continue
             yield CODE.error(
-                f"{eventtime.who(query, one)} gives rows with two event times, '{times[0]}' and '{times[1]}', "
-                f"to {_NAMES[type(one)]}",
-                eventtime.place(query, one),
+                f"{event_time.owner_label(query, operator)} passes rows with two event times, "
+                f"'{times[0]}' and '{times[1]}', "
+                f"to {_OPERATOR_NAMES[type(operator)]}",
+                event_time.find_span(query, operator),
                 label="keeps state here",
-                why="Spark cannot tell which of them the watermark is for, and fails at the first batch",
-                fix=f"leave '{times[1]}' out before, or make it another time: 'CAST({times[1]} AS STRING)'",
+                why="Spark cannot tell to which of them the watermark applies, and fails at the first batch",
+                fix=f"leave '{times[1]}' out, or convert it to another type: 'CAST({times[1]} AS STRING)'",
                 query=query.name,
             )
             break
 
 
-_NAMES: dict[type[Stateful], str] = {
+_OPERATOR_NAMES: dict[type[StatefulOperator], str] = {
     Aggregate: "an aggregation",
     Deduplicate: "a deduplication",
     Join: "a join of streams",
 }
 
 
-def _given(query: PlannedQuery, one: Operator) -> list[list[Column]]:
-    if isinstance(one, Aggregate):
-        return [list(one.keys)]
-    if isinstance(one, Join) and not one.of_streams:
+def _list_inputs(query: PlannedQuery, operator: Operator) -> list[list[Column]]:
+    if isinstance(operator, Aggregate):
+        return [list(operator.keys)]
+    if isinstance(operator, Join) and not operator.is_stream_stream:
         return []
-    return needed(query.root, one)
+    return find_used_columns(query.root, operator)

@@ -1,45 +1,49 @@
-"""A join of two streams, or a session window, that has no key: Spark fails at the first batch."""
+"""A stream-stream join or a session window without a key, which makes Spark fail at the first batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import Aggregate, Join, WindowKind
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate, Join, WindowKind
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Joins whose condition, and a WHERE right above it, compare no column of both sides for equality."""
-    above = {id(side): one for one in query.walk() for side in one.inputs}
-    for one in query.of(Join):
-        over = above.get(id(one))
-        if not one.of_streams or one.keys or (over is not None and over.node == "Filter"):
+    """Report joins where neither the condition nor a WHERE directly above compares columns of both sides with `=`."""
+    parents = {id(side): operator for operator in query.walk() for side in operator.inputs}
+    for operator in query.of(Join):
+        join_parent = parents.get(id(operator))
+        if (
+            not operator.is_stream_stream
+            or operator.keys
+            or (join_parent is not None and join_parent.node == "Filter")
+        ):
             continue
         yield CODE.error(
-            f"{eventtime.who(query, one)} joins two streams on no equal key",
-            eventtime.place(query, one),
+            f"{event_time.owner_label(query, operator)} joins two streams without an equality condition",
+            event_time.find_span(query, operator),
             label="joins here",
-            why="Spark fails at the first batch: it keeps the rows of both streams by their key",
-            fix="add such as 'l.id = r.id' to the condition",
+            why="Spark fails at the first batch, because it stores the rows of both streams by their join key",
+            fix="add an equality such as 'l.id = r.id' to the condition",
             query=query.name,
         )
-    for group in query.of(Aggregate):
-        if group.window and group.window.kind is WindowKind.SESSION and len(group.keys) == 1:
+    for aggregate in query.of(Aggregate):
+        if aggregate.window and aggregate.window.kind is WindowKind.SESSION and len(aggregate.keys) == 1:
             yield CODE.error(
-                f"{eventtime.who(query, group)} groups by a session window and nothing else",
-                eventtime.place(query, group),
+                f"{event_time.owner_label(query, aggregate)} groups by a session window and nothing else",
+                event_time.find_span(query, aggregate),
                 label="groups here",
-                why="Spark fails at the first batch: a session belongs to a key",
-                fix="group by what has the session too, such as a user",
+                why="Spark fails at the first batch, because a session window needs another key",
+                fix="also group by the owner of the session, such as a user",
                 query=query.name,
             )

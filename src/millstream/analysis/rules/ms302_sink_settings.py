@@ -1,12 +1,12 @@
-"""Settings of a sink, or of the place of dead letters, that cannot work, as its kind says."""
+"""Settings of a sink, or of the dead-letter store, that its connector refuses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 from millstream.pipeline.model import OnError
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Asks each sink about itself in the query's mode. Nothing is connected to."""
+    """Ask each sink to validate its settings in the query's mode, without connecting to any system."""
     for query, number, entry in facts.sinks():
         mode = facts.pipeline.queries[query].output_mode
         if mode not in entry.sink.modes:
@@ -34,14 +34,14 @@ def check(facts: Facts) -> Iterator[Finding]:
             span = facts.places.value(*path) if problem.field else facts.places.key(*path)
             yield CODE.of_problem(problem, span, query)
         if entry.on_error is OnError.DEAD_LETTER_ROWS and (
-            not entry.sink.sifts or mode is OutputMode.COMPLETE
+            not entry.sink.can_roll_back or mode is OutputMode.COMPLETE
         ):
-            where = " in complete mode" if entry.sink.sifts else ""
+            condition = " in complete mode" if entry.sink.can_roll_back else ""
             yield CODE.error(
-                f"{entry.sink.describe()} cannot tell which rows it refuses{where}",
+                f"{entry.sink.describe()} cannot report which rows it refuses{condition}",
                 facts.places.value("queries", query, "to", number, "on_error"),
-                why="rows are tried at the sink and taken back, to tell those that it refuses from the others",
-                fix="write 'dead_letter', which sets the whole batch aside, or 'fail'",
+                why="rows are written and rolled back one by one to find those that the sink refuses",
+                fix="write 'dead_letter', which spools the whole batch, or 'fail'",
                 query=query,
             )
     for problem in facts.pipeline.letters.problems():

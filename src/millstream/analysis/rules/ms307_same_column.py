@@ -1,42 +1,46 @@
-"""Columns of a query that have one name, or names that differ in case alone."""
+"""Columns of a query with the same name, or with names that differ only in case."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """The columns that a sink takes which keeps rows: Spark can name neither of two such columns."""
+    """Check the columns that each storing sink writes: Spark cannot refer to either of two such columns."""
     if facts is None:
         return
     names = [column.name for column in query.root.columns]
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
         if not entry.sink.keeps:
             continue
-        taken = entry.sink.takes(names)
-        low = [name.lower() for name in taken]
-        for name in dict.fromkeys(name for name in low if low.count(name) > 1):
-            spelled = list(dict.fromkeys(one for one in taken if one.lower() == name))
-            what = f"two columns '{spelled[0]}'" if len(spelled) == 1 else f"columns {_listed(spelled)}"
+        stored_columns = entry.sink.takes(names)
+        lower_names = [name.lower() for name in stored_columns]
+        for name in dict.fromkeys(name for name in lower_names if lower_names.count(name) > 1):
+            spellings = list(dict.fromkeys(stored for stored in stored_columns if stored.lower() == name))
+            columns = (
+                f"two columns '{spellings[0]}'"
+                if len(spellings) == 1
+                else f"columns {_join_names(spellings)}"
+            )
             yield CODE.error(
-                f"query '{query.name}' gives {what}, and {entry.sink.kind} takes one of that name",
+                f"query '{query.name}' outputs {columns}, but {entry.sink.kind} accepts one column of that name",
                 facts.places.key("queries", query.name, "to", number, "sink"),
-                why="Spark compares names without case, and a name must stand for one column",
-                fix="name each column that is meant, or give one of them another name with AS",
+                why="Spark ignores the case of column names, and a name must refer to one column",
+                fix="select each column by name, or rename one of them with AS",
                 query=query.name,
             )
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     quoted = [f"'{name}'" for name in names]
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

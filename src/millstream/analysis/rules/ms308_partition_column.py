@@ -1,48 +1,55 @@
-"""A sink divided into folders by a column that has another value in nearly every row."""
+"""A sink partitioned by a column with another value in nearly every row."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.dataflow import Deduplicate
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.plan_model import Deduplicate
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Column, PlannedQuery
+    from millstream.analysis.query.plan_model import Column, PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Times as they came, and columns that by the query's own word tell each row from all others."""
+    """Report unrounded times, and columns that the query itself uses as a unique key of its rows."""
     if facts is None:
         return
-    alone = {
-        one.keys[0].origins for one in query.of(Deduplicate) if len(one.keys) == 1 and one.keys[0].origins
+    unique_origins = {
+        operator.keys[0].origins
+        for operator in query.of(Deduplicate)
+        if len(operator.keys) == 1 and operator.keys[0].origins
     }
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
         for field, names in entry.sink.named().items():
             for name in names if field == "partition_by" else ():
                 column = query.root.column(name)
-                why = None if column is None else _why(column, column.copied and column.origins in alone)
-                if column is None or why is None:
+                reason = (
+                    None
+                    if column is None
+                    else _find_reason(column, column.copied and column.origins in unique_origins)
+                )
+                if column is None or reason is None:
                     continue
-                time = column.type.startswith("timestamp")
+                is_time = column.type.startswith("timestamp")
                 yield CODE.warning(
-                    f"{field} makes a folder for each value of '{name}', {why}",
+                    f"{field} creates a folder for each value of '{name}', {reason}",
                     facts.places.value("queries", query.name, "to", number, "sink", field),
-                    why="each batch then writes a file for nearly every row, which every reader must list and open",
-                    fix=f"divide by a day: CAST({name} AS DATE) AS day in the view, and partition_by: [day]"
-                    if time
-                    else f"divide by a column of few values, and keep '{name}' as a plain column",
+                    why="each batch then writes a file for nearly every row, and every reader must list and open "
+                    "them all",
+                    fix=f"partition by day: select CAST({name} AS DATE) AS day in the view, and partition_by: [day]"
+                    if is_time
+                    else f"partition by a column with few values, and keep '{name}' as a plain column",
                     query=query.name,
                 )
 
 
-def _why(column: Column, unique: bool) -> str | None:
+def _find_reason(column: Column, is_unique: bool) -> str | None:
     if column.copied and column.type.startswith("timestamp"):
-        return "a time as it came"
-    return "which tells each row from all others" if unique else None
+        return "an unrounded time"
+    return "which is different in every row" if is_unique else None

@@ -1,49 +1,49 @@
-"""A key of a sink that changes when its row changes."""
+"""A sink key that changes when its row changes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.dataflow import Aggregate
-from millstream.analysis.facts import Code, Facts
-from millstream.analysis.lineage import made_of, outputs
-from millstream.spec.mode import OutputMode
+from millstream.analysis.query.column_lineage import output_expressions, trace_column
+from millstream.analysis.query.plan_model import Aggregate
+from millstream.analysis.rule_context import Code, Facts
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
-# What was the first value of a group stays the first.
+# The first value of a group does not change.
 _STAYS = frozenset({"first", "first_value", "any_value"})
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Update mode alone: in append mode a row comes once, when it is final."""
+    """Check update mode only: in append mode a row is written once, when it is final."""
     aggregates = list(query.of(Aggregate))
     if facts is None or query.output_mode is not OutputMode.UPDATE or len(aggregates) != 1:
         return
-    made = outputs(aggregates[0]) or ()
-    low = [column.name.lower() for column in query.root.columns]
+    outputs_below = output_expressions(aggregates[0]) or ()
+    lower_names = [column.name.lower() for column in query.root.columns]
     for number, sink in enumerate(query.sinks):
         for name in sink.key:
-            at = low.index(name.lower()) if name.lower() in low else None
-            held = None if at is None else made_of(query.root, at, aggregates[0])
+            position = lower_names.index(name.lower()) if name.lower() in lower_names else None
+            inputs = None if position is None else trace_column(query.root, position, aggregates[0])
             calls = {
                 node.function: node.text
-                for one in held or ()
-                if one < len(made)
-                for node in made[one].walk()
+                for input_position in inputs or ()
+                if input_position < len(outputs_below)
+                for node in outputs_below[input_position].walk()
                 if node in aggregates[0].functions and node.function not in _STAYS
             }
             if calls:
                 text = next(iter(calls.values()))
                 yield CODE.warning(
-                    f"merge_on holds '{name}', which is {text} and changes with every row of its group",
+                    f"merge_on contains '{name}', which is {text} and changes with every row of its group",
                     facts.places.value("queries", query.name, "to", number, "sink", "merge_on"),
-                    why="a row whose key has changed is added, and the row of before stays beside it",
-                    fix="merge on what the view groups by",
+                    why="a row whose key has changed is added, and the old row stays in the table",
+                    fix="merge on the columns that the view groups by",
                     query=query.name,
                 )

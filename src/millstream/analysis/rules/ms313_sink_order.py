@@ -1,10 +1,10 @@
-"""A sink that repeats rows stands before one that does not."""
+"""A sink that may repeat rows, listed before one that does not."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 from millstream.diagnostics.finding import Edit
 from millstream.spec.guarantee import Guarantee
 
@@ -18,26 +18,34 @@ _ONCE = (Guarantee.EXACTLY_ONCE, Guarantee.EFFECTIVELY_ONCE)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """The sinks of each query in their order; one that only shows rows may stand anywhere."""
+    """Check the order of each query's sinks; a sink that only shows rows may be anywhere."""
     for name, query in facts.pipeline.queries.items():
-        once = [entry.sink.guarantee(query.output_mode)[0] in _ONCE for entry in query.to]
-        last = max((at for at, sure in enumerate(once) if sure), default=0)
-        early = [at for at in range(last) if not once[at] and query.to[at].sink.keeps]
-        for at in early[:1]:
-            first, other = query.to[at].sink, query.to[last].sink
+        writes_once = [entry.sink.guarantee(query.output_mode)[0] in _ONCE for entry in query.to]
+        last = max((position for position, is_once in enumerate(writes_once) if is_once), default=0)
+        early_positions = [
+            position
+            for position in range(last)
+            if not writes_once[position] and query.to[position].sink.keeps
+        ]
+        for position in early_positions[:1]:
+            first, other = query.to[position].sink, query.to[last].sink
             yield CODE.warning(
-                f"{first.kind} is written before {other.kind}, and repeats a batch that {other.kind} refuses",
-                facts.places.key("queries", name, "to", at, "sink"),
-                why=f"sinks are written in their order, and a batch that failed at one comes again; {other.kind} "
-                f"knows the batches that it has, {first.kind} does not",
+                f"{first.kind} is written before {other.kind}, so it gets a batch again that {other.kind} refuses",
+                facts.places.key("queries", name, "to", position, "sink"),
+                why=f"sinks are written in order, and a batch that fails at one of them is repeated; {other.kind} "
+                f"skips a batch that it already has, {first.kind} does not",
                 fix=f"write {first.kind} last",
-                edit=_edit(facts, name, [*(n for n in range(len(once)) if n not in early), *early]),
+                edit=_build_edit(
+                    facts,
+                    name,
+                    [*(n for n in range(len(writes_once)) if n not in early_positions), *early_positions],
+                ),
                 query=name,
             )
 
 
-def _edit(facts: Facts, query: str, order: Sequence[int]) -> Edit | None:
-    """The entries of `to` in another order, where each begins a line of its own."""
+def _build_edit(facts: Facts, query: str, order: Sequence[int]) -> Edit | None:
+    """Reorder the entries of `to`, if each begins on its own line."""
     if not all(facts.places.has("queries", query, "to", number) for number in range(len(order))):
         return None
     spans = [facts.places.value("queries", query, "to", number) for number in range(len(order))]
@@ -48,10 +56,10 @@ def _edit(facts: Facts, query: str, order: Sequence[int]) -> Edit | None:
     ):
         return None
     end = spans[-1].end_line - (1 if spans[-1].end_column == 1 else 0)
-    # What stands behind the last entry belongs to what comes next.
+    # Comments and blank lines after the last entry belong to the next section.
     while end > starts[-1] and lines[end - 1].strip()[:1] in ("", "#"):
         end -= 1
     ends = [*(start - 1 for start in starts[1:]), end]
     items = [lines[start - 1 : stop] for start, stop in zip(starts, ends, strict=True)]
-    made = tuple(line for number in order for line in items[number])
-    return Edit(spans[0].file, starts[0] - 1, made, len(made), safe=True)
+    reordered = tuple(line for number in order for line in items[number])
+    return Edit(spans[0].file, starts[0] - 1, reordered, len(reordered), safe=True)

@@ -1,11 +1,11 @@
-"""One place that is written twice: by two sinks of a query, or beside a query that must write it alone."""
+"""A target that is written twice: by two sinks of a query, or by two queries although only one may write it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
-from millstream.spec.mode import OutputMode
+from millstream.analysis.rule_context import Code, Facts
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,44 +16,48 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Queries that add to one table, or merge into it, do not harm each other and are not judged."""
-    seen: dict[str, list[str]] = {}
-    sole: dict[str, str] = {}
+    """Report targets with conflicting writers.
+
+    Queries that append to one table, or merge into it, do not conflict.
+    """
+    writers: dict[str, list[str]] = {}
+    single_writers: dict[str, str] = {}
     for query, number, entry in facts.sinks():
         span = facts.places.key("queries", query, "to", number, "sink")
         replaces = facts.pipeline.queries[query].output_mode is OutputMode.COMPLETE
         for place in sorted(entry.sink.writes_to()):
-            before = seen.setdefault(place, [])
-            what = f"{entry.sink.describe().replace(f'{facts.pipeline.folder}/', '')}"
-            if query in before:
+            previous = writers.setdefault(place, [])
+            target = f"{entry.sink.describe().replace(f'{facts.pipeline.folder}/', '')}"
+            if query in previous:
                 yield CODE.error(
-                    f"query '{query}' writes {what} twice",
+                    f"query '{query}' writes {target} twice",
                     span,
-                    why="every row would be there twice, or be written over by itself",
+                    why="every row would be stored twice, or be overwritten by itself",
                     fix="remove one of the two",
                     query=query,
                 )
-            others = [one for one in before if one != query]
+            others = [previous_query for previous_query in previous if previous_query != query]
             if entry.sink.sole:
-                sole.setdefault(place, query)
-            if others and place in sole:
+                single_writers.setdefault(place, query)
+            if others and place in single_writers:
                 yield CODE.error(
-                    f"queries '{others[0]}' and '{query}' write {what}, which takes the changes of one query alone",
+                    f"queries '{others[0]}' and '{query}' write {target}, which accepts the changes of only one "
+                    "query",
                     span,
-                    why="a change that one of them writes while the other deletes its row may bring the row back",
-                    fix="bring their rows together with UNION ALL in one view, and write that with one query",
+                    why="if one query changes a row while the other deletes it, the row may come back",
+                    fix="combine their rows with UNION ALL in one view, and write it with one query",
                     query=query,
                 )
             for other in others:
-                theirs = facts.pipeline.queries[other].output_mode is OutputMode.COMPLETE
-                if not (replaces or theirs):
+                other_replaces = facts.pipeline.queries[other].output_mode is OutputMode.COMPLETE
+                if not (replaces or other_replaces):
                     continue
-                whole, lost = (query, other) if replaces else (other, query)
+                replacing, replaced = (query, other) if replaces else (other, query)
                 yield CODE.error(
-                    f"queries '{other}' and '{query}' write {what}, and '{whole}' replaces all rows of it",
+                    f"queries '{other}' and '{query}' write {target}, and '{replacing}' replaces all its rows",
                     span,
-                    why=f"each batch of '{whole}' removes what '{lost}' has written",
-                    fix="give each its own place, or write both in output mode update with a key",
+                    why=f"each batch of '{replacing}' deletes the rows of '{replaced}'",
+                    fix="give each query its own target, or write both in output mode update with a key",
                     query=query,
                 )
-            before.append(query)
+            previous.append(query)

@@ -1,10 +1,10 @@
-"""Tasks that Spark starts twice, before a sink that tasks write to by themselves."""
+"""Speculative tasks of a sink that is written directly from tasks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -17,18 +17,19 @@ _KEY = "spark.speculation"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """On a cluster only: in one process Spark starts no task twice."""
+    """Check cluster masters only: in local mode Spark starts no task twice."""
     conf = facts.pipeline.spark
     master = str(conf.get("spark.master", "local"))
     if str(conf.get(_KEY, "false")).lower() != "true" or master.split("[")[0] == "local":
         return
     for query, _, entry in facts.sinks():
         mode = facts.pipeline.queries[query].output_mode
-        if entry.sink.in_tasks and entry.sink.guarantee(mode)[0] is not Guarantee.EXACTLY_ONCE:
+        if entry.sink.writes_in_tasks and entry.sink.guarantee(mode)[0] is not Guarantee.EXACTLY_ONCE:
             yield CODE.warning(
-                f"with {_KEY} a slow task runs twice at once, and both send their rows to {entry.sink.describe()}",
+                f"with {_KEY} a slow task runs twice at the same time, and both attempts send their rows to "
+                f"{entry.sink.describe()}",
                 facts.places.key("spark", _KEY),
-                why="neither attempt knows of the other, and what one has sent is not taken back",
+                why="neither attempt knows about the other, and sent rows are not withdrawn",
                 fix="remove the line",
                 query=query,
             )

@@ -1,50 +1,57 @@
-"""A column, or a choice of rows, that each run of a batch draws anew, where sinks may then disagree."""
+"""A nondeterministic column or filter that may make sinks disagree."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.amend import replaced
-from millstream.analysis.dataflow import Stability
-from millstream.analysis.facts import Code
-from millstream.analysis.replay import Fate, flows, kept_by, said
+from millstream.analysis.query.plan_model import Stability
+from millstream.analysis.query.replay_effects import (
+    ReplayImpact,
+    find_volatile_flows,
+    list_sink_guarantees,
+    shorten_paths,
+)
+from millstream.analysis.rule_context import Code
+from millstream.analysis.sql_edits import replace_in_marked_text
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """A single sink that takes each batch exactly once keeps what the first run gave: nothing shows."""
-    kept = kept_by(query, facts)
-    if kept == [Guarantee.EXACTLY_ONCE]:
+    """Report nothing for a single exactly-once sink, which keeps the result of the first run."""
+    guarantees = list_sink_guarantees(query, facts)
+    if guarantees == [Guarantee.EXACTLY_ONCE]:
         return
-    for flow in flows(query, Stability.UNSTABLE):
-        if flow.fate not in (Fate.PAYLOAD, Fate.FILTER):
+    for flow in find_volatile_flows(query, Stability.UNSTABLE):
+        if flow.impact not in (ReplayImpact.PAYLOAD, ReplayImpact.FILTER):
             continue
-        clock = flow.volatile.function == "now"
+        is_clock = flow.volatile.function == "now"
         yield CODE.warning(
-            f"query '{query.name}': {flow.volatile.text} goes into {said(flow.into, facts)}, "
-            "and each run draws it anew",
+            f"query '{query.name}': {flow.volatile.text} goes into {shorten_paths(flow.into, facts)}, "
+            "but it differs each time the batch runs",
             flow.span or query.span,
-            label="drawn anew",
+            label="nondeterministic",
             why="after a crash the batch runs again: "
             + (
-                "a sink that has it keeps the old value, the others get a new one"
-                if len(kept) > 1
-                else "the same row comes with another value"
-                if flow.fate is Fate.PAYLOAD
-                else "other rows are chosen"
+                "a sink that already has it keeps the old value, the others get a new one"
+                if len(guarantees) > 1
+                else "the same row has another value"
+                if flow.impact is ReplayImpact.PAYLOAD
+                else "other rows are selected"
             ),
-            fix="write 'current_timestamp()', which a batch that runs again keeps"
-            if clock
-            else "make it from what the row carries, such as a hash of its key",
-            edit=replaced(facts, flow.span, "now()", "current_timestamp()", safe=True) if clock else None,
+            fix="write 'current_timestamp()', which Spark keeps when it repeats a batch"
+            if is_clock
+            else "compute it from columns of the row, such as a hash of its key",
+            edit=replace_in_marked_text(facts, flow.span, "now()", "current_timestamp()", safe=True)
+            if is_clock
+            else None,
             query=query.name,
         )

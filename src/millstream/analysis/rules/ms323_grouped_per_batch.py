@@ -1,35 +1,35 @@
-"""A function over groups of a stream that sees the rows of one batch only."""
+"""A function over groups of a stream that gets only the rows of one batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import BatchFunction
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import BatchFunction
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """`groupBy(…).applyInPandas` and `applyInArrow`; functions of the map family have no groups to cut apart."""
-    for one in query.of(BatchFunction):
-        if len(one.inputs) > 1 or not (one.keys or "Groups" in one.node):
+    """Check `groupBy(…).applyInPandas` and `applyInArrow`; functions of the map family have no groups to split."""
+    for function in query.of(BatchFunction):
+        if len(function.inputs) > 1 or not (function.keys or "Groups" in function.node):
             continue
-        groups = f"each '{one.keys[0].name}'" if one.keys else "the whole stream"
+        group_name = f"each '{function.keys[0].name}'" if function.keys else "the whole stream"
         yield CODE.error(
-            f"{eventtime.who(query, one)} calls '{one.function}' with the rows of one batch of "
-            f"{groups}, and not with all of them",
-            eventtime.place(query, one),
+            f"{event_time.owner_label(query, function)} calls '{function.function}' with the rows of one batch of "
+            f"{group_name}, not with all of them",
+            event_time.find_span(query, function),
             label="per batch",
-            why="applyInPandas keeps nothing between batches: a group that two batches touch gives two results",
+            why="applyInPandas keeps no state between batches: a group with rows in two batches gives two results",
             fix="aggregate in SQL, or keep the group's state with transformWithState",
             query=query.name,
         )

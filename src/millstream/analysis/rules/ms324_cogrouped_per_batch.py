@@ -1,38 +1,38 @@
-"""Two streams grouped together that meet only within one batch."""
+"""Two cogrouped streams whose rows are combined only within one batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.dataflow import BatchFunction
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import BatchFunction
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """`cogroup(…).applyInPandas` with a stream on either side."""
-    for one in query.of(BatchFunction):
-        if len(one.inputs) < 2:
+    """Check `cogroup(…).applyInPandas` with a stream on either side."""
+    for function in query.of(BatchFunction):
+        if len(function.inputs) < 2:
             continue
-        both = all(side.streaming for side in one.inputs)
+        are_both_streams = all(side.streaming for side in function.inputs)
         yield CODE.error(
-            f"{eventtime.who(query, one)} calls '{one.function}' with the groups of one batch",
-            eventtime.place(query, one),
+            f"{event_time.owner_label(query, function)} calls '{function.function}' with the groups of one batch",
+            event_time.find_span(query, function),
             label="per batch",
-            why="rows of two streams that belong together meet only when the same batch brings both"
-            if both
-            else "each batch meets the whole static table, with empty groups wherever the batch brings no row",
-            fix="join the streams on their key and a bound in time"
-            if both
+            why="matching rows of two streams are combined only if they are in the same batch"
+            if are_both_streams
+            else "each batch is combined with the whole static table, with empty groups where the batch has no row",
+            fix="join the streams on their key and a time bound"
+            if are_both_streams
             else "join the stream with the table",
             query=query.name,
         )

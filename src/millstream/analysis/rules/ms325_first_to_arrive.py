@@ -1,19 +1,19 @@
-"""`first` and `last` of a group: of the rows as they happen to arrive, and not by their time."""
+"""`first` and `last` of a group, which follow the order of arrival, not of time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis import eventtime
-from millstream.analysis.amend import marked, replaced
-from millstream.analysis.dataflow import Aggregate
-from millstream.analysis.facts import Code
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Aggregate
+from millstream.analysis.rule_context import Code
+from millstream.analysis.sql_edits import read_marked_text, replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Expression, PlannedQuery
-    from millstream.analysis.facts import Facts
+    from millstream.analysis.query.plan_model import Expression, PlannedQuery
+    from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Edit, Finding
 
 CODE = Code.of(__name__)
@@ -22,28 +22,33 @@ _FIRST = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_va
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """`any_value` says that any will do, `min_by` and `max_by` name an order: both are right."""
-    for one in query.of(Aggregate):
-        for call in one.functions:
-            by = _FIRST.get(call.function)
-            if by is None:
+    """Report `first` and `last`. `any_value` is correct if any value will do, `min_by` and `max_by` name an order."""
+    for aggregate in query.of(Aggregate):
+        for call in aggregate.functions:
+            replacement = _FIRST.get(call.function)
+            if replacement is None:
                 continue
-            inside = call.inputs[0].text if call.inputs else "…"
+            argument = call.inputs[0].text if call.inputs else "…"
             yield CODE.warning(
-                f"{eventtime.who(query, one)} takes the {call.function.partition('_')[0]} '{inside}' to arrive",
-                call.span or eventtime.place(query, one),
+                f"{event_time.owner_label(query, aggregate)} takes the "
+                f"{call.function.partition('_')[0]} '{argument}' to "
+                "arrive",
+                call.span or event_time.find_span(query, aggregate),
                 label="by arrival",
-                why="rows arrive in no order of time, and not the same way twice: another run gives another answer",
-                fix=f"write '{by}({inside}, …)' with the time that orders them, or 'any_value({inside})' where all "
+                why="rows arrive in no fixed order: another run gives another result",
+                fix=f"write '{replacement}({argument}, …)' with the time that orders them, or "
+                f"'any_value({argument})' if all values "
                 "are the same",
-                edit=_edit(facts, call),
+                edit=_build_edit(facts, call),
                 query=query.name,
             )
 
 
-def _edit(facts: Facts | None, call: Expression) -> Edit | None:
-    """`any_value` gives what `first` gave; which order was meant instead only the user knows."""
-    if not call.function.startswith("first") or not marked(facts, call.span).lower().startswith("first"):
+def _build_edit(facts: Facts | None, call: Expression) -> Edit | None:
+    """Replace `first` by `any_value`, which returns the same; only the user knows which order was intended."""
+    if not call.function.startswith("first") or not read_marked_text(facts, call.span).lower().startswith(
+        "first"
+    ):
         return None
-    word = marked(facts, call.span).partition("(")[0].strip()
-    return replaced(facts, call.span, f"{word}(", "any_value(", safe=False)
+    function = read_marked_text(facts, call.span).partition("(")[0].strip()
+    return replace_in_marked_text(facts, call.span, f"{function}(", "any_value(", safe=False)

@@ -1,41 +1,42 @@
-"""A function of batches that adds rows without knowing which batch they are of."""
+"""A foreachBatch function that appends rows without using the batch id."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
-# Nothing is kept there.
-_SHOWN = frozenset({"console", "noop", "memory"})
+# Formats that store nothing.
+_NOT_STORED = frozenset({"console", "noop", "memory"})
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
-    """Writes that only add, in a function that does nothing with the batch's number."""
+    """Report writes that only append, in a function that does not use the batch id."""
     for sink in query.sinks:
         function = sink.function
         if function is None or function.uses_batch_id:
             continue
         for write in function.writes:
-            if not write.adds or write.format in _SHOWN:
+            if not write.adds or write.format in _NOT_STORED:
                 continue
-            form = f" to {write.format}" if write.format else ""
+            suffix = f" to {write.format}" if write.format else ""
             yield CODE.warning(
-                f"query '{query.name}' adds the rows of a batch{form} once more when the batch comes again",
+                f"query '{query.name}' appends the rows of a batch{suffix} again when the batch is repeated",
                 write.span,
                 label="appends",
-                why="Spark hands a batch over again, with the same number, when a crash came before its commit",
-                fix="merge by a key; or write the batch's number with the rows in one transaction, and pass over a "
-                "number that is there (Delta does it with the options txnAppId and txnVersion)",
+                why="Spark repeats a batch, with the same batch id, after a crash before its commit",
+                fix="merge by a key; or write the batch id with the rows in one transaction, and skip a batch "
+                "whose id "
+                "is already stored (Delta does this with the options txnAppId and txnVersion)",
                 query=query.name,
             )
             break

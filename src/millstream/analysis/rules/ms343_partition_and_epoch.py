@@ -1,29 +1,29 @@
-"""A writer of foreach that tells repeated rows by partition and epoch."""
+"""A foreach writer that recognises repeated rows by partition and epoch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
-    """A use of both numbers together outside of a log."""
+    """Report a use of both numbers together outside a log."""
     for sink in query.sinks:
-        if sink.function and sink.function.by_partition:
+        if sink.function and sink.function.partition_epoch_use:
             yield CODE.error(
-                f"query '{query.name}' tells repeated rows by partition and epoch, which does not tell them",
-                sink.function.by_partition,
-                why="an epoch that runs again may be cut into other partitions: rows are then passed over that were "
-                "never written, and written twice that were",
+                f"query '{query.name}' recognises repeated rows by partition and epoch, which is not reliable",
+                sink.function.partition_epoch_use,
+                why="a repeated epoch may be split into other partitions: rows are then skipped that were "
+                "never written, and others are written twice",
                 fix="use foreachBatch, whose batch has the same rows each time, or a key of the row",
                 query=query.name,
             )

@@ -1,29 +1,28 @@
-"""A view of a batch that is looked for in another session."""
+"""A temporary view of a batch that is queried in another session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
-    """Names that the function itself gives to the batch."""
+    """Check the view names that the function itself creates."""
     for sink in query.sinks:
-        for name, span in sink.function.outer_session if sink.function else ():
+        for name, span in sink.function.outer_session_views if sink.function else ():
             yield CODE.error(
-                f"view '{name}' of the batch is not known to this session",
+                f"view '{name}' of the batch does not exist in this session",
                 span,
-                why="a batch belongs to a session of its own, a copy of the query's, and its temporary views are "
-                "there alone",
-                fix="ask the batch's own session: batch.sparkSession.sql(…)",
+                why="a batch belongs to a clone of the session, and its temporary views exist only there",
+                fix="query the batch's own session: batch.sparkSession.sql(…)",
                 query=query.name,
             )

@@ -1,22 +1,22 @@
-"""A write in a function of batches that can be made once."""
+"""A write in a foreachBatch function that succeeds only once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
-    """Writes without a mode, to a place that is the same for every batch, or for every attempt of one."""
+    """Report writes without a mode, to a target that is the same for every batch or for every attempt of one."""
     if query.trigger.once:
         return
     for sink in query.sinks:
@@ -24,20 +24,20 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         for write in function.writes if function else ():
             if write.no_replay and not write.once:
                 yield CODE.warning(
-                    f"query '{query.name}' ends with a batch that comes again: this write refuses what is there",
+                    f"query '{query.name}' fails when a batch is repeated: this write refuses an existing target",
                     write.span,
                     label="has no mode",
-                    why="Spark hands a batch over again when a crash came before its commit, and its place is then "
-                    "made already, in whole or in part",
-                    fix='replace what an earlier attempt left: .mode("overwrite")',
+                    why="Spark repeats a batch after a crash before its commit, and its target then "
+                    "exists already, complete or in part",
+                    fix='overwrite the result of an earlier attempt: .mode("overwrite")',
                     query=query.name,
                 )
             elif write.once and function and not function.uses_batch_id:
                 yield CODE.error(
-                    f"query '{query.name}' ends with its second batch: this write refuses a place that is not empty",
+                    f"query '{query.name}' fails in its second batch: this write refuses an existing target",
                     write.span,
                     label="has no mode",
-                    why="Spark's default mode of a write is errorifexists, and the first batch has made the place",
-                    fix='say what is meant: .mode("append") adds the rows, .mode("overwrite") replaces all',
+                    why="the default mode of a write is errorifexists, and the first batch has created the target",
+                    fix='set a mode: .mode("append") adds the rows, .mode("overwrite") replaces all',
                     query=query.name,
                 )

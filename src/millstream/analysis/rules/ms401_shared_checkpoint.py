@@ -1,4 +1,4 @@
-"""Checkpoints of two queries in one folder, or one inside another."""
+"""Checkpoints of two queries in the same folder, or one inside the other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,43 +17,45 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Every pair of queries, then every checkpoint against the folders that sinks write."""
+    """Compare the checkpoints of every two queries, then every checkpoint with the folders that sinks write."""
     pipeline = facts.pipeline
-    folders = {query: _plain(pipeline.checkpoint(query)) for query in pipeline.queries}
-    for one, other in combinations(folders, 2):
-        if folders[one] == folders[other]:
-            said = f"queries '{one}' and '{other}' have the same checkpoint"
-        elif _inside(folders[one], folders[other]) or _inside(folders[other], folders[one]):
-            said = f"the checkpoints of '{one}' and '{other}' lie one in the other"
+    folders = {query: _normalize(pipeline.checkpoint(query)) for query in pipeline.queries}
+    for first_query, other_query in combinations(folders, 2):
+        if folders[first_query] == folders[other_query]:
+            message = f"queries '{first_query}' and '{other_query}' have the same checkpoint"
+        elif _is_inside(folders[first_query], folders[other_query]) or _is_inside(
+            folders[other_query], folders[first_query]
+        ):
+            message = f"one of the checkpoints of '{first_query}' and '{other_query}' is inside the other"
         else:
             continue
-        blamed = other if pipeline.queries[other].checkpoint else one
+        reported = other_query if pipeline.queries[other_query].checkpoint else first_query
         yield CODE.error(
-            said,
-            facts.places.value("queries", blamed, "checkpoint"),
-            why="each would continue at the other's offsets, and rows would be lost without a word",
-            fix="give each query a checkpoint of its own, or leave 'checkpoint' out",
-            query=blamed,
+            message,
+            facts.places.value("queries", reported, "checkpoint"),
+            why="each would continue at the other's offsets, and rows would be lost silently",
+            fix="give each query its own checkpoint, or leave 'checkpoint' out",
+            query=reported,
         )
     for query, _, entry in facts.sinks():
-        target = _plain(entry.sink.target())
+        target = _normalize(entry.sink.target())
         for owner, folder in folders.items():
-            if target.startswith("/") and (target == folder or _inside(folder, target)):
+            if target.startswith("/") and (target == folder or _is_inside(folder, target)):
                 yield CODE.error(
-                    f"the checkpoint of '{owner}' lies in the folder that '{query}' writes",
+                    f"the checkpoint of '{owner}' is inside the folder that '{query}' writes",
                     facts.places.value("queries", owner, "checkpoint"),
-                    why="readers of the folder would take the checkpoint's files for rows",
-                    fix="move the checkpoint out of it",
+                    why="readers of the folder would read the checkpoint's files as rows",
+                    fix="move the checkpoint to another folder",
                     query=owner,
                 )
 
 
-def _plain(path: str) -> str:
-    """A path without what does not matter: `file:`, doubled slashes, dots."""
+def _normalize(path: str) -> str:
+    """Return a path without `file:`, double slashes and dots."""
     if "://" in path and not path.startswith("file:"):
         return path.rstrip("/")
     return posixpath.normpath("/" + path.removeprefix("file:").lstrip("/") if path[:5] == "file:" else path)
 
 
-def _inside(inner: str, outer: str) -> bool:
+def _is_inside(inner: str, outer: str) -> bool:
     return inner.startswith(outer.rstrip("/") + "/")

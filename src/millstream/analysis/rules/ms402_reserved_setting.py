@@ -1,10 +1,10 @@
-"""Spark settings that switch off what keeps results right."""
+"""Spark settings that switch off checks that keep results correct."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,34 +13,35 @@ if TYPE_CHECKING:
 
 CODE = Code.of(__name__)
 
-# What each of them guards; the names are those of SQLConf in Spark 4.2.
+# The purpose of each setting; the names are those of SQLConf in Spark 4.2.
 _GUARDS = {
     "spark.sql.streaming.unsupportedOperationCheck": "refuses queries whose results would be wrong",
-    "spark.sql.streaming.stateStore.stateSchemaCheck": "refuses state of another shape than the query's",
-    "spark.sql.streaming.verifyMetadataExists.enabled": "refuses a checkpoint that lost its identity",
-    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "refuses a foreign folder as a checkpoint",
-    "spark.sql.streaming.checkUnfinishedRepartition.enabled": "refuses state that was half repartitioned",
+    "spark.sql.streaming.stateStore.stateSchemaCheck": "refuses state whose schema differs from the query's",
+    "spark.sql.streaming.verifyMetadataExists.enabled": "refuses a checkpoint without its metadata",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "refuses a non-empty folder as a new checkpoint",
+    "spark.sql.streaming.checkUnfinishedRepartition.enabled": "refuses state after an unfinished repartition",
     "spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled": "keeps rows with null keys",
-    "spark.sql.streaming.stateStore.commitValidation.enabled": "refuses a batch whose state is not whole",
-    "spark.sql.streaming.validateEventTimeWatermarkColumn": "refuses a watermark on what is no time",
+    "spark.sql.streaming.stateStore.commitValidation.enabled": "refuses a batch whose state is incomplete",
+    "spark.sql.streaming.validateEventTimeWatermarkColumn": "refuses a watermark on a column that is not a timestamp",
 }
 _PREFIXES = {
     "spark.sql.streaming.statefulOperator.": "keeps chained stateful operators correct",
-    # Set for a session they stand for every table that it writes: a later batch would be taken for one it holds.
-    "spark.databricks.delta.write.txn": "is the batch's number, by which a table knows what it has",
+    # A session-wide value applies to every table: Delta would skip a later batch as already written.
+    "spark.databricks.delta.write.txn": "contains the batch id, by which a table recognises a repeated batch",
 }
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Any value: the default is the only one under which guarantees hold."""
+    """Report any value, because the guarantees are valid only with the default."""
     for key in facts.pipeline.spark:
-        guards = _GUARDS.get(key) or next(
-            (why for start, why in _PREFIXES.items() if key.startswith(start)), None
+        purpose = _GUARDS.get(key) or next(
+            (purpose_of_prefix for prefix, purpose_of_prefix in _PREFIXES.items() if key.startswith(prefix)),
+            None,
         )
-        if guards:
+        if purpose:
             yield CODE.error(
                 f"'{key}' may not be set",
                 facts.places.key("spark", key),
-                why=f"it {guards}",
+                why=f"it {purpose}",
                 fix="remove the line",
             )

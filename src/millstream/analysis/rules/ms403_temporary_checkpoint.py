@@ -1,11 +1,11 @@
-"""A checkpoint in a folder that the machine empties by itself."""
+"""A checkpoint in a folder that the operating system empties."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,32 +14,33 @@ if TYPE_CHECKING:
 
 CODE = Code.of(__name__)
 _EMPTIED = {
-    "/tmp": "files in /tmp go with a start of the machine, or after some days",  # noqa: S108 - what is warned of
-    "/private/tmp": "files in /tmp go with a start of the machine, or after some days",
-    "/dev/shm": "/dev/shm is memory: its files go when the machine stops",  # noqa: S108 - what is warned of
+    "/tmp": "files in /tmp are deleted at a restart of the machine, or after some days",  # noqa: S108 - what is warned of
+    "/private/tmp": "files in /tmp are deleted at a restart of the machine, or after some days",
+    "/dev/shm": "/dev/shm is in memory: its files are lost when the machine stops",  # noqa: S108 - what is warned of
 }
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Checkpoints outside of the project; a project that lies there itself is a trial."""
+    """Check checkpoints outside the project folder. A project that is itself in such a folder is a trial."""
     pipeline = facts.pipeline
-    told = set()
+    reported = set()
     for query in pipeline.queries:
         folder = pipeline.checkpoint(query).local
         if folder is None or folder.is_relative_to(pipeline.folder):
             continue
         place = PurePosixPath(folder)
-        why = next((text for root, text in _EMPTIED.items() if place.is_relative_to(root)), None)
-        own = pipeline.queries[query].checkpoint is not None
-        path = ("queries", query, "checkpoint") if own else ("defaults", "checkpoints")
-        if why is None or path in told:
+        reason = next((text for root, text in _EMPTIED.items() if place.is_relative_to(root)), None)
+        has_own_path = pipeline.queries[query].checkpoint is not None
+        path = ("queries", query, "checkpoint") if has_own_path else ("defaults", "checkpoints")
+        if reason is None or path in reported:
             continue
-        told.add(path)
+        reported.add(path)
         yield CODE.warning(
             f"the checkpoint of '{query}' is in {'/'.join(place.parts[:3]).replace('//', '/')}",
             facts.places.value(*path),
             label="is emptied",
-            why=f"{why}; the query then begins anew and writes again what it has written",
-            fix="name a folder that stays, or leave it out: '.millstream/checkpoints' is beside the spec",
+            why=f"{reason}; the query then starts from the beginning and writes its rows again",
+            fix="use a persistent folder, or leave it out: the default is '.millstream/checkpoints' in the folder "
+            "of the spec",
             query=query,
         )

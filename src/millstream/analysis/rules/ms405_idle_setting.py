@@ -1,10 +1,10 @@
-"""Spark settings that the spec's own words stand for, and that change nothing."""
+"""Spark settings without effect, because the spec has its own setting."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
-_INSTEAD = {
+_REPLACEMENTS = {
     "spark.sql.streaming.checkpointLocation": (
-        "each query is given a checkpoint folder of its own, whatever this says",
+        "each query has its own checkpoint folder, whatever the value of this setting",
         "write it as 'defaults: {checkpoints: FOLDER}'",
     ),
 }
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Only what is surely not looked at."""
+    """Report only settings that certainly have no effect."""
     for key in facts.pipeline.spark:
-        if key in _INSTEAD:
-            why, fix = _INSTEAD[key]
-            yield CODE.warning(f"'{key}' changes nothing", facts.places.key("spark", key), why=why, fix=fix)
+        if key in _REPLACEMENTS:
+            reason, fix = _REPLACEMENTS[key]
+            yield CODE.warning(f"'{key}' has no effect", facts.places.key("spark", key), why=reason, fix=fix)

@@ -1,17 +1,17 @@
-"""A stateful function whose state the chosen store cannot hold."""
+"""A stateful function that the configured state store does not support."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.dataflow import StatefulFunction
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.plan_model import StatefulFunction
+from millstream.analysis.rule_context import Code, Facts
 from millstream.diagnostics.finding import Edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding, Span
 
 CODE = Code.of(__name__)
@@ -21,7 +21,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """`transformWithState` keeps several values a key, which only RocksDB can."""
+    """Report `transformWithState` without RocksDB: it stores several values per key, which only RocksDB supports."""
     if query.spark.get(_KEY, "").endswith("RocksDBStateStoreProvider"):
         return
     for function in query.of(StatefulFunction):
@@ -29,24 +29,24 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             continue
         yield CODE.error(
             f"query '{query.name}' uses transformWithState, whose state must be in RocksDB",
-            _place(query, function, facts),
-            why="Spark keeps state in the JVM's memory unless told otherwise, and that store has one value a key",
+            _find_span(query, function, facts),
+            why="Spark's default state store is in the JVM's memory and supports only one value per key",
             fix=f"set {_KEY} to {_ROCKSDB}",
-            edit=_edit(facts) if facts and _KEY not in query.spark else None,
+            edit=_build_edit(facts) if facts and _KEY not in query.spark else None,
             query=query.name,
         )
         return
 
 
-def _place(query: PlannedQuery, function: StatefulFunction, facts: Facts | None) -> Span | None:
-    """Where the cure goes: the setting, or the query that needs one; in a script the call."""
+def _find_span(query: PlannedQuery, function: StatefulFunction, facts: Facts | None) -> Span | None:
+    """Return the span of the setting, or of the query that needs one; in a script, of the call."""
     if facts is None:
         return function.span or query.span
     return facts.places.key("spark", _KEY) if _KEY in query.spark else query.span
 
 
-def _edit(facts: Facts) -> Edit | None:
-    """The setting under `spark:`, or a section of its own below the name."""
+def _build_edit(facts: Facts) -> Edit | None:
+    """Add the setting under `spark:`, or in a new section below the name."""
     setting = f"  {_KEY}: {_ROCKSDB}"
     if facts.places.has("spark"):
         key, first = facts.places.key("spark"), facts.places.value("spark")

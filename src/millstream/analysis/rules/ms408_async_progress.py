@@ -1,15 +1,15 @@
-"""A query of a script that writes its progress aside, after the batch."""
+"""A query of a script that writes its progress asynchronously."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -17,15 +17,15 @@ _KEY = "asyncprogresstrackingenabled"
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - a script's option
-    """The option of `writeStream`; a spec has no place for it."""
+    """Check the option of `writeStream`; a spec cannot set it."""
     for sink in query.sinks:
-        said = next((value for key, value in sink.options.items() if key.lower() == _KEY), "")
-        if said.lower() == "true":
+        value = next((option_value for key, option_value in sink.options.items() if key.lower() == _KEY), "")
+        if value.lower() == "true":
             yield CODE.warning(
-                f"query '{query.name}' does not write which offsets a batch has before it runs",
+                f"query '{query.name}' does not record the offsets of a batch before the batch runs",
                 sink.span or query.span,
-                why="with asyncProgressTrackingEnabled a batch that comes again may hold other rows than before: "
-                "what was written stays, and is written again",
-                fix="remove the option, unless rows that come twice do no harm",
+                why="with asyncProgressTrackingEnabled a repeated batch may contain other rows than before: "
+                "rows that were already written are written again",
+                fix="remove the option, unless duplicate rows do no harm",
                 query=query.name,
             )

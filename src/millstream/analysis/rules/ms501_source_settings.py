@@ -1,10 +1,10 @@
-"""Settings of a source that cannot work, as its kind says."""
+"""Settings of a source that its connector refuses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Asks each source about itself. Nothing is connected to."""
+    """Ask each source to validate its settings, without connecting to any system."""
     for name, entry in facts.pipeline.sources.items():
         for problem in entry.source.problems():
             path = ("sources", name, "source", *((problem.field,) if problem.field else ()))

@@ -1,4 +1,4 @@
-"""A source that reads local files where there are none."""
+"""A source that reads a local path without files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -18,24 +18,24 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """An error for a table, whose rows would be missing; a warning for a stream: its folder may yet come."""
+    """Report an error for a static table, and a warning for a stream, whose folder may be created before the run."""
     for name, entry in facts.pipeline.sources.items():
-        given = getattr(entry.source, entry.source.main, None)
-        path = given.local if isinstance(given, Location) else None
-        if path is None or path.exists() or _matches(path):
+        location = getattr(entry.source, entry.source.main, None)
+        path = location.local if isinstance(location, Location) else None
+        if path is None or path.exists() or _has_matching_file(path):
             continue
-        said = f"source '{name}' reads {_short(facts, str(path))}, which does not exist"
+        message = f"source '{name}' reads {_shorten(facts, str(path))}, which does not exist"
         span = facts.places.value("sources", name, "source")
-        why = "Spark does not start a query whose folder is missing"
-        fix = "create it, or correct the path (it starts at the spec's folder)"
-        yield (CODE.error if entry.static else CODE.warning)(said, span, why=why, fix=fix)
+        reason = "Spark does not start a query whose folder is missing"
+        fix = "create it, or correct the path (relative to the folder of the spec)"
+        yield (CODE.error if entry.static else CODE.warning)(message, span, why=reason, fix=fix)
 
 
-def _matches(path: Path) -> bool:
-    """Does a pattern name any file?"""
+def _has_matching_file(path: Path) -> bool:
+    """Return whether a glob pattern matches any file."""
     pattern = path.relative_to(path.anchor)
     return has_magic(str(path)) and next(Path(path.anchor).glob(str(pattern)), None) is not None
 
 
-def _short(facts: Facts, path: str) -> str:
+def _shorten(facts: Facts, path: str) -> str:
     return path.removeprefix(f"{facts.pipeline.folder}/")

@@ -1,10 +1,10 @@
-"""A stream that cannot be read again, beside one that can or before a sink that relies on it."""
+"""A source that cannot be replayed, next to one that can or before a sink that relies on replay."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -17,37 +17,40 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Each such source once, for the first query whose rows it may cost.
+    """Report each such source once, for the first query that may lose rows.
 
-    Rows that are made up cost nothing when they are alone: a query of them is a trial.
+    Generated rows alone are no loss: a query that reads only such rows is a trial.
     """
-    told: set[str] = set()
+    reported: set[str] = set()
     for query in facts.graph.writes:
-        streams = [name for name in facts.graph.upstream(query) if not facts.pipeline.sources[name].static]
-        kinds = {name: facts.pipeline.sources[name].source for name in streams}
-        kept = [name for name in streams if kinds[name].replayable]
+        streams = [name for name in facts.graph.sources_of(query) if not facts.pipeline.sources[name].static]
+        source_models = {name: facts.pipeline.sources[name].source for name in streams}
+        replayable = [name for name in streams if source_models[name].replayable]
         for name in streams:
-            trial = kinds[name].made_up and not kept
-            if kinds[name].replayable or trial or name in told:
+            is_trial = source_models[name].is_generated and not replayable
+            if source_models[name].replayable or is_trial or name in reported:
                 continue
-            if not (kept or any(_relies(entry, facts, query) for entry in facts.pipeline.queries[query].to)):
+            if not (
+                replayable
+                or any(_relies_on_replay(entry, facts, query) for entry in facts.pipeline.queries[query].to)
+            ):
                 continue
-            told.add(name)
-            beside = f" beside {_names(kept)}" if kept else ""
+            reported.add(name)
+            suffix = f" next to {_join_names(replayable)}" if replayable else ""
             yield CODE.warning(
-                f"query '{query}' reads source '{name}'{beside}, which cannot give a batch again",
+                f"query '{query}' reads source '{name}'{suffix}, which cannot replay a batch",
                 facts.places.value("sources", name, "source"),
-                why="a batch that is repeated after a crash then holds other rows than those it is booked with",
-                fix="read it from a topic or a table that keeps its records, or give it a query of its own",
+                why="a batch that is repeated after a crash then contains other rows than the first time",
+                fix="read it from a topic or a table that stores its records, or read it in a separate query",
                 query=query,
             )
 
 
-def _relies(entry: SinkEntry, facts: Facts, query: str) -> bool:
-    """Does the sink promise a row's effect once, if its sources can be read again?"""
-    kept, _ = entry.sink.guarantee(facts.pipeline.queries[query].output_mode)
-    return kept in (Guarantee.EXACTLY_ONCE, Guarantee.EFFECTIVELY_ONCE)
+def _relies_on_replay(entry: SinkEntry, facts: Facts, query: str) -> bool:
+    """Return whether the sink guarantees exactly-once effects if its sources can be replayed."""
+    guarantee, _ = entry.sink.guarantee(facts.pipeline.queries[query].output_mode)
+    return guarantee in (Guarantee.EXACTLY_ONCE, Guarantee.EFFECTIVELY_ONCE)
 
 
-def _names(sources: list[str]) -> str:
+def _join_names(sources: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in sources)

@@ -1,10 +1,10 @@
-"""Settings of a source under which records come that their producer took back."""
+"""Settings of a source that read records of aborted transactions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Each kind says so of itself."""
+    """Ask each source for such settings; the connector gives the reason."""
     for name, entry in facts.pipeline.sources.items():
         for problem in entry.source.surplus():
             span, edit = facts.setting(problem, "sources", name, "source")

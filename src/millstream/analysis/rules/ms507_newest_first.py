@@ -1,10 +1,10 @@
-"""A source that hands out its newest records first, with a watermark that moves past the older ones."""
+"""A source read newest first, with a watermark that drops the older records."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,15 +15,15 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Sources with a watermark of their own."""
+    """Check sources with a watermark."""
     for name, entry in facts.pipeline.sources.items():
         if entry.static or entry.watermark is None or not entry.source.newest_first():
             continue
-        late = entry.watermark.delay_threshold
+        delay = entry.watermark.delay_threshold
         yield CODE.warning(
             f"source '{name}' is read newest first, and its watermark drops the older rows that follow",
             facts.places.key("sources", name, "watermark"),
-            why=f"after the first batch every row that is more than {late} older counts as late and is dropped",
-            fix="leave out latest_first, so that rows come in the order of their time",
+            why=f"after the first batch every row that is more than {delay} older is late and is dropped",
+            fix="leave out latest_first, so that rows are read in the order of their time",
             query=next(iter(facts.readers(name)), None),
         )

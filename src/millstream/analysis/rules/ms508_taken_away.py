@@ -1,10 +1,10 @@
-"""A source that removes what it has read, while somebody else reads the same."""
+"""A source that deletes files after reading them, although another query reads the same files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,29 +15,29 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Another query over the same source, or another source over the same place."""
+    """Report another query over the same source, or another source over the same location."""
     sources = facts.pipeline.sources
     for name, entry in sources.items():
-        if not entry.source.taken_away():
+        if not entry.source.removes_read_files():
             continue
-        here = entry.source.reads_from()
+        locations = entry.source.reads_from()
         others = [
             (other, query)
             for other in sources
-            if other == name or sources[other].source.reads_from() & here
+            if other == name or sources[other].source.reads_from() & locations
             for query in facts.readers(other)
         ]
-        mine = next(iter(facts.readers(name)), None)
-        rest = [(other, query) for other, query in others if (other, query) != (name, mine)]
-        if mine is None or not rest:
+        first_reader = next(iter(facts.readers(name)), None)
+        other_readers = [(other, query) for other, query in others if (other, query) != (name, first_reader)]
+        if first_reader is None or not other_readers:
             continue
-        other, query = rest[0]
+        other, query = other_readers[0]
         through = "" if other == name else f" through source '{other}'"
         yield CODE.error(
-            f"source '{name}' removes files once query '{mine}' has read them, "
+            f"source '{name}' deletes files once query '{first_reader}' has read them, "
             f"and query '{query}' reads them{through} too",
             facts.places.value("sources", name, "source", "clean_source"),
-            why="each query cleans up by itself: files go before the slower one has read them",
-            fix="leave out clean_source, or write both from one query with two sinks",
-            query=mine,
+            why="each query cleans up separately, so files are deleted before the slower query has read them",
+            fix="leave out clean_source, or use one query with two sinks",
+            query=first_reader,
         )

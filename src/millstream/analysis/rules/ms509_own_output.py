@@ -1,10 +1,10 @@
-"""A table that is listed once at the start, though a query of the pipeline goes on writing it."""
+"""A static table whose files are listed once, although a query of the pipeline keeps writing it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,8 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Static sources of kinds that do not look again."""
-    written = {
+    """Check static sources whose connector does not read them again in each batch."""
+    writers = {
         place: (query, entry.sink.describe())
         for query, _, entry in facts.sinks()
         for place in entry.sink.writes_to()
@@ -24,12 +24,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     for name, entry in facts.pipeline.sources.items():
         if not entry.static or entry.source.reread:
             continue
-        for place in sorted(entry.source.reads_from() & set(written)):
-            writer = written[place][0]
+        for place in sorted(entry.source.reads_from() & set(writers)):
+            writer = writers[place][0]
             yield CODE.warning(
-                f"static source '{name}' is read once, and query '{writer}' goes on writing it",
+                f"static source '{name}' is read once, and query '{writer}' keeps writing to it",
                 facts.places.value("sources", name, "source"),
-                why="its files are listed when the run starts: rows that are written later are never seen",
-                fix="write and read a Delta table, which each batch reads as it then stands, or read it as a stream",
+                why="its files are listed when the run starts, so rows that are written later are never read",
+                fix="use a Delta table, whose current version each batch reads, or read it as a stream",
                 query=next(iter(facts.readers(name)), None),
             )

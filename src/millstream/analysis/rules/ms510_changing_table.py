@@ -1,51 +1,51 @@
-"""A table that is read anew by each batch and decides which group of state a row counts for."""
+"""A table that each batch reads again and that decides to which group of state a row belongs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.dataflow import Aggregate, Deduplicate, Stateful, StatefulFunction
-from millstream.analysis.facts import Code, Facts
-from millstream.connectors.source import Replays
+from millstream.analysis.query.plan_model import Aggregate, Deduplicate, StatefulFunction, StatefulOperator
+from millstream.analysis.rule_context import Code, Facts
+from millstream.connectors.api.source import Replayability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Column, PlannedQuery
+    from millstream.analysis.query.plan_model import Column, PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Columns of such a table among the keys of an operator that keeps state."""
+    """Report columns of such a table among the keys of a stateful operator."""
     if facts is None:
         return
-    for operator in query.of(Stateful):
-        for column in _keys(operator):
-            source = next((source for source, _ in column.origins if _changes(facts, source)), None)
+    for operator in query.of(StatefulOperator):
+        for column in _list_keys(operator):
+            source = next((source for source, _ in column.origins if _may_change(facts, source)), None)
             if source is None:
                 continue
             yield CODE.note(
                 f"query '{query.name}' keeps state by '{column.name}' of the table '{source}', "
-                "which each batch reads anew",
+                "which each batch reads again",
                 operator.span or facts.places.key("sources", source),
-                why="when the table changes between a crash and the repetition of its batch, a row counts for one "
-                "group in the sink and for another in the state",
-                fix="read one version of the table: set version, and raise it with a restart",
+                why="if the table changes between a crash and the repetition of its batch, a row belongs to one "
+                "group in the sink and to another in the state",
+                fix="pin a version of the table: set version, and restart to update it",
                 query=query.name,
             )
             break
 
 
-def _keys(operator: Stateful) -> tuple[Column, ...]:
-    """What it keeps state by; nothing for a join, which keeps rows whole."""
+def _list_keys(operator: StatefulOperator) -> tuple[Column, ...]:
+    """Return the columns by which an operator keys its state; empty for a join, which stores whole rows."""
     return operator.keys if isinstance(operator, Aggregate | Deduplicate | StatefulFunction) else ()
 
 
-def _changes(facts: Facts, name: str) -> bool:
-    """Is it a static table that batches see as it stands?"""
+def _may_change(facts: Facts, name: str) -> bool:
+    """Return whether the source is a static table whose current version each batch reads."""
     entry = facts.pipeline.sources.get(name)
     if entry is None or not entry.static or not entry.source.reread:
         return False
-    return entry.source.replay(static=True).how is not Replays.EXACT
+    return entry.source.replay(static=True).how is not Replayability.EXACT

@@ -1,11 +1,11 @@
-"""A setting that lets a stream take its columns from the files it happens to find."""
+"""A setting that infers the columns of a stream from the files it finds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.edits import instead
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
+from millstream.analysis.text_edits import replace_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +19,14 @@ KEY = "spark.sql.streaming.schemaInference"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """The setting of a spec."""
+    """Report the setting in a spec."""
     for key, value in facts.pipeline.spark.items():
         if key.lower() == KEY.lower() and str(value).lower() == "true":
             yield CODE.warning(
-                f"'{key}' lets a stream's columns follow from the files of the day",
+                f"'{key}' infers the columns of a stream from the files it finds",
                 facts.places.value("spark", key),
-                why="they are inferred at each start: another file gives other columns, and state no longer fits",
+                why="they are inferred at each start, so another file may give other columns that do not match "
+                "the state",
                 fix="leave it out, and declare 'schema' on the source",
-                edit=instead(facts.places, "false", "spark", key),
+                edit=replace_value(facts.places, "false", "spark", key),
             )

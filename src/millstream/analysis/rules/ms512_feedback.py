@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,11 +15,11 @@ CODE = Code.of(__name__)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Its own sinks, and those of queries that read on from them."""
+    """Follow each query's sinks, and those of queries that read from them, back to its own sources."""
     reads = {
         query: {
             place: name
-            for name in facts.graph.upstream(query)
+            for name in facts.graph.sources_of(query)
             if not facts.pipeline.sources[name].static
             for place in facts.pipeline.sources[name].source.reads_from()
         }
@@ -30,17 +30,19 @@ def check(facts: Facts) -> Iterator[Finding]:
         for query in facts.graph.writes
     }
     for query, places in reads.items():
-        reached, behind = set(writes[query]), {query}
-        while following := [other for other in reads if other not in behind and set(reads[other]) & reached]:
-            behind |= set(following)
-            reached |= {place for other in following for place in writes[other]}
-        if back := sorted(set(places) & reached):
-            source = places[back[0]]
-            through = "" if back[0] in writes[query] else ", through other queries"
+        reachable, downstream = set(writes[query]), {query}
+        while following := [
+            other for other in reads if other not in downstream and set(reads[other]) & reachable
+        ]:
+            downstream |= set(following)
+            reachable |= {place for other in following for place in writes[other]}
+        if loops := sorted(set(places) & reachable):
+            source = places[loops[0]]
+            through = "" if loops[0] in writes[query] else ", through other queries"
             yield CODE.error(
                 f"query '{query}' reads source '{source}', which it writes itself{through}",
                 facts.places.value("sources", source, "source"),
-                why="each batch makes rows for the next one: it never ends, and its sink grows without bound",
-                fix="write to another place",
+                why="each batch writes rows for the next one: the query never ends, and its sink grows without bound",
+                fix="write to another target",
                 query=query,
             )

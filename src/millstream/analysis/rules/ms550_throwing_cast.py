@@ -1,25 +1,25 @@
-"""Text from outside that is read as a number or a time in a way that ends the query at the first row that is none."""
+"""External text that is converted to a number or a time, so that the first invalid row fails the query."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.amend import replaced
-from millstream.analysis.exposed import exposed, leaves, type_of
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.throwing_expressions import find_exposed, get_type, list_columns
+from millstream.analysis.rule_context import Code, Facts
+from millstream.analysis.sql_edits import replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import Expression, PlannedQuery
-    from millstream.analysis.exposed import Exposed
+    from millstream.analysis.query.plan_model import Expression, PlannedQuery
+    from millstream.analysis.query.throwing_expressions import Exposed
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
-# What reads a text by a form, with the function that gives NULL instead of failing.
-_READS = {
+# Functions that parse a text, with the variant that returns NULL instead of failing.
+_TOLERANT_FUNCTIONS = {
     "to_timestamp": "try_to_timestamp",
     "to_date": "try_to_date",
     "unix_timestamp": "try_to_timestamp",
@@ -30,51 +30,65 @@ _READS = {
     "parse_url": "try_parse_url",
     "url_decode": "try_url_decode",
 }
-_HARMLESS = ("string", "char", "varchar", "binary", "variant", "void")
+_HARMLESS_TYPES = ("string", "char", "varchar", "binary", "variant", "void")
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Casts of a source's own text, and functions that read it by a form, under no condition that looks at it."""
-    for one in exposed(query, facts):
-        found = _reading(one)
-        if found is None:
+    """Report casts of a source's text, and functions that parse it, without a condition that checks it."""
+    for candidate in find_exposed(query, facts):
+        reading = _find_failing_read(candidate)
+        if reading is None:
             continue
-        column, into, function = found
-        tolerant = _READS.get(one.expression.function, "try_cast")
-        old = f"{one.expression.function}("
-        kind = into.upper()
-        does = (
-            f"reads the text '{column}' by {one.expression.function}, which ends the query at the first row it cannot"
+        column, type_name, function = reading
+        tolerant = _TOLERANT_FUNCTIONS.get(candidate.expression.function, "try_cast")
+        old_call = f"{candidate.expression.function}("
+        type_label = type_name.upper()
+        action = (
+            f"parses the text '{column}' with {candidate.expression.function}, which fails the query at the "
+            "first invalid row"
             if function
-            else f"casts the text '{column}' to {kind}, which ends the query at the first row that is no {kind}"
+            else f"casts the text '{column}' to {type_label}, which fails the query at the first row that is not "
+            f"a {type_label}"
         )
         yield CODE.warning(
-            f"{one.owner} {does}",
-            one.expression.span or one.operator.span,
-            why="the batch with that row fails at each attempt, and no later row is ever read",
-            fix=f"use {tolerant}, which gives NULL, and leave out or keep apart the rows where it does",
-            edit=replaced(facts, one.expression.span, old, f"{tolerant}(", safe=False),
+            f"{candidate.owner} {action}",
+            candidate.expression.span or candidate.operator.span,
+            why="the batch with that row fails at each attempt, so no later row is ever read",
+            fix=f"use {tolerant}, which returns NULL, and filter or route the rows where it does",
+            edit=replace_in_marked_text(
+                facts, candidate.expression.span, old_call, f"{tolerant}(", safe=False
+            ),
             query=query.name,
         )
 
 
-def _reading(one: Exposed) -> tuple[str, str, bool] | None:
-    """The text that is read, the type it becomes, and whether a function reads it."""
-    expression = one.expression
+def _find_failing_read(candidate: Exposed) -> tuple[str, str, bool] | None:
+    """Return the text column, its target type, and whether a function (not a cast) reads it."""
+    expression = candidate.expression
     if not expression.inputs:
         return None
     text = expression.inputs[0]
-    if type_of(text) != "string" or not (column := _text(one, text)):
+    if get_type(text) != "string" or not (column := _find_text_column(candidate, text)):
         return None
     if expression.function == "cast":
-        fails = expression.settings.get("evalMode", "ANSI") == "ANSI"
-        harmless = expression.type.startswith(_HARMLESS)
-        return (column, expression.type, False) if fails and not harmless else None
-    if expression.function in _READS and expression.settings.get("failOnError", "true") == "true":
+        raises = expression.settings.get("evalMode", "ANSI") == "ANSI"
+        is_harmless = expression.type.startswith(_HARMLESS_TYPES)
+        return (column, expression.type, False) if raises and not is_harmless else None
+    if (
+        expression.function in _TOLERANT_FUNCTIONS
+        and expression.settings.get("failOnError", "true") == "true"
+    ):
         return column, expression.type, True
     return None
 
 
-def _text(one: Exposed, text: Expression) -> str | None:
-    """The name of a source's own text in an expression."""
-    return next((c.name for c in leaves(text) if c.type in ("string", "binary") and one.unchecked(c)), None)
+def _find_text_column(candidate: Exposed, text: Expression) -> str | None:
+    """Return the name of a source's text column in an expression."""
+    return next(
+        (
+            column.name
+            for column in list_columns(text)
+            if column.type in ("string", "binary") and candidate.is_unchecked(column)
+        ),
+        None,
+    )

@@ -1,54 +1,57 @@
-"""An element of an array from outside, taken in a way that ends the query at the first array that is shorter."""
+"""An array element of an external column, read so that the first shorter array fails the query."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.amend import replaced
-from millstream.analysis.exposed import exposed, type_of
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.throwing_expressions import find_exposed, get_type
+from millstream.analysis.rule_context import Code, Facts
+from millstream.analysis.sql_edits import replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
-    from millstream.analysis.exposed import Exposed
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.analysis.query.throwing_expressions import Exposed
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """`items[0]` and `element_at(items, 1)` of a source's own array or split text, under no condition."""
-    for one in exposed(query, facts):
-        array = _array(one)
+    """Report `items[0]` and `element_at(items, 1)` of a source's array or split text, without a condition."""
+    for candidate in find_exposed(query, facts):
+        array = _find_array_column(candidate)
         if array is None:
             continue
-        plain = one.expression.function == "element_at"
+        is_element_at = candidate.expression.function == "element_at"
         yield CODE.warning(
-            f"{one.owner} takes an element of '{array}', which comes from outside, and ends the query at the first "
+            f"{candidate.owner} takes an element of '{array}', which comes from a source, and fails the "
+            "query at the first "
             "array that is too short",
-            one.expression.span or one.operator.span,
-            why="the batch with that row fails at each attempt, and no later row is ever read",
-            fix=f"use {'try_element_at' if plain else 'get(array, index)'}, which gives NULL there",
-            edit=replaced(facts, one.expression.span, "element_at(", "try_element_at(", safe=False)
-            if plain
+            candidate.expression.span or candidate.operator.span,
+            why="the batch with that row fails at each attempt, so no later row is ever read",
+            fix=f"use {'try_element_at' if is_element_at else 'get(array, index)'}, which returns NULL there",
+            edit=replace_in_marked_text(
+                facts, candidate.expression.span, "element_at(", "try_element_at(", safe=False
+            )
+            if is_element_at
             else None,
             query=query.name,
         )
 
 
-def _array(one: Exposed) -> str | None:
-    """The column that the array comes from, when an element of it is taken that may not be there."""
-    expression = one.expression
+def _find_array_column(candidate: Exposed) -> str | None:
+    """Return the source column of the array, if the requested element may be missing."""
+    expression = candidate.expression
     if expression.function not in ("get_array_item", "element_at") or len(expression.inputs) < 2:
         return None
     array, index = expression.inputs[:2]
-    if type_of(array).startswith("map") or expression.settings.get("failOnError", "true") != "true":
+    if get_type(array).startswith("map") or expression.settings.get("failOnError", "true") != "true":
         return None
-    # A text that is split has a first part always.
+    # A split text always has a first part.
     first = 0 if expression.function == "get_array_item" else 1
     if array.function == "split" and index.function == "literal" and index.value == first:
         return None
-    column = one.raw(array)
+    column = candidate.raw(array)
     return column.name if column else None

@@ -1,33 +1,33 @@
-"""Bytes from outside that go as text, as they are, into a sink that does not take every text."""
+"""External bytes written as text to a sink that does not accept every character."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.exposed import exposed
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.throwing_expressions import find_exposed
+from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """`CAST(value AS STRING)` as a column of the result, before a sink that refuses some characters."""
+    """Report `CAST(value AS STRING)` as a result column, if a sink refuses some characters."""
     if facts is None:
         return
-    refusing = [
+    refusing_sinks = [
         entry.sink for entry in facts.pipeline.queries[query.name].to if entry.sink.refuses_text is not None
     ]
-    if not refusing:
+    if not refusing_sinks:
         return
     names = {column.name.lower() for column in query.root.columns}
-    for one in exposed(query, facts):
-        call = one.expression
+    for candidate in find_exposed(query, facts):
+        call = candidate.expression
         if (
             call.function != "alias"
             or not call.inputs
@@ -35,14 +35,20 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         ):
             continue
         cast = call.inputs[0]
-        bytes_ = cast.inputs[0].column if cast.function == "cast" and cast.inputs else None
-        if bytes_ is None or cast.type != "string" or bytes_.type != "binary" or not one.unchecked(bytes_):
+        bytes_column = cast.inputs[0].column if cast.function == "cast" and cast.inputs else None
+        if (
+            bytes_column is None
+            or cast.type != "string"
+            or bytes_column.type != "binary"
+            or not candidate.is_unchecked(bytes_column)
+        ):
             continue
-        sink = refusing[0]
+        sink = refusing_sinks[0]
         yield CODE.warning(
-            f"{one.owner} hands '{bytes_.name}' as text to {sink.describe()}, which refuses {sink.refuses_text}",
-            cast.span or one.operator.span,
-            why="the batch with that row fails at each attempt, and no later row is ever written",
-            fix=f"take it out: replace(CAST({bytes_.name} AS STRING), chr(0), '')",
+            f"{candidate.owner} passes '{bytes_column.name}' as text to {sink.describe()}, which refuses "
+            f"{sink.refuses_text}",
+            cast.span or candidate.operator.span,
+            why="the batch with that row fails at each attempt, so no later row is ever written",
+            fix=f"remove the character: replace(CAST({bytes_column.name} AS STRING), chr(0), '')",
             query=query.name,
         )

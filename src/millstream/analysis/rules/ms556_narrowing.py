@@ -1,43 +1,48 @@
-"""A number from outside that is cast to a type with less room, and ends the query where it does not fit."""
+"""An external number cast to a smaller type, which fails the query if it does not fit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.amend import replaced
-from millstream.analysis.exposed import exposed
-from millstream.analysis.facts import Code, Facts
+from millstream.analysis.query.throwing_expressions import find_exposed
+from millstream.analysis.rule_context import Code, Facts
+from millstream.analysis.sql_edits import replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.dataflow import PlannedQuery
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
 
 
-_ROOM = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-_WIDE = ("bigint", "float", "double", "decimal")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_WIDE_TYPES = ("bigint", "float", "double", "decimal")
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Casts to INT and smaller of a source's own wider number, under no condition that looks at it."""
-    for one in exposed(query, facts):
-        cast = one.expression
-        if cast.function != "cast" or cast.type not in _ROOM or cast.type == "bigint" or not cast.inputs:
+    """Report casts of a source's wider number to INT and smaller, without a condition that checks it."""
+    for candidate in find_exposed(query, facts):
+        cast = candidate.expression
+        if cast.function != "cast" or cast.type not in _DIGITS or cast.type == "bigint" or not cast.inputs:
             continue
         number = cast.inputs[0].column
-        if number is None or cast.settings.get("evalMode", "ANSI") != "ANSI" or not one.unchecked(number):
+        if (
+            number is None
+            or cast.settings.get("evalMode", "ANSI") != "ANSI"
+            or not candidate.is_unchecked(number)
+        ):
             continue
-        if not number.type.startswith(_WIDE):
+        if not number.type.startswith(_WIDE_TYPES):
             continue
         yield CODE.warning(
-            f"{one.owner} casts '{number.name}', a {number.type} from outside, to {cast.type.upper()}, and ends the "
+            f"{candidate.owner} casts '{number.name}', a {number.type} from a source, to "
+            f"{cast.type.upper()}, and fails the "
             "query at the first number that does not fit",
-            cast.span or one.operator.span,
-            why="the batch with that row fails at each attempt, and no later row is ever read",
-            fix="keep the wider type, or use try_cast, which gives NULL there",
-            edit=replaced(facts, cast.span, "cast(", "try_cast(", safe=False),
+            cast.span or candidate.operator.span,
+            why="the batch with that row fails at each attempt, so no later row is ever read",
+            fix="keep the wider type, or use try_cast, which returns NULL there",
+            edit=replace_in_marked_text(facts, cast.span, "cast(", "try_cast(", safe=False),
             query=query.name,
         )

@@ -1,1 +1,1 @@
-"""Batches printed as tables."""
+"""Sink that prints batches as tables."""

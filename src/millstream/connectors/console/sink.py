@@ -1,4 +1,4 @@
-"""The console sink: each batch printed as a table."""
+"""Console sink: print each batch as a table."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from millstream.connectors.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
 from millstream.spec.guarantee import Guarantee
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from millstream.connectors.elsewhere import Place
+    from millstream.connectors.api.sandbox import Sandbox
 
 
 class ConsoleSink(Sink):
-    """A table a batch on standard output, to look at a query while it is written."""
+    """A table per batch on standard output, for developing a query."""
 
     kind = "console"
     main = "num_rows"
@@ -23,28 +23,28 @@ class ConsoleSink(Sink):
     keeps = False
 
     num_rows: int = Field(default=20, ge=1)
-    """At most this many rows of a batch are shown."""
+    """Maximum number of rows shown per batch."""
     truncate: bool | int = 20
-    """Longest text of a cell, in characters; false shows all of it, true means 20."""
+    """Maximum length of a cell in characters; `false` shows everything, `true` means 20."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer that prints."""
+        """Create a writer that prints."""
         from millstream.connectors.console.writer import ConsoleWriter  # noqa: PLC0415 - checking needs no writer
 
         return ConsoleWriter(self, identity)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:  # noqa: ARG002 - the same in all
-        """At-least-once."""
+        """Guarantee at-least-once."""
         return Guarantee.AT_LEAST_ONCE, "a batch that is replayed after a crash is printed again"
 
-    def elsewhere(self, place: Place) -> Sink | None:  # noqa: ARG002 - it leaves nothing
-        """Itself: it leaves nothing behind."""
+    def elsewhere(self, sandbox: Sandbox) -> Sink | None:  # noqa: ARG002 - it stores nothing
+        """Return the sink itself, because it stores nothing."""
         return self
 
     def target(self) -> str:
-        """Standard output."""
+        """Return `stdout`."""
         return "stdout"
 
     def describe(self) -> str:
-        """`console`."""
+        """Describe as `console`."""
         return "console"

@@ -1,1 +1,1 @@
-"""Delta Lake: tables in a folder, written with the batch's number in the same commit."""
+"""Delta Lake source, sink and dead-letter store; the log has the batch number in the same commit as the rows."""

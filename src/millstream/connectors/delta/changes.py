@@ -1,174 +1,187 @@
-"""Merges changes into a Delta table: the newest of each key, or all with the times between which they hold."""
+"""Merge changes into a Delta table: the latest state of each key, or its whole history."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from millstream.connectors.cdc import END, GONE, START, content
-from millstream.connectors.ddl import quoted
-from millstream.connectors.delta.log import look
+from millstream.connectors.api.cdc import END, GONE, START, content_expression
+from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.delta.commit.log import read_snapshot, table_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.cdc import Cdc
+    from millstream.connectors.api.cdc import Cdc
     from millstream.connectors.delta.sink import DeltaSink
 
 _UNTIL = "__until"
-"""The greatest sequence at which a key was deleted, in the source of a merge."""
+"""Column in a merge's source with the greatest sequence at which the key was deleted."""
 
 
-class Changes:
-    """What a batch of changes makes of a table.
+class ChangeBatch:
+    """Computes the effect of a batch of changes on a table.
 
-    Deletions are kept in a table of their own, so that a change which comes after a newer deletion finds it. They are
-    kept before the batch's commit, and only added to or raised: whoever runs the batch again, or dies between the
-    two, leaves a table that later batches bring to the same state.
+    Deletions are stored in a separate table, so that a change that arrives after a newer deletion finds it. They are
+    stored before the batch's commit, and only added or raised. If the batch is repeated, or the run dies between the
+    two commits, later batches bring the table to the same state.
     """
 
     def __init__(self, sink: DeltaSink, cdc: Cdc) -> None:
         self._sink, self._cdc = sink, cdc
         self._place, self._deletions = sink.place, sink.deletions.place
-        self._keys = [quoted(name) for name in cdc.keys]
-        self._sequence = quoted(cdc.sequence_by)
-        self._there = False
+        self._keys = [quote_name(name) for name in cdc.keys]
+        self._sequence = quote_name(cdc.sequence_by)
+        self._deletions_exist = False
 
     def keep_deletions(self, frame: DataFrame) -> None:
-        """Remember the deletions of a batch; nothing where it has none."""
-        gone = self._cdc.changes(frame).where(GONE)
-        if gone.isEmpty():
+        """Store the deletions of a batch, if it has any."""
+        deletions = self._cdc.changes(frame).where(GONE)
+        if deletions.isEmpty():
             return
-        gone = self._cdc.chained(gone) if self._cdc.history else self._cdc.newest(gone)
-        gone = gone.selectExpr(*self._keys, self._sequence)
+        deletions = self._cdc.chained(deletions) if self._cdc.history else self._cdc.newest(deletions)
+        deletions = deletions.selectExpr(*self._keys, self._sequence)
         spark = frame.sparkSession
-        if not self._remembers(spark):
-            self._make(gone.limit(0))
-        same = _same("held", "come", [*self._keys, *([self._sequence] if self._cdc.history else [])])
+        if not self._has_deletions(spark):
+            with table_lock(spark, self._sink.deletions):
+                self._create_deletions(deletions.limit(0))
+        same_key = _same_key("held", "come", [*self._keys, *([self._sequence] if self._cdc.history else [])])
         later = f"come.{self._sequence} > held.{self._sequence}"
-        raised = "" if self._cdc.history else f" WHEN MATCHED AND {later} THEN UPDATE SET *"
-        with _seen(gone, "gone") as view:
+        update_clause = "" if self._cdc.history else f" WHEN MATCHED AND {later} THEN UPDATE SET *"
+        with _temporary_view(deletions, "gone") as view, table_lock(spark, self._sink.deletions):
             spark.sql(
-                f"MERGE INTO {self._deletions} AS held USING {view} AS come ON {same}{raised}"
+                f"MERGE INTO {self._deletions} AS held USING {view} AS come ON {same_key}{update_clause}"
                 " WHEN NOT MATCHED THEN INSERT *"
             )
 
-    def _make(self, empty: DataFrame) -> None:
-        """Make the table of deletions."""
-        writer, beside = empty.write.format("delta").mode("append"), self._sink.deletions
-        if beside.path is not None:
-            writer.save(str(beside.path))
+    def _create_deletions(self, empty: DataFrame) -> None:
+        """Create the table of deletions."""
+        writer, target = empty.write.format("delta").mode("append"), self._sink.deletions
+        if target.path is not None:
+            writer.save(str(target.path))
         else:
-            writer.saveAsTable(str(beside.table))
+            writer.saveAsTable(str(target.table))
 
     def first(self, frame: DataFrame) -> DataFrame:
-        """The rows of the table that a batch makes."""
+        """Return the rows of the table that this batch creates."""
         with self._source(frame, None) as source:
-            columns = self._sink.held_columns(frame.columns)
-            # Read while its views are there; Spark has resolved their names by then.
-            return frame.sparkSession.sql(source).where(f"NOT {GONE}").selectExpr(*map(quoted, columns))
+            columns = self._sink.table_columns(frame.columns)
+            # Read while the views exist; Spark has resolved their names by then.
+            return frame.sparkSession.sql(source).where(f"NOT {GONE}").selectExpr(*map(quote_name, columns))
 
     @contextmanager
     def merging(self, frame: DataFrame, evolve: bool) -> Iterator[str]:
-        """The MERGE of a batch; good inside the `with` only."""
+        """Yield the MERGE statement of a batch; valid only inside the `with`."""
         spark = frame.sparkSession
         table = spark.table(self._place)
-        held = {name.lower() for name in table.columns}
-        names = [quoted(name) for name in self._sink.held_columns(frame.columns)]
-        both = [name for name in self._cdc.takes(frame.columns) if name.lower() in held]
-        mine, theirs = content(both, "come"), content(both, "held")
+        table_columns = {name.lower() for name in table.columns}
+        names = [quote_name(name) for name in self._sink.table_columns(frame.columns)]
+        common = [name for name in self._cdc.takes(frame.columns) if name.lower() in table_columns]
+        new_content, old_content = content_expression(common, "come"), content_expression(common, "held")
         if self._cdc.history:
-            same = _same("held", "come", [*self._keys, START])
-            removed = f"come.{GONE}"
-            replaced = f"NOT (held.{END} <=> come.{END} AND {mine} = {theirs})"
+            same_key = _same_key("held", "come", [*self._keys, START])
+            delete_condition = f"come.{GONE}"
+            update_condition = f"NOT (held.{END} <=> come.{END} AND {new_content} = {old_content})"
         else:
-            same = _same("held", "come", self._keys)
-            here, there = f"held.{self._sequence}", f"come.{self._sequence}"
-            removed = f"come.{GONE} AND {here} <= come.{_UNTIL}"
-            replaced = f"NOT come.{GONE} AND ({there} > {here} OR ({there} = {here} AND {mine} > {theirs}))"
+            same_key = _same_key("held", "come", self._keys)
+            old_sequence, new_sequence = f"held.{self._sequence}", f"come.{self._sequence}"
+            delete_condition = f"come.{GONE} AND {old_sequence} <= come.{_UNTIL}"
+            update_condition = (
+                f"NOT come.{GONE} AND ({new_sequence} > {old_sequence}"
+                f" OR ({new_sequence} = {old_sequence} AND {new_content} > {old_content}))"
+            )
         with self._source(frame, table) as source:
             yield (
                 f"MERGE {'WITH SCHEMA EVOLUTION ' if evolve else ''}INTO {self._place} AS held"  # noqa: S608 - as above
-                f" USING ({source}) AS come ON {same}"
-                f" WHEN MATCHED AND {removed} THEN DELETE"
-                f" WHEN MATCHED AND {replaced} THEN UPDATE SET {', '.join(f'{one} = come.{one}' for one in names)}"
+                f" USING ({source}) AS come ON {same_key}"
+                f" WHEN MATCHED AND {delete_condition} THEN DELETE"
+                f" WHEN MATCHED AND {update_condition} THEN UPDATE SET"
+                f" {', '.join(f'{name} = come.{name}' for name in names)}"
                 f" WHEN NOT MATCHED AND NOT come.{GONE} THEN INSERT ({', '.join(names)})"
-                f" VALUES ({', '.join(f'come.{one}' for one in names)})"
+                f" VALUES ({', '.join(f'come.{name}' for name in names)})"
             )
 
     @contextmanager
     def _source(self, frame: DataFrame, table: DataFrame | None) -> Iterator[str]:
-        """SQL for the rows that a merge brings, deletions among them; `table` is None before it is made."""
+        """Yield SQL for a merge's rows, including deletions; `table` is None before it exists."""
         changes = self._cdc.changes(frame)
-        make = self._history if self._cdc.history else self._latest
-        with _seen(make(changes, table), "come") as view:
-            yield f"SELECT * FROM {view}"  # noqa: S608 - a name of ours
+        compute = self._history if self._cdc.history else self._latest
+        with _temporary_view(compute(changes, table), "come") as view:
+            yield f"SELECT * FROM {view}"  # noqa: S608 - our own name
 
     def _latest(self, changes: DataFrame, table: DataFrame | None) -> DataFrame:  # noqa: ARG002 - as `_history`
-        """The newest change of each key, deleted where a deletion is as new."""
+        """Return the newest change of each key, marked as deleted if a deletion is at least as new."""
         newest = self._cdc.newest(changes)
         spark = changes.sparkSession
-        if not self._remembers(spark):
+        if not self._has_deletions(spark):
             return newest.selectExpr("*", f"{self._sequence} AS {_UNTIL}")
-        columns = [f"come.{quoted(name)}" for name in newest.columns if name != GONE]
-        until = f"gone.{self._sequence}"
-        with _seen(newest, "newest") as view:
+        columns = [f"come.{quote_name(name)}" for name in newest.columns if name != GONE]
+        deleted_until = f"gone.{self._sequence}"
+        with _temporary_view(newest, "newest") as view:
             return spark.sql(
-                f"SELECT {', '.join(columns)}, {until} AS {_UNTIL},"  # noqa: S608 - as above
-                f" come.{GONE} OR coalesce(come.{self._sequence} <= {until}, false) AS {GONE}"
-                f" FROM {view} AS come LEFT JOIN {self._deletions} AS gone ON {_same('come', 'gone', self._keys)}"
+                f"SELECT {', '.join(columns)}, {deleted_until} AS {_UNTIL},"  # noqa: S608 - as above
+                f" come.{GONE} OR coalesce(come.{self._sequence} <= {deleted_until}, false) AS {GONE}"
+                f" FROM {view} AS come LEFT JOIN {self._deletions} AS gone ON {_same_key('come', 'gone', self._keys)}"
             )
 
     def _history(self, changes: DataFrame, table: DataFrame | None) -> DataFrame:
-        """All changes of the keys that come, those that the table holds and all deletions among them, in a chain."""
+        """Return the keys' whole history: their changes in the batch and the table, and all deletions, in order."""
         spark = changes.sparkSession
         names = [name for name in changes.columns if name != GONE]
         events = changes
-        with _seen(changes, "changes") as view:
+        with _temporary_view(changes, "changes") as view:
             keys = f"(SELECT {', '.join(self._keys)} FROM {view})"  # noqa: S608 - as above
-            touched = f"LEFT SEMI JOIN {keys} AS come ON {_same('held', 'come', self._keys)}"
+            join = f"LEFT SEMI JOIN {keys} AS come ON {_same_key('held', 'come', self._keys)}"
             if table is not None:
                 events = events.unionByName(
-                    self._events(self._place, table.columns, touched, names, changes, "false")
+                    self._events(self._place, table.columns, join, names, changes, "false")
                 )
-            if self._remembers(spark):
+            if self._has_deletions(spark):
                 columns = [*self._cdc.keys, self._cdc.sequence_by]
                 events = events.unionByName(
-                    self._events(self._deletions, columns, touched, names, changes, "true")
+                    self._events(self._deletions, columns, join, names, changes, "true")
                 )
         return self._cdc.chained(events)
 
     def _events(
-        self, place: str, there: list[str], touched: str, names: list[str], changes: DataFrame, gone: str
+        self,
+        place: str,
+        available: list[str],
+        join: str,
+        names: list[str],
+        changes: DataFrame,
+        is_deletion: str,
     ) -> DataFrame:
-        """Rows of a table of ours as changes; a column that it lacks is null."""
-        lower = {name.lower() for name in there}
+        """Return rows of one of our tables as changes; missing columns are null."""
+        lower = {name.lower() for name in available}
         columns = [
-            f"held.{quoted(name)} AS {quoted(name)}"
+            f"held.{quote_name(name)} AS {quote_name(name)}"
             if name.lower() in lower
-            else f"CAST(NULL AS {changes.schema[name].dataType.simpleString()}) AS {quoted(name)}"
+            else f"CAST(NULL AS {changes.schema[name].dataType.simpleString()}) AS {quote_name(name)}"
             for name in names
         ]
         return changes.sparkSession.sql(
-            f"SELECT {', '.join(columns)}, {gone} AS {GONE} FROM {place} AS held {touched}"  # noqa: S608 - as above
+            f"SELECT {', '.join(columns)}, {is_deletion} AS {GONE} FROM {place} AS held {join}"  # noqa: S608 - as above
         )
 
-    def _remembers(self, spark: SparkSession) -> bool:
-        """Is there a table of deletions? Once it is, it stays."""
-        self._there = self._there or look(spark, self._sink.deletions).version >= 0
-        return self._there
+    def _has_deletions(self, spark: SparkSession) -> bool:
+        """Return whether the table of deletions exists. It is never dropped."""
+        self._deletions_exist = (
+            self._deletions_exist or read_snapshot(spark, self._sink.deletions).version >= 0
+        )
+        return self._deletions_exist
 
 
-def _same(one: str, other: str, names: list[str]) -> str:
-    """The condition that two rows have the same key; null equals null."""
-    return " AND ".join(f"{one}.{name} <=> {other}.{name}" for name in names)
+def _same_key(left: str, right: str, names: list[str]) -> str:
+    """Return the condition that two rows have the same key; null equals null."""
+    return " AND ".join(f"{left}.{name} <=> {right}.{name}" for name in names)
 
 
 @contextmanager
-def _seen(frame: DataFrame, name: str) -> Iterator[str]:
-    """A name by which SQL knows a frame, inside the `with` only."""
+def _temporary_view(frame: DataFrame, name: str) -> Iterator[str]:
+    """Yield the name of a temporary view of a frame; valid only inside the `with`."""
     view = f"millstream_{name}_{id(frame)}"
     frame.createOrReplaceTempView(view)
     try:

@@ -1,47 +1,51 @@
-"""Turns what Delta says into one sentence and a cure."""
+"""Turn errors of Spark and Delta into one sentence and a fix."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
-from millstream.connectors.cdc import UNORDERED
+from millstream.connectors.api.cdc import UNORDERED
+from millstream.connectors.api.messages import repeated_key_error
 from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
 
 if TYPE_CHECKING:
     from millstream.connectors.delta.sink import DeltaSink
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_]+)?\]")
-_TWICE = re.compile(r"same key twice: (\{.*?\})(?=\s|$|\.)")
+TWICE = "same key twice: "
+"""Prefix of Spark's error for a key that occurs twice in a batch, followed by key and counts as JSON."""
+
 _UNORDERED = re.compile(rf"{UNORDERED}(\{{.*?\}})(?=\s|$|\.)")
 _SHOWN = 200
 
 
-def condition(error: BaseException) -> str:
-    """The name that Spark and Delta give an error, such as DELTA_CONCURRENT_APPEND, or nothing."""
-    found = _CONDITION.search(str(error))
-    return found[1] if found else ""
+def error_condition(error: BaseException) -> str:
+    """Return Spark's or Delta's error condition, such as DELTA_CONCURRENT_APPEND, or an empty string."""
+    match = _CONDITION.search(str(error))
+    return match[1] if match else ""
 
 
-def of_another_writer(name: str) -> bool:
-    """Was the commit lost to another writer's?"""
+def is_concurrent_write(name: str) -> bool:
+    """Return whether the commit lost against another writer's commit."""
     return name.startswith(("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"))
 
 
 def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:
-    """What a person should read, or None for an error that is not about the table."""
-    text, name, place = str(error), condition(error), sink.target()
-    if twice := _TWICE.search(text):
-        key = twice[1][:_SHOWN]
-        return MillstreamError(
-            f"two rows of one batch have the same key for Delta table {place}: {key}",
-            "aggregate or drop duplicates by the key in the view, so that each batch has one row a key",
+    """Explain the error; None if it is not about the table."""
+    text, name, place = str(error), error_condition(error), sink.target()
+    if TWICE in text:
+        details, _ = json.JSONDecoder().raw_decode(text.partition(TWICE)[2])
+        return repeated_key_error(
+            f"Delta table {place}", details["key"], details["rows"], details["deletions"]
         )
     if sink.cdc and (unordered := _UNORDERED.search(text)):
         return sink.cdc.unordered(f"Delta table {place}", unordered[1][:_SHOWN])
-    if of_another_writer(name):
+    if is_concurrent_write(name):
         return Outage(
-            f"other writers change Delta table {place} all the time ({name})", "give each writer its own rows"
+            f"other writers keep changing the same files of Delta table {place} ({name})",
+            "give each writer its own rows",
         )
     if (
         name in ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")
@@ -49,13 +53,16 @@ def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:
     ):
         reason = text.strip().split("\n")[0][:_SHOWN]
         return MillstreamError(
-            f"Delta table {place} has columns of other types than the query: {reason}",
+            f"the columns of Delta table {place} have other types than the query: {reason}",
             "cast the column in the view, or write to another path",
         )
     if "Permission denied" in text or "AccessDenied" in text or "Mkdirs failed" in text:
         return NotReady(
-            f"Delta table {place} cannot be written: permission denied", "grant the right, or change the path"
+            f"Delta table {place} cannot be written: permission denied",
+            "grant write permission, or change the path",
         )
     if "No space left on device" in text:
-        return Outage(f"Delta table {place} cannot be written: no space is left on the device", "make room")
+        return Outage(
+            f"Delta table {place} cannot be written: no space is left on the device", "free some space"
+        )
     return None

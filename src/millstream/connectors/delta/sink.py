@@ -1,4 +1,4 @@
-"""The Delta sink: appends, merges by key or overwrites, and knows which batches a table holds."""
+"""Delta sink: append rows, merge them by key, or overwrite the table, with the batch number in the log."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, PrivateAttr
 
-from millstream.connectors.cdc import Cdc
-from millstream.connectors.cut import Cut
-from millstream.connectors.dataset import Dataset, of_place
-from millstream.connectors.ddl import NESTED, outer, quoted, within
-from millstream.connectors.delta.place import DELETIONS
-from millstream.connectors.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.source import Problem
+from millstream.connectors.api.cdc import Cdc
+from millstream.connectors.api.ddl import NESTED, outer_type, quote_name, type_names
+from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.source import Problem
+from millstream.connectors.delta.folder_check import DELETIONS
+from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
-from millstream.spec.mode import OutputMode
-from millstream.spec.names import Names
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.asking import Remark
-    from millstream.connectors.elsewhere import Place
+    from millstream.connectors.api.connectivity import ConnectivityFinding
+    from millstream.connectors.api.sandbox import Sandbox
 
-# As Delta 4.4 on Spark 4.2 refuses them, tried one by one.
+# Refused by Delta 4.4 on Spark 4.2, each tested.
 _UNKNOWN = frozenset({"interval", "span", "time"})
 _NO_FOLDERS = frozenset({*NESTED, "variant", "void"})
 
 _RETENTION = "delta.setTransactionRetentionDuration"
-# Nobody mends what stands still over a weekend in less.
+# An outage over a weekend lasts longer than this.
 LEAST_DAYS = 7
 _UNITS = {
     "second": 1 / 86400,
@@ -52,61 +52,61 @@ class DeltaSink(Sink):
     kind = "delta"
     main = "path"
     modes = frozenset(OutputMode)
-    case_counts = False
+    is_case_sensitive = False
 
     path: Location | None = Field(default=None, examples=["lake/funnel"])
-    """The table's folder; made with the first batch."""
+    """Folder of the table; created by the first batch."""
     table: str | None = Field(default=None, examples=["sales.funnel"])
-    """The table's name in Spark's catalog, instead of a path."""
+    """Name of the table in Spark's catalog, as an alternative to `path`."""
     merge_on: Names = ()
-    """Key columns: a row whose key is in the table replaces that row, others are added. Null equals null."""
+    """Key columns: a row replaces the table row with the same key; other rows are added. Null equals null."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
-    """A condition in Spark's SQL: a row for which it holds removes the row of its key instead."""
+    """Spark SQL condition: a row that meets it deletes the table row with its key."""
     cdc: Cdc | None = None
-    """Rows are changes of a source table: the table is kept at its latest state, or with its history."""
+    """Treat rows as changes of a source table: keep the table at its latest state, or with its history."""
     partition_by: Names = ()
-    """Columns that divide the table into folders; used when the table is made."""
+    """Partition columns of the table; used when the table is created."""
     merge_schema: bool = False
-    """Add columns to the table that it lacks."""
+    """Add missing columns to the table."""
     properties: dict[str, str] = Field(default_factory=dict, examples=[{"delta.appendOnly": "true"}])
-    """Table properties; used when the table is made."""
+    """Table properties; used when the table is created."""
 
-    _cut: Cut | None = PrivateAttr(None)
+    _cut: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer that commits the batch number with the rows."""
+        """Create a writer that commits the batch number with the rows."""
         from millstream.connectors.delta.writer import DeltaWriter  # noqa: PLC0415 - checking needs no writer
 
         return DeltaWriter(self, identity)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:
-        """Exactly-once in every mode."""
-        done = {
+        """Guarantee exactly-once in every mode."""
+        action = {
             OutputMode.APPEND: "merges rows" if self.merge_on else "appends rows",
             OutputMode.UPDATE: "merges rows",
             OutputMode.COMPLETE: "replaces the table",
         }[mode]
-        done += " and removes others" if self.delete_when else ""
+        action += " and deletes others" if self.delete_when else ""
         if self.cdc:
-            done = "merges changes by their sequence"
-        return Guarantee.EXACTLY_ONCE, f"{done} and records the batch number in one commit of the Delta log"
+            action = "merges changes by their sequence"
+        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch number in one commit of the Delta log"
 
     def problems(self, mode: OutputMode) -> list[Problem]:
-        """A missing or doubled place, a missing key, keys that name a column twice."""
-        found = []
+        """Check for missing or conflicting table and key settings and for columns named twice."""
+        problems = []
         if self.path is None and self.table is None:
-            found.append(
-                Problem("path", "delta needs a path or a table", "give the folder: delta: {path: lake/NAME}")
+            problems.append(
+                Problem("path", "delta needs a path or a table", "set the folder: delta: {path: lake/NAME}")
             )
         if self.path is not None and self.table is not None:
-            found.append(Problem("table", "delta has both a path and a table", "keep one of them"))
+            problems.append(Problem("table", "delta has both a path and a table", "keep one of them"))
         if mode is OutputMode.UPDATE and not self.row_key:
-            found.append(
+            problems.append(
                 Problem(
                     None,
-                    "delta in update mode needs to know the key of a row",
-                    "add merge_on with the columns that tell one row from another",
-                    "a key comes again whenever its row changes; appending would keep every version",
+                    "delta in update mode needs the key of a row",
+                    "add merge_on with the columns that identify a row",
+                    "a row is written again whenever it changes; appending would keep every version",
                 )
             )
         if (
@@ -114,172 +114,188 @@ class DeltaSink(Sink):
             and not self.cdc
             and (not self.merge_on or mode is OutputMode.COMPLETE)
         ):
-            found.append(
+            problems.append(
                 Problem(
                     "delete_when",
                     "delete_when needs merge_on, and a mode other than complete",
                     "add merge_on with the columns of the key",
-                    "a deletion names the row it removes by its key",
+                    "a deletion finds the row it deletes by its key",
                 )
             )
         if self.cdc:
-            found += self.cdc.problems(mode, {"merge_on": self.merge_on, "delete_when": self.delete_when})
+            problems += self.cdc.problems(mode, {"merge_on": self.merge_on, "delete_when": self.delete_when})
         for field, names in (("merge_on", self.merge_on), ("partition_by", self.partition_by)):
             twice = sorted({name for name in names if names.count(name) > 1})
-            found += [
+            problems += [
                 Problem(field, f"{field} names column '{name}' twice", "name it once") for name in twice
             ]
-        return found
+        return problems
 
-    def cautions(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in all
-        """A log that forgets written batches within days."""
-        kept = next(
+    def weakening_problems(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in all
+        """Warn about a log that forgets written batches within days."""
+        retention = next(
             (text for key, text in self.properties.items() if key.lower() == _RETENTION.lower()), None
         )
-        days = None if kept is None else _days(kept)
+        days = None if retention is None else _parse_days(retention)
         if days is None or days >= LEAST_DAYS:
             return []
         return [
             Problem(
                 "properties",
-                f"the table forgets after {kept} which batches it has",
-                f"leave {_RETENTION} out, or give it more days than the longest time the query may stand still",
-                "a batch that comes again after that is written again",
+                f"the table's log forgets written batches after {retention}",
+                f"remove {_RETENTION}, or set it to longer than the query may be down",
+                "a batch that is replayed after that is written again",
                 _RETENTION,
             )
         ]
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
-        """The key and the columns that divide the table."""
-        told = {"merge_on": self.merge_on, "partition_by": self.partition_by}
-        return told | dict(self.cdc.named()) if self.cdc else told
+        """Return the key and partition columns."""
+        columns = {"merge_on": self.merge_on, "partition_by": self.partition_by}
+        return columns | dict(self.cdc.named()) if self.cdc else columns
 
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """All, but for those that `cdc` leaves out."""
+        """Return all columns except those that `cdc` leaves out."""
         return self.cdc.takes(names) if self.cdc else tuple(names)
 
-    def held_columns(self, names: Sequence[str]) -> list[str]:
-        """The columns of the table that is made for these of a query."""
+    def table_columns(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of a table created for these query columns."""
         return [*self.takes(names), *(self.cdc.own if self.cdc else ())]
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
-        """Types that Delta has not, and folders by what is no plain value."""
-        found = []
+        """Check for types that Delta cannot store and partition columns that are not simple values."""
+        problems = []
         for name, kind in columns.items():
-            inside = set(within(kind))
+            inside = set(type_names(kind))
             if inside & _UNKNOWN or ("void" in inside and kind != "void"):
-                found.append(
+                problems.append(
                     Problem(
                         None,
                         f"delta cannot store column '{name}' of type {kind}",
-                        "cast it in the view, or leave it out",
+                        "cast it in the view, or leave it out of the view",
                     )
                 )
         divides = {name.lower() for name in self.partition_by}
-        found += [
+        problems += [
             Problem(
                 "partition_by",
-                f"a table cannot be divided by column '{name}' of type {kind}",
-                "divide it by a plain column, such as a date",
+                f"the table cannot be partitioned by column '{name}' of type {kind}",
+                "partition it by a simple column, such as a date",
             )
             for name, kind in columns.items()
-            if name.lower() in divides and outer(kind) in _NO_FOLDERS
+            if name.lower() in divides and outer_type(kind) in _NO_FOLDERS
         ]
         if self.cdc:
-            found += self.cdc.refuses(columns)
+            problems += self.cdc.refuses(columns)
         if self.row_key:
-            found += [
+            problems += [
                 Problem(
                     None,
-                    f"column '{name}' has a backtick, which Delta's MERGE cannot read",
+                    f"column '{name}' contains a backtick, which Delta's MERGE cannot read",
                     "rename it in the view",
                 )
                 for name in columns
                 if "`" in name
             ]
-        return found
+        return problems
+
+    def conflict_cost(self, mode: OutputMode) -> str:
+        """Describe merges that touch the same files: the later of two commits fails, and the writer repeats it."""
+        if not self.row_key or mode is OutputMode.COMPLETE:
+            return ""
+        return (
+            "on a local disk one merge waits for the other; on an object store Delta rejects a merge if "
+            "another has changed the same files, and the merge is repeated up to five times; no row is lost "
+            "or duplicated"
+        )
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns of `merge_on`, or of `cdc`."""
+        """The columns of `merge_on`, or the keys of `cdc`."""
         return self.cdc.row_key if self.cdc else tuple(self.merge_on)
 
     @property
     def routed_by(self) -> tuple[str, ...]:
-        """The columns of `partition_by`, and the one that tells which change is newer."""
+        """The columns of `partition_by`, and the sequence column that orders changes."""
         return (*self.partition_by, self.cdc.sequence_by) if self.cdc else tuple(self.partition_by)
 
     @classmethod
     def of_spark(
-        cls, columns: Mapping[str, str], options: Mapping[str, str], divided: tuple[str, ...]
+        cls, columns: Mapping[str, str], options: Mapping[str, str], partition_columns: tuple[str, ...]
     ) -> list[Problem]:
-        """The same as here: Delta refuses in both cases."""
-        return cls(path=Location(options.get("path") or "-"), partition_by=divided).refuses(columns)
+        """Check as for this sink, because Delta refuses the same columns."""
+        return cls(path=Location(options.get("path") or "-"), partition_by=partition_columns).refuses(columns)
 
-    def elsewhere(self, place: Place) -> Sink | None:
-        """A table in a folder of its own, whether the path or the catalog named it."""
-        return self.model_copy(update={"path": place.path(self.target()), "table": None})
+    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+        """Use a sandbox table in a folder, also for a catalog table."""
+        return self.model_copy(update={"path": sandbox.path(self.target()), "table": None})
 
     def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
-        """The table's rows; none before it is made."""
+        """Read the table's rows; None before the table exists."""
         local = None if self.path is None else self.path.local
         if local is None or not (local / "_delta_log").is_dir():
             return None if local is None else spark.createDataFrame([], schema)
         return spark.read.format("delta").load(str(self.path)).select(*schema.names)
 
-    def held(self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: Cut) -> DataFrame | None:  # noqa: ARG002
-        """The table's rows, wherever it lies."""
-        from millstream.connectors.delta.log import everything  # noqa: PLC0415 - as the writer
+    def held(
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        mode: OutputMode,  # noqa: ARG002
+        cut: EventTimeRange,  # noqa: ARG002
+    ) -> DataFrame | None:
+        """Read the table's rows, also from storage that only Spark can read."""
+        from millstream.connectors.delta.commit.log import read_table  # noqa: PLC0415 - as the writer
 
-        return None if self.delete_when is not None else everything(spark, self, schema)
+        return None if self.delete_when is not None else read_table(spark, self, schema)
 
     def outcome(self, rows: DataFrame) -> DataFrame | None:
-        """What follows from the changes."""
+        """Compute the table that results from the changes."""
         return self.cdc.outcome(rows) if self.cdc else None
 
-    def apart(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
-        """Rows of a table that follows from changes are no changes."""
-        return "it follows from changes, and is not written by rows" if self.cdc else ""
+    def backfill_conflict(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
+        """Refuse a backfill of a table that is built from changes."""
+        return "it is built from changes, not from rows" if self.cdc else ""
 
     def into(self, name: str) -> Sink | None:
-        """Another folder, beside this one where the name is a mere name; or another table of the catalog."""
+        """Write to another folder, next to this one for a plain name, or to another catalog table."""
         if self.cdc:
             return None
         if self.path is None:
             return self.model_copy(update={"table": name})
         return self.model_copy(update={"path": self.path.beside(name)})
 
-    def replacing(self, cut: Cut) -> Sink | None:
-        """With Delta's `replaceWhere`; None of changes."""
+    def replacing_range(self, cut: EventTimeRange) -> Sink | None:
+        """Replace the range with Delta's `replaceWhere`; None for changes."""
         if self.cdc:
             return None
-        made = self.model_copy()
-        made._cut = cut  # noqa: SLF001 - a copy of this sink
-        return made
+        copy = self.model_copy()
+        copy._cut = cut  # noqa: SLF001 - a copy of this sink
+        return copy
 
     @property
-    def replaced(self) -> Cut | None:
-        """The rows in whose place its writer puts a batch; None for any other writer."""
+    def replaced(self) -> EventTimeRange | None:
+        """The range that each batch of the writer replaces; None for an ordinary writer."""
         return self._cut
 
     @property
-    def reorders(self) -> bool:
-        """Changes are put in order by their sequence."""
+    def orders_by_column(self) -> bool:
+        """Whether the sequence of changes decides their order."""
         return self.cdc is not None
 
     @property
     def sole(self) -> bool:
-        """Deletions are kept in a commit before that of the rows: a second query may read between the two."""
+        """True for `cdc`: deletions are committed before the rows, and a second query may read between the two."""
         return self.cdc is not None
 
     @property
-    def removes(self) -> str | None:
+    def delete_condition(self) -> str | None:
         """The condition of `delete_when`."""
         return self.delete_when
 
     @property
     def marks(self) -> tuple[str, str] | None:
-        """The setting that tells which rows delete, and its condition over the query's columns."""
+        """The setting that marks deletions, and its condition over the query's columns."""
         if self.cdc and self.cdc.apply_as_deletes is not None:
             return "apply_as_deletes", self.cdc.gone
         if self.delete_when is not None:
@@ -288,60 +304,60 @@ class DeltaSink(Sink):
 
     @property
     def place(self) -> str:
-        """The table as SQL names it."""
+        """The table's name in SQL."""
         if self.path is not None:
-            return f"delta.{quoted(str(self.path))}"
-        return ".".join(quoted(part) for part in (self.table or "").split("."))
+            return f"delta.{quote_name(str(self.path))}"
+        return ".".join(quote_name(part) for part in (self.table or "").split("."))
 
     @property
     def deletions(self) -> DeltaSink:
-        """Where `cdc` keeps deletions: in the table's own folder, or in a table beside one of the catalog."""
+        """Table for the deletions of `cdc`: in the table's folder, or next to a catalog table."""
         if self.path is not None:
             return DeltaSink(path=Location(f"{self.path.rstrip('/')}/{DELETIONS}"))
         return DeltaSink(table=f"{self.table}__deletions")
 
-    def clearing(self) -> str:
-        """Its folder goes, with its log; a table of the catalog is dropped."""
+    def clear_command(self) -> str:
+        """Delete the folder with its log, or drop the catalog table."""
         if self.path is None:
-            beside = f"; DROP TABLE IF EXISTS {self.deletions.table}" if self.cdc else ""
-            return f"DROP TABLE {self.table}{beside}"
+            drop_deletions = f"; DROP TABLE IF EXISTS {self.deletions.table}" if self.cdc else ""
+            return f"DROP TABLE {self.table}{drop_deletions}"
         return f"rm -r {self.path}" if self.path.local is not None else f"delete the folder {self.path}"
 
     def target(self) -> str:
-        """The path or the table's name."""
+        """Return the path or the table name."""
         return str(self.path or self.table or "")
 
     def writes_to(self) -> frozenset[str]:
-        """The table's folder, or its name in the catalog."""
+        """Return the table's folder, or its name in the catalog."""
         return frozenset({str(self.path or f"table {self.table}")})
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """The table's folder; one of the catalog has no name that others know."""
-        return (of_place(str(self.path)),) if self.path else ()
+    def datasets(self) -> tuple[LineageDataset, ...]:
+        """Return the table's folder; a catalog table has no lineage name."""
+        return (dataset_of_folder(str(self.path)),) if self.path else ()
 
-    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[Remark]:
-        """What the table will refuse."""
-        from millstream.connectors.delta.ask import of_sink  # noqa: PLC0415 - checking asks nobody
+    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[ConnectivityFinding]:
+        """Find what makes the table reject the query's rows."""
+        from millstream.connectors.delta.connectivity import check_sink  # noqa: PLC0415 - checking does not connect
 
-        return of_sink(self, columns, mode)
+        return check_sink(self, columns, mode)
 
     def probe(self) -> None:
-        """Raises `NotReady` when the table's folder cannot be written."""
-        from millstream.connectors.delta.place import writable  # noqa: PLC0415 - checking asks nobody
+        """Raise `NotReady` if the table's folder cannot be written."""
+        from millstream.connectors.delta.folder_check import require_writable  # noqa: PLC0415 - checking does not connect
 
         if self.path is not None:
-            writable(self.path)
+            require_writable(self.path)
 
     def rows(self, limit: int) -> tuple[list[str], list[list[object]]] | None:
-        """The rows of the newest files, without Spark; None for a table that is known to a catalog only."""
-        from millstream.connectors.delta.look import latest  # noqa: PLC0415 - loads deltalake
+        """Read the rows of the newest files without Spark; None for a catalog table."""
+        from millstream.connectors.delta.latest_rows import read_latest_rows  # noqa: PLC0415 - loads deltalake
 
-        return None if self.path is None else latest(self.path, limit)
+        return None if self.path is None else read_latest_rows(self.path, limit)
 
 
-def _days(text: str) -> float | None:
-    """The days of an interval as Delta reads it, `interval 2 weeks`; None for one that is not understood."""
-    found = re.findall(r"(\d+)\s*([a-z]+?)s?\b", text.lower())
-    if not found or any(unit not in _UNITS for _, unit in found):
+def _parse_days(text: str) -> float | None:
+    """Parse a Delta interval such as `interval 2 weeks` into days; None if it cannot be parsed."""
+    parts = re.findall(r"(\d+)\s*([a-z]+?)s?\b", text.lower())
+    if not parts or any(unit not in _UNITS for _, unit in parts):
         return None
-    return sum(int(number) * _UNITS[unit] for number, unit in found)
+    return sum(int(number) * _UNITS[unit] for number, unit in parts)

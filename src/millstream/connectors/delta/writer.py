@@ -1,23 +1,33 @@
-"""Writes batches to a Delta table: rows and the batch's number in one commit of the table's log."""
+"""Write batches to a Delta table, with the rows and the batch number in one commit of its log."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
+import uuid
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from millstream.connectors.ddl import quoted
-from millstream.connectors.delta.append import NumberedAppend
-from millstream.connectors.delta.changes import Changes
-from millstream.connectors.delta.errors import condition, explain, of_another_writer
-from millstream.connectors.delta.log import entries, entry, fit, glance, look
-from millstream.connectors.failpoints import reach
-from millstream.connectors.sink import SinkIdentity, Writer, Written, contested
+from millstream.checkpoint import empty_batches
+from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult, conflicting_batch_error
+from millstream.connectors.delta.changes import ChangeBatch
+from millstream.connectors.delta.commit.log import (
+    cached_snapshot,
+    is_skipped,
+    read_entries,
+    read_entry,
+    read_snapshot,
+    require_compatible,
+    table_lock,
+)
+from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
 from millstream.diagnostics.failure import NotReady
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,32 +35,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.cut import Cut
+    from millstream.connectors.api.batch_ledger import LedgerEntry
+    from millstream.connectors.api.event_time_range import EventTimeRange
     from millstream.connectors.delta.sink import DeltaSink
-    from millstream.connectors.remembered import Entry
 
-# A commit that loses against another writer's is made again from that writer's result. Five times in a row
-# means that somebody rewrites the same files all the time, and waiting longer would only hide it.
+# A commit that loses against another writer is repeated on that writer's result. After five losses in a row, another
+# writer is rewriting the same files all the time, and a longer wait would only hide it.
 ATTEMPTS = 5
 FIRST_WAIT = 0.2
 
-# A batch's own commit is the newest, unless another query's came in between.
-NEAR = 5
-
 GONE = "__removed"
-"""The column of a merge's source that marks rows which remove others."""
+"""Column in a merge's source that marks the rows that delete others."""
 
-_APP = "spark.databricks.delta.write.txnAppId"
-_BATCH = "spark.databricks.delta.write.txnVersion"
-_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+# Session settings that give a statement what a write gets as options.
+_SETTINGS = {
+    "txnAppId": "spark.databricks.delta.write.txnAppId",
+    "txnVersion": "spark.databricks.delta.write.txnVersion",
+    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+}
 
 
 class DeltaWriter(Writer):
     """Delivers batches to one table.
 
-    Delta keeps the last batch number of each writer in the log, in the same commit as the rows, and ignores a
-    write whose number is not greater: a repeated batch changes nothing, also when two drivers write it.
+    Delta stores each writer's last batch number in the log, in the same commit as the rows, and ignores a write whose
+    number is not greater. A repeated batch therefore changes nothing, even if two drivers write it.
     """
+
+    has_ledger = True
 
     def __init__(self, sink: DeltaSink, identity: SinkIdentity) -> None:
         super().__init__(identity)
@@ -58,152 +70,171 @@ class DeltaWriter(Writer):
         self._spark: SparkSession | None = None
         self._exists = False
         self._last: int | None = None
-        """The last batch in the log; known after `open`, forgotten by a failed write."""
+        """Last batch in the log; set by `open`, and reset after a failed write."""
         self._known = False
-        self._changes = Changes(sink, sink.cdc) if sink.cdc else None
-        # A merge asks first whether the batch has rows, so that it runs the batch twice; of changes, the deletions
-        # are kept before the rest.
+        self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
+        # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
+        # the deletions first, so it executes the batch three times.
         self.passes = (3 if self._changes else 2) if self._merges else 1
         self.sums = self._merges
+        self.skips_empty = self._merges
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
-        """Look the table over, if it is there; the first batch makes it."""
+        """Check an existing table; the first batch creates a missing one."""
         self._spark = spark
-        if self._sink.row_key and (odd := [name for name in schema.names if "`" in name]):
+        if self._sink.row_key and (with_backtick := [name for name in schema.names if "`" in name]):
             raise NotReady(
-                f"column '{odd[0]}' has a backtick, which Delta's MERGE cannot read", "rename it in the view"
+                f"column '{with_backtick[0]}' contains a backtick, which Delta's MERGE cannot read",
+                "rename it in the view",
             )
-        given = {name.lower() for name in schema.names}
+        query_columns = {name.lower() for name in schema.names}
         for field, names in self._sink.named().items():
-            if absent := [name for name in names if name.lower() not in given]:
+            if absent := [name for name in names if name.lower() not in query_columns]:
                 raise NotReady(
-                    f"{field} names column '{absent[0]}', which the query does not give",
+                    f"{field} contains column '{absent[0]}', which the query does not have",
                     f"correct {field}, or select the column in the view",
                 )
         if self._sink.marks is not None:
-            field, gone = self._sink.marks
+            field, deletion = self._sink.marks
             try:
-                spark.createDataFrame([], schema).selectExpr(gone)
+                spark.createDataFrame([], schema).selectExpr(deletion)
             except Exception as error:
-                # Spark's own errors cannot be named here: reading a spec needs no Spark.
-                if not (said := condition(error)):
+                # Spark's own errors cannot be imported here: reading a spec needs no Spark.
+                if not (condition_name := error_condition(error)):
                     raise
                 raise NotReady(
-                    f"{field} of {self._sink.target()} is no condition over the query's columns ({said})",
+                    f"{field} of {self._sink.target()} is not a valid condition over the query's columns "
+                    f"({condition_name})",
                     f"correct it; the columns are {', '.join(schema.names)}",
                 ) from error
-        found = look(spark, self._sink)
-        if found.version >= 0:
-            fit(found, self._sink, self._sink.held_columns(schema.names))
-        self._exists = found.version >= 0
-        self._last, self._known = found.batch(self.identity.key), True
+        snapshot = read_snapshot(spark, self._sink)
+        if snapshot.version >= 0:
+            require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
+        self._exists = snapshot.version >= 0
+        self._last, self._known = snapshot.batch(self.identity.key), True
 
-    def remembered(self, spark: SparkSession) -> tuple[Entry, ...]:
-        """What the table's log says of this query."""
-        found = look(spark, self._sink)
-        return entries(spark, found, self.identity) if found.version >= 0 else ()
+    def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
+        """Return the entries of this query in the table's log."""
+        snapshot = read_snapshot(spark, self._sink)
+        return read_entries(spark, snapshot, self.identity) if snapshot.version >= 0 else ()
 
-    def entry(self, batch_id: int) -> Entry | None:
-        """What the table's log says of one batch."""
-        found = look(self._session, self._sink)
-        return entry(self._session, found, self.identity.key, batch_id) if found.version >= 0 else None
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        """Return the entry of one batch in the table's log."""
+        snapshot = read_snapshot(self._session, self._sink)
+        return (
+            read_entry(self._session, snapshot, self.identity.key, batch_id)
+            if snapshot.version >= 0
+            else None
+        )
 
     def holds(self, batch_id: int) -> bool:
-        """Is this batch, or a later one, in the table's log?"""
+        """Return whether the table's log has this batch or a later one."""
         if not self._known:
-            found = look(self._session, self._sink)
-            self._exists = found.version >= 0
-            self._last, self._known = found.batch(self.identity.key), True
+            snapshot = read_snapshot(self._session, self._sink)
+            self._exists = snapshot.version >= 0
+            self._last, self._known = snapshot.batch(self.identity.key), True
         return self._last is not None and batch_id <= self._last
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
-        """Commit one batch, or nothing. Rows are counted where they are merged.
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Commit one batch, or nothing if it was committed before. Only merged rows are counted.
 
-        A batch without rows is not merged: after each move of the watermark Spark runs one, and a replay of it
-        has no rows either.
+        A batch without rows is not merged. Spark runs one after each move of the watermark, and its replay has no
+        rows either.
 
-        Raises `MillstreamError` when the rows are refused, `Outage` when other writers win again and again.
+        Raises `MillstreamError` if the rows are rejected, `Outage` if other writers win repeatedly.
         """
         rows = frame.count() if self._merges else None
         for attempt in range(ATTEMPTS):
             if self.holds(batch_id):
-                return Written(rows=0, skipped=True)
+                return self._passed_over(batch_id) if attempt else WriteResult(rows=0, skipped=True)
             if rows == 0 and self._exists:
-                return Written(rows=0)
+                if self.checkpoint is not None:
+                    empty_batches.add(self.checkpoint, self.identity.sink, batch_id)
+                return WriteResult(rows=0)
+            if attempt:
+                self.reset_metrics()
+            marks = self._commit_options(batch_id)
             try:
                 if self._changes:
                     self._changes.keep_deletions(frame)
-                reach("delta.before")
-                self._commit(frame, batch_id)
-                reach("delta.committed")
+                hit_failpoint("delta.before")
+                self._commit(frame, batch_id, marks)
+                hit_failpoint("delta.committed")
             except Exception as error:
-                # Of any failure, known or not, it is unsaid whether the commit took place: the log is asked again.
+                # Any failure leaves open whether the commit happened, so the log is read again.
                 self._known = False
-                if of_another_writer(condition(error)) and attempt + 1 < ATTEMPTS:
+                if is_concurrent_write(error_condition(error)) and attempt + 1 < ATTEMPTS:
                     time.sleep(FIRST_WAIT * 2**attempt * (0.5 + random.random()))  # noqa: S311 - spreads retries
                     continue
-                known = explain(error, self._sink)
-                if known is None:
+                explained = explain(error, self._sink)
+                if explained is None:
                     raise
-                raise known from error
-            self._own(batch_id)
+                raise explained from error
+            if is_skipped(self._session, cached_snapshot(self._session, self._sink), marks):
+                return self._passed_over(batch_id)
             self._last, self._exists = batch_id, True
             break
-        return Written(rows=rows)
+        return WriteResult(rows=rows)
 
-    def _own(self, batch_id: int) -> None:
-        """Raises `Unfit` when Delta passed the write over: another run had this number for other records."""
-        note = self.note(batch_id)
-        if note.planned is None:
-            return
-        there = entry(self._session, glance(self._session, self._sink), self.identity.key, batch_id, NEAR)
-        if there is not None and there.note.contradicts(note):
-            raise contested(self.identity, batch_id)
+    def _passed_over(self, batch_id: int) -> WriteResult:
+        """Return the result of a batch whose number another commit used after this writer had read the log.
+
+        Only a run from a copy of the checkpoint, or an attempt of this query with a lost response, writes under this
+        number. Raises `Unfit` unless the log's entry is for the same records.
+        """
+        self._known = False
+        note, recorded = self.note(batch_id), self.entry(batch_id)
+        if note.is_known and (recorded is None or recorded.note.contradicts(note)):
+            raise conflicting_batch_error(self.identity, batch_id)
+        return WriteResult(rows=0, skipped=True)
 
     @property
     def _merges(self) -> bool:
         keyed = bool(self._sink.row_key) and self.identity.mode is not OutputMode.COMPLETE
         return keyed and self._sink.replaced is None
 
-    def _commit(self, frame: DataFrame, batch_id: int) -> None:
-        """One attempt."""
-        marks = {
+    def _commit_options(self, batch_id: int) -> dict[str, str]:
+        """Return the log entries of one attempt, as options of Delta's writer."""
+        return {
             "txnAppId": self.identity.key,
             "txnVersion": str(batch_id),
-            "userMetadata": self._said(batch_id),
+            "userMetadata": self._commit_metadata(batch_id),
         }
+
+    def _commit(self, frame: DataFrame, batch_id: int, marks: dict[str, str]) -> None:
+        """Make one attempt to commit the batch."""
         if self._sink.replaced is not None and self._exists:
             self._replace(frame, batch_id, marks, self._sink.replaced)
         elif self.identity.mode is OutputMode.COMPLETE:
             self._save(frame, "overwrite", marks)
         elif self._changes:
-            self._change(self._changes, frame, batch_id, marks)
+            self._change(self._changes, frame, marks)
         elif not self._sink.merge_on:
             self._append(frame, marks)
         else:
-            with self._single(frame, batch_id) as source:
+            with self._unique_rows(frame, batch_id) as source:
                 if self._exists:
-                    self._merge(frame.sparkSession, source, frame.columns, batch_id)
+                    self._merge(frame.sparkSession, source, frame.columns, marks)
                 else:
-                    # No key can match in a table that is not there: every row is added, by the commit that
-                    # makes it. Of two writers that make it at once one conflicts, and then merges.
-                    added = frame.sparkSession.sql(source)
+                    # In a new table no key can match, so every row is added by the commit that creates it. If two
+                    # writers create it at once, one conflicts, and then merges.
+                    rows = frame.sparkSession.sql(source)
                     if self._sink.delete_when is not None:
-                        added = added.where(f"NOT {self._gone}")
-                    self._save(added, "append", marks)
+                        rows = rows.where(f"NOT {self._deletion_condition}")
+                    self._save(rows, "append", marks)
 
     def _append(self, frame: DataFrame, marks: dict[str, str]) -> None:
-        """Add the rows, the cheaper way where the table is a folder whose log tells this writer's last number."""
+        """Add the rows, without a lookup of the table's state if the log's checksum has this writer's last number."""
         if self._exists and self._sink.path is not None:
-            more = {"mergeSchema": "true"} if self._sink.merge_schema else {}
-            numbered = NumberedAppend(frame, str(self._sink.path), {**marks, **more})
+            schema_options = {"mergeSchema": "true"} if self._sink.merge_schema else {}
+            numbered = NumberedAppend(frame, str(self._sink.path), {**marks, **schema_options})
             if numbered.last() is not None:
-                numbered.commit()
+                numbered.commit(table_lock(self._session, self._sink))
                 return
         self._save(frame, "append", marks)
 
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:
-        """Append to the table or replace its rows; make it if need be."""
+        """Append to the table or overwrite it; create it if it is missing."""
         writer = frame.write.format("delta").mode(mode).options(**options)
         # Delta changes no schema while it replaces a part of a table.
         if self._sink.merge_schema and "replaceWhere" not in options:
@@ -212,79 +243,86 @@ class DeltaWriter(Writer):
             writer = writer.options(**self._sink.properties)
             if self._sink.partition_by:
                 writer = writer.partitionBy(*self._sink.partition_by)
-        if self._sink.path is not None:
-            writer.save(str(self._sink.path))
-        else:
-            assert self._sink.table is not None
-            writer.saveAsTable(self._sink.table)
+        with table_lock(self._session, self._sink):
+            if self._sink.path is not None:
+                writer.save(str(self._sink.path))
+            else:
+                assert self._sink.table is not None
+                # A commit that creates a catalog table takes its metadata from the session, not from options.
+                with _with_settings(frame.sparkSession, {"userMetadata": options["userMetadata"]}):
+                    writer.saveAsTable(self._sink.table)
 
-    def _replace(self, frame: DataFrame, batch_id: int, marks: dict[str, str], cut: Cut) -> None:
-        """Put the rows in the place of those of a cut."""
+    def _replace(self, frame: DataFrame, batch_id: int, marks: dict[str, str], cut: EventTimeRange) -> None:
+        """Replace the rows of a range."""
         options = {**marks, "replaceWhere": cut.sql()}
         if not self._sink.merge_on:
             self._save(frame, "overwrite", options)
             return
-        with self._single(frame, batch_id) as source:
+        with self._unique_rows(frame, batch_id) as source:
             self._save(frame.sparkSession.sql(source), "overwrite", options)
 
-    def _change(self, changes: Changes, frame: DataFrame, batch_id: int, marks: dict[str, str]) -> None:
-        """Bring the table to what follows from its changes and these."""
+    def _change(self, changes: ChangeBatch, frame: DataFrame, marks: dict[str, str]) -> None:
+        """Merge the changes into the table."""
         if not self._exists:
             self._save(changes.first(frame), "append", marks)
             return
         with (
             changes.merging(frame, self._sink.merge_schema) as statement,
-            _marked(frame.sparkSession, self._confs(batch_id)),
+            table_lock(self._session, self._sink),
+            _with_settings(frame.sparkSession, marks),
         ):
             frame.sparkSession.sql(statement)
 
     @contextmanager
-    def _single(self, frame: DataFrame, batch_id: int) -> Iterator[str]:
-        """SQL for the batch's rows, failing at a key that comes twice; good inside the `with` only."""
+    def _unique_rows(self, frame: DataFrame, batch_id: int) -> Iterator[str]:
+        """Yield SQL for the batch's rows that fails at a duplicate key; valid only inside the `with`."""
         view = f"millstream_{self.identity.query_id}_{batch_id}".replace("-", "_")
         frame.createOrReplaceTempView(view)
         try:
-            yield once(view, [quoted(name) for name in self._sink.merge_on], frame.columns)
+            yield unique_rows_sql(
+                view,
+                [quote_name(name) for name in self._sink.merge_on],
+                frame.columns,
+                self._deletion_condition,
+            )
         finally:
             frame.sparkSession.catalog.dropTempView(view)
 
-    def _merge(self, spark: SparkSession, source: str, columns: list[str], batch_id: int) -> None:
-        """Replace or remove rows by key and add the rest."""
+    def _merge(self, spark: SparkSession, source: str, columns: list[str], marks: dict[str, str]) -> None:
+        """Replace or delete rows by key and insert the others."""
         evolve = "WITH SCHEMA EVOLUTION " if self._sink.merge_schema else ""
-        same = " AND ".join(f"held.{quoted(key)} <=> come.{quoted(key)}" for key in self._sink.merge_on)
-        what = " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        same_key = " AND ".join(
+            f"held.{quote_name(key)} <=> come.{quote_name(key)}" for key in self._sink.merge_on
+        )
+        actions = " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         if self._sink.delete_when is not None:
-            # Told apart where no name means two tables. `*` would take the mark for a column of the table.
-            source = f"SELECT *, {self._gone} AS `{GONE}` FROM ({source})"  # noqa: S608 - names are quoted
-            names = [quoted(name) for name in columns]
-            what = (
+            # The two tables get different aliases. With `*`, the mark would become a column of the table.
+            source = f"SELECT *, {self._deletion_condition} AS `{GONE}` FROM ({source})"  # noqa: S608 - names are quoted
+            names = [quote_name(name) for name in columns]
+            actions = (
                 f" WHEN MATCHED AND come.`{GONE}` THEN DELETE"  # noqa: S608 - names are quoted
                 f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = come.{name}' for name in names)}"
                 f" WHEN NOT MATCHED AND NOT come.`{GONE}` THEN INSERT ({', '.join(names)})"
                 f" VALUES ({', '.join(f'come.{name}' for name in names)})"
             )
-        with _marked(spark, self._confs(batch_id)):
+        with table_lock(self._session, self._sink), _with_settings(spark, marks):
             spark.sql(
-                f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same}{what}"
+                f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same_key}{actions}"
             )
 
     @property
-    def _gone(self) -> str:
-        """The condition by which a row removes another; unknown is no."""
+    def _deletion_condition(self) -> str:
+        """The condition for a row that deletes another; null counts as false."""
         return self._sink.marks[1] if self._sink.marks else "false"
 
-    def _confs(self, batch_id: int) -> dict[str, str]:
-        """What a statement takes from the session that a write takes as options."""
-        return {_APP: self.identity.key, _BATCH: str(batch_id), _NOTE: self._said(batch_id)}
-
-    def _said(self, batch_id: int) -> str:
-        """What the table's history shows beside each commit."""
+    def _commit_metadata(self, batch_id: int) -> str:
+        """Return the metadata that the table's history shows for the commit."""
         identity, note = self.identity, self.note(batch_id)
         if not self._merges:
-            # Told to Delta before the rows pass, which only a merge has run once already.
+            # An append or overwrite sets this before the rows are computed; only a merge has already computed them.
             note = replace(note, content=None)
-        whose = {"pipeline": identity.pipeline, "query": identity.query, "writer": identity.key}
-        return json.dumps({**whose, "batch_id": batch_id, **note.plain()})
+        owner = {"pipeline": identity.pipeline, "query": identity.query, "writer": identity.key}
+        return json.dumps({**owner, "batch_id": batch_id, "attempt": uuid.uuid4().hex, **note.plain()})
 
     @property
     def _session(self) -> SparkSession:
@@ -292,32 +330,34 @@ class DeltaWriter(Writer):
         return self._spark
 
 
-def once(view: str, keys: list[str], columns: list[str]) -> str:
-    """The rows of a batch, failing at a key that comes twice.
+def unique_rows_sql(view: str, keys: list[str], columns: list[str], is_deletion: str) -> str:
+    """Return SQL for a batch's rows that fails at a duplicate key. `is_deletion` is the condition of deletions.
 
-    MERGE itself refuses such a key only when the table holds it; otherwise it would add both rows.
+    MERGE itself rejects such a key only if the table already has it; otherwise it would insert both rows.
     """
     key = ", ".join(keys)
-    shown = f"to_json(struct({key}))"
+    details = f"struct(struct({key}) AS `key`, `__same_key` AS `rows`, `__same_gone` AS `deletions`)"
+    details_json = f"to_json({details}, map('ignoreNullFields', 'false'))"
     return (
-        f"SELECT {', '.join(quoted(name) for name in columns)} FROM"  # noqa: S608 - names are quoted
-        f" (SELECT *, count(*) OVER (PARTITION BY {key}) AS `__same_key` FROM {view})"
+        f"SELECT {', '.join(quote_name(name) for name in columns)} FROM (SELECT *,"  # noqa: S608 - names are quoted
+        f" count(*) OVER (PARTITION BY {key}) AS `__same_key`,"
+        f" count_if({is_deletion}) OVER (PARTITION BY {key}) AS `__same_gone` FROM {view})"
         " WHERE if(`__same_key` = 1, true,"
-        f" CAST(raise_error(concat('same key twice: ', {shown})) AS BOOLEAN))"
+        f" CAST(raise_error(concat('{TWICE}', {details_json})) AS BOOLEAN))"
     )
 
 
 @contextmanager
-def _marked(spark: SparkSession, confs: dict[str, str]) -> Iterator[None]:
-    """Session settings for one statement. A leaked batch number would turn later writes into nothing."""
-    before: dict[str, Any] = {name: spark.conf.get(name, None) for name in confs}
+def _with_settings(spark: SparkSession, marks: dict[str, str]) -> Iterator[None]:
+    """Set session settings for one statement; a batch number left behind would turn later writes into no-ops."""
+    metadata_setting = _SETTINGS["userMetadata"]
+    before: str | None = spark.conf.get(metadata_setting, None)
     try:
-        for name, value in confs.items():
-            spark.conf.set(name, value)
+        for name, value in marks.items():
+            spark.conf.set(_SETTINGS[name], value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None or name in (_APP, _BATCH):
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)
+        for setting in _SETTINGS.values():
+            spark.conf.unset(setting)
+        if before is not None:
+            spark.conf.set(metadata_setting, before)

@@ -1,1 +1,1 @@
-"""Folders of Parquet, JSON, CSV, ORC and text files, as sources and sinks."""
+"""Sources and sinks for folders of Parquet, JSON, CSV, ORC and text files."""

@@ -1,4 +1,4 @@
-"""The two ways a batch's staged files come to stand in a folder: moved one by one, or as a folder of the batch."""
+"""Two layouts for publishing a batch's staged files: moved one by one, or as one folder per batch."""
 
 from __future__ import annotations
 
@@ -7,61 +7,62 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from millstream.connectors.failpoints import reach
+from millstream.connectors.api.failpoints import hit_failpoint
 from millstream.connectors.files import manifest as manifests
 from millstream.connectors.files import publish
 from millstream.diagnostics.failure import CannotGoOn, NotReady
 
 if TYPE_CHECKING:
-    from millstream.connectors.files.place import Found, Place
-    from millstream.connectors.remembered import Entry, Note
-    from millstream.connectors.sink import SinkIdentity
+    from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
+    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.files.sink_folder import FileEntry, SinkFolder
 
-# A checkpoint keeps the offsets of 100 batches unless told otherwise, and only a batch it has offsets of
-# can come again. Twice that; then the oldest go, half of them at once.
+# By default a checkpoint keeps the offsets of 100 batches, and only a batch with offsets can be repeated. Twice that
+# are kept; then the oldest half is dropped.
 KEEP = 200
 
 COLUMN = "batch"
-"""The column that readers make of a batch's folder."""
+"""Column that readers derive from a batch's folder."""
 LEDGER = "_batch"
-"""The file in a batch's folder that says whose it is. It also keeps an empty batch's folder from being replaced."""
-# The number comes first, so that folders sort as batches were written; nine digits are thirty years of one a second.
-# What follows is never read as a number or a date by readers that guess types.
+"""File in a batch's folder with its ledger entry. It also prevents the folder of an empty batch from being
+replaced."""
+# The number is first, so that folders sort in order of writing; nine digits last thirty years at one per second.
+# Readers that infer types never take the name for a number or a date.
 _FOLDER = re.compile(rf"{COLUMN}=(?P<batch>\d{{9,}})-(?P<tag>[0-9a-f]{{8}})")
 
 
-class Layout(ABC):
-    """How batches of one sink of one query stand in one folder."""
+class FileLayout(ABC):
+    """Layout of the batches of one sink of one query in one folder."""
 
-    def __init__(self, place: Place, identity: SinkIdentity) -> None:
+    def __init__(self, place: SinkFolder, identity: SinkIdentity) -> None:
         self.place, self.identity = place, identity
 
     @abstractmethod
     def open(self) -> None:
-        """Finish what an earlier start left. Raises `NotReady` where the folder is laid out the other way."""
+        """Finish an earlier start's work. Raises `NotReady` if the folder has the other layout."""
 
     @abstractmethod
     def holds(self, batch: int) -> bool:
-        """Is the batch committed, and every file of it in its place?"""
+        """Return whether the batch is committed and all its files are in place."""
 
     @abstractmethod
     def finish(self, batch: int) -> bool:
-        """Is the batch committed? Moves that it lacks are made."""
+        """Return whether the batch is committed, after moving files that are not in place."""
 
     @abstractmethod
-    def entries(self) -> tuple[Entry, ...]:
-        """The newest batch of each writer of this query; asked before `open`."""
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return the newest batch of each writer of this query; called before `open`."""
 
     @abstractmethod
-    def entry(self, batch: int) -> Entry | None:
-        """What stands beside a batch of this writer; None where that is no longer kept."""
+    def entry(self, batch: int) -> LedgerEntry | None:
+        """Return the ledger entry of a batch of this writer; None if it was dropped."""
 
     @abstractmethod
-    def commit(self, batch: int, home: str, found: list[Found], note: Note) -> bool:
-        """Commit what is staged in `home`; False when another driver has committed the batch before."""
+    def commit(self, batch: int, home: str, files: list[FileEntry], note: BatchMetadata) -> bool:
+        """Commit the files staged in `home`; return False if another driver has committed the batch before."""
 
 
-class Moved(Layout):
+class RenamedFiles(FileLayout):
     """A manifest commits a batch, then its files are renamed one by one into the folder or its partitions."""
 
     _kept: list[int]
@@ -71,79 +72,100 @@ class Moved(Layout):
         """Make the moves that a crash left."""
         if any(_FOLDER.fullmatch(name) for name in self.place.names("")):
             raise NotReady(
-                "the folder holds batches in folders of their own, and files beside them could not be read",
-                "say layout: by_batch, or write to another folder",
+                "the folder contains batches in folders of their own, and other files next to them could not "
+                "be read",
+                "set layout: by_batch, or write to another folder",
             )
-        self._kept = publish.recover(self.place, self.identity)
-        self._below = manifests.below(self.place, self.identity)
+        self._kept = publish.finish_moves(self.place, self.identity)
+        self._below = manifests.first_kept_batch(self.place, self.identity)
 
     def holds(self, batch: int) -> bool:
-        """Is the manifest there, and every file in its place?"""
+        """Return whether the manifest exists and all files are in place."""
         if batch < self._below:
             return True
-        held = manifests.read(self.place, self.identity, batch)
-        return held is not None and publish.whole(self.place, held)
+        manifest = manifests.read_manifest(self.place, self.identity, batch)
+        return manifest is not None and publish.is_complete(self.place, manifest)
 
     def finish(self, batch: int) -> bool:
-        """Is the manifest there? Then its files are moved."""
+        """Return whether the manifest exists, after moving its files."""
         if batch < self._below:
             return True
-        held = manifests.read(self.place, self.identity, batch)
-        if held is not None:
-            publish.roll_forward(self.place, held)
-        return held is not None
+        manifest = manifests.read_manifest(self.place, self.identity, batch)
+        if manifest is not None:
+            publish.roll_forward(self.place, manifest)
+        return manifest is not None
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Of the newest manifest of each writer."""
-        return manifests.entries(self.place, self.identity)
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return the entry in the newest manifest of each writer."""
+        return manifests.list_entries(self.place, self.identity)
 
-    def entry(self, batch: int) -> Entry | None:
-        """Of its manifest."""
-        text = self.place.text(f"{manifests.folder(self.identity)}/{batch}.json")
-        return manifests.entry(text, self.identity)
+    def entry(self, batch: int) -> LedgerEntry | None:
+        """Return the entry in the batch's manifest."""
+        text = self.place.text(manifests.manifest_path(self.identity, batch))
+        return manifests.parse_entry(text, self.identity)
 
-    def commit(self, batch: int, home: str, found: list[Found], note: Note) -> bool:
-        """Create the manifest, move the files, forget old manifests."""
-        held = publish.commit(self.place, self.identity, batch, home, found, note)
-        reach("files.committed")
-        publish.roll_forward(self.place, held)
-        reach("files.published")
-        publish.clear(self.place, self.identity, batch)
+    def commit(self, batch: int, home: str, files: list[FileEntry], note: BatchMetadata) -> bool:
+        """Create the manifest, move the files, drop old manifests."""
+        manifest = publish.commit_manifest(self.place, self.identity, batch, home, files, note)
+        if manifest.staging == home and self._is_forgotten(batch):
+            # The name was free only because the run that committed this batch has since dropped its manifest.
+            publish.withdraw_manifest(self.place, self.identity, manifest)
+            return False
+        hit_failpoint("files.committed")
+        publish.roll_forward(self.place, manifest)
+        hit_failpoint("files.published")
+        publish.clear_staging(self.place, self.identity, batch)
         self._kept.append(batch)
         if len(self._kept) >= 2 * KEEP:
-            self._kept = manifests.forget(self.place, self.identity, self._kept, KEEP)
+            self._kept = manifests.drop_old_manifests(self.place, self.identity, self._kept, KEEP)
             self._below = self._kept[0]
-        return held.staging == home
+        return manifest.staging == home
+
+    def _is_forgotten(self, batch: int) -> bool:
+        """Return whether another run has committed this batch and since dropped its manifest.
+
+        Called after creating the manifest, because a run records what it drops before dropping it. Manifests are
+        dropped in order, so that an existing one shows that all later ones exist.
+        """
+        before = self._kept[-1] if self._kept else batch
+        if before < batch and self.place.exists(manifests.manifest_path(self.identity, before)):
+            return False
+        self._below = manifests.first_kept_batch(self.place, self.identity)
+        return batch < self._below
 
 
-class ByBatch(Layout):
-    """A batch is one folder, `batch=000000012-3f0c9a1b`; its rename out of staging commits and shows it at once."""
+class ByBatch(FileLayout):
+    """A batch is one folder, `batch=000000012-3f0c9a1b`; renaming it out of staging commits and publishes it."""
 
     _newest = -1
 
     def open(self) -> None:
-        """See which batches are there, and drop what attempts at them left."""
+        """Find the existing batches, and drop the remains of their other attempts."""
         if not self.place.renames_folders:
             raise NotReady(
-                "layout by_batch needs a file system on which a folder is renamed in one step, and this one copies",
-                "leave layout out, or write to a local folder or HDFS",
+                "layout by_batch needs a file system with atomic folder renames, and this one copies",
+                "remove layout, or write to a local folder or HDFS",
             )
         names = [name for name in self.place.names("") if not name.startswith(("_", "."))]
-        found = [_FOLDER.fullmatch(name) for name in names]
-        if None in found:
+        matches = [_FOLDER.fullmatch(name) for name in names]
+        if None in matches:
             raise NotReady(
-                f"the folder holds '{names[found.index(None)]}', which stands in no folder of a batch: readers "
-                "would refuse both together",
-                "leave layout out, or write to another folder",
+                f"the folder contains '{names[matches.index(None)]}' outside of a batch folder: readers "
+                "would reject both together",
+                "remove layout, or write to another folder",
             )
-        own = [int(one["batch"]) for one in found if one and one["tag"] == manifests.tag(self.identity)]
+        own = [
+            int(match["batch"])
+            for match in matches
+            if match and match["tag"] == manifests.writer_tag(self.identity)
+        ]
         self._newest = max(own, default=-1)
-        publish.clear(self.place, self.identity, self._newest)
+        publish.clear_staging(self.place, self.identity, self._newest)
 
     def holds(self, batch: int) -> bool:
-        """Is its folder, or one of a later batch, there?
+        """Return whether the folder of this batch or of a later one exists.
 
-        Raises `CannotGoOn` when its folder belongs to another writer.
+        Raises `CannotGoOn` if the folder belongs to another writer.
         """
         if batch < self._newest:
             return True
@@ -154,64 +176,66 @@ class ByBatch(Layout):
         owner = _owner(text) if text is not None else self.identity.key
         if owner != self.identity.key:
             raise CannotGoOn(
-                f"the folder {folder} belongs to {owner}, and this is {self.identity.key}",
+                f"the folder {folder} belongs to {owner}, but this writer is {self.identity.key}",
                 "write to another folder",
             )
         return True
 
     def finish(self, batch: int) -> bool:
-        """The same as `holds`: a folder is whole from its first moment."""
+        """Return the same as `holds`, because a folder is complete from the start."""
         return self.holds(batch)
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Of the newest folder of each writer."""
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return the entry in the newest folder of each writer."""
         newest = {
-            one["tag"]: name for name in sorted(self.place.names("")) if (one := _FOLDER.fullmatch(name))
+            match["tag"]: name for name in sorted(self.place.names("")) if (match := _FOLDER.fullmatch(name))
         }
-        found = [
-            manifests.entry(self.place.text(f"{name}/{LEDGER}"), self.identity) for name in newest.values()
+        entries = [
+            manifests.parse_entry(self.place.text(f"{name}/{LEDGER}"), self.identity)
+            for name in newest.values()
         ]
-        return tuple(one for one in found if one is not None)
+        return tuple(match for match in entries if match is not None)
 
-    def entry(self, batch: int) -> Entry | None:
-        """Of its folder's ledger."""
-        return manifests.entry(self.place.text(f"{self._folder(batch)}/{LEDGER}"), self.identity)
+    def entry(self, batch: int) -> LedgerEntry | None:
+        """Return the entry in the batch's folder."""
+        return manifests.parse_entry(self.place.text(f"{self._folder(batch)}/{LEDGER}"), self.identity)
 
-    def commit(self, batch: int, home: str, found: list[Found], note: Note) -> bool:
-        """Bring the files to the disk, then rename their folder."""
+    def commit(self, batch: int, home: str, files: list[FileEntry], note: BatchMetadata) -> bool:
+        """Flush the files to disk, then rename their folder."""
         place = self.place
-        place.keep_only(home, {file.name for file in found})
-        said = {
+        place.keep_only(home, {file.name for file in files})
+        ledger = {
             "version": manifests.VERSION,
-            **manifests.about(self.identity, note),
+            **manifests.ledger_fields(self.identity, note),
             "owner": self.identity.key,
             "batch": batch,
-            "files": [{"name": file.name, "bytes": file.bytes} for file in found],
+            "files": [{"name": file.name, "bytes": file.bytes} for file in files],
         }
-        place.create(f"{home}/{LEDGER}", json.dumps(said, indent=1))
-        inside = {file.name.rpartition("/")[0] for file in found}
-        for name in (*(file.name for file in found), *sorted(inside - {""}), ""):
+        place.create(f"{home}/{LEDGER}", json.dumps(ledger, indent=1))
+        subfolders = {file.name.rpartition("/")[0] for file in files}
+        for name in (*(file.name for file in files), *sorted(subfolders - {""}), ""):
             place.settle(f"{home}/{name}")
         first = place.publish(home, self._folder(batch))
         if first:
             place.settle("")
-            reach("files.committed")
+            hit_failpoint("files.committed")
         elif not self.holds(batch):
             raise CannotGoOn(
-                f"the folder of batch {batch} vanished while it was read", "see who else removes such folders"
+                f"the folder of batch {batch} disappeared while it was read",
+                "find out which program deletes such folders",
             )
         self._newest = max(self._newest, batch)
-        publish.clear(place, self.identity, batch)
-        reach("files.published")
+        publish.clear_staging(place, self.identity, batch)
+        hit_failpoint("files.published")
         return first
 
     def _folder(self, batch: int) -> str:
-        return f"{COLUMN}={batch:09d}-{manifests.tag(self.identity)}"
+        return f"{COLUMN}={batch:09d}-{manifests.writer_tag(self.identity)}"
 
 
 def _owner(text: str) -> str:
-    """Whose batch a folder's ledger says it is; the text itself where it cannot be read."""
+    """Return the owner in a folder's ledger file, or a description if it cannot be read."""
     try:
         return str(json.loads(text)["owner"])
     except (ValueError, KeyError, TypeError):
-        return f"somebody whose {LEDGER} cannot be read"
+        return f"an unknown writer, because {LEDGER} cannot be read"

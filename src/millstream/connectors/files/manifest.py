@@ -1,4 +1,4 @@
-"""The manifest of a batch: which files it is, under which names they end. Its existence commits the batch."""
+"""Manifest of a batch: the list of its files with their final names. Its existence commits the batch."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.remembered import Entry, Note, noted
+from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.connectors.files.place import Found, Place
-    from millstream.connectors.sink import SinkIdentity
+    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.files.sink_folder import FileEntry, SinkFolder
 
-# Spark, pyarrow and Hive pass over names that begin with an underscore.
+# Spark, pyarrow and Hive ignore names that begin with an underscore.
 HOME = "_millstream"
 STAGING = f"{HOME}/staging"
-_BELOW = "held-below-"
+_COMMITTED_BELOW = "held-below-"
 VERSION = 1
 
 
@@ -36,71 +36,83 @@ class Move:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A committed batch. `staging` is the folder its files are moved out of."""
+    """A committed batch. `staging` is the folder that its files are moved from."""
 
     owner: str
     batch: int
     staging: str
     files: tuple[Move, ...]
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Pipeline, query, when, and the note; nothing in one of an older version."""
+    """Pipeline, query, time and batch metadata; empty in a manifest of an older version."""
 
     def text(self) -> str:
-        """As JSON."""
-        said = asdict(self)
-        return json.dumps({"version": VERSION, **said.pop("about"), **said}, indent=1)
+        """Convert to JSON."""
+        fields = asdict(self)
+        return json.dumps({"version": VERSION, **fields.pop("about"), **fields}, indent=1)
 
 
-def about(identity: SinkIdentity, note: Note) -> dict[str, Any]:
-    """What a ledger says of a batch beside its files."""
-    at = time.time_ns() // 1_000_000
-    return {"pipeline": identity.pipeline, "query": identity.query, "at": at, **note.plain()}
+def ledger_fields(identity: SinkIdentity, note: BatchMetadata) -> dict[str, Any]:
+    """Return the ledger entry of a batch, without its files."""
+    now = time.time_ns() // 1_000_000
+    return {"pipeline": identity.pipeline, "query": identity.query, "at": now, **note.plain()}
 
 
-def entry(text: str | None, identity: SinkIdentity) -> Entry | None:
-    """The entry in a manifest or in a folder's ledger, if it is one of this query and can be read."""
+def parse_entry(text: str | None, identity: SinkIdentity) -> LedgerEntry | None:
+    """Parse the entry in a manifest or a folder's ledger file, if it is of this query and readable."""
     try:
-        said = json.loads(text or "null")
-        named = (said.get("pipeline"), said.get("query")) == (identity.pipeline, identity.query)
-        if not named and said["owner"] != identity.key:
+        fields = json.loads(text or "null")
+        is_same_query = (fields.get("pipeline"), fields.get("query")) == (identity.pipeline, identity.query)
+        if not is_same_query and fields["owner"] != identity.key:
             return None
-        return Entry(said["owner"], int(said["batch"]), int(said.get("at", 0)), noted(said))
+        return LedgerEntry(
+            fields["owner"], int(fields["batch"]), int(fields.get("at", 0)), parse_metadata(fields)
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def tag(identity: SinkIdentity) -> str:
-    """Eight letters that tell this sink of this query, in file names."""
+def writer_tag(identity: SinkIdentity) -> str:
+    """Return eight characters that identify this sink of this query in file names."""
     return hashlib.sha256(identity.key.encode()).hexdigest()[:8]
 
 
-def folder(identity: SinkIdentity) -> str:
-    """Where this sink's manifests stand."""
-    return f"{HOME}/{tag(identity)}"
+def manifest_folder(identity: SinkIdentity) -> str:
+    """Return the folder of this sink's manifests."""
+    return f"{HOME}/{writer_tag(identity)}"
 
 
-def plan(identity: SinkIdentity, batch: int, staging: str, found: list[Found], note: Note) -> Manifest:
-    """The manifest of staged files: names that no other batch and no other query gives."""
+def manifest_path(identity: SinkIdentity, batch: int) -> str:
+    """Return the path of a batch's manifest."""
+    return f"{manifest_folder(identity)}/{batch}.json"
+
+
+def plan_manifest(
+    identity: SinkIdentity, batch: int, staging: str, files: list[FileEntry], note: BatchMetadata
+) -> Manifest:
+    """Create the manifest of staged files, with names that no other batch or query uses."""
     moves = []
-    for number, file in enumerate(found):
+    for number, file in enumerate(files):
         folders, _, name = file.name.rpartition("/")
-        # Spark's own name, part-00000-<uuid>-c000.snappy.parquet, begins its endings at the first dot.
-        ending = name.partition(".")[2]
-        final = f"part-{tag(identity)}-{batch:06d}-{number:04d}.{ending}"
-        moves.append(Move(file.name, f"{folders}/{final}" if folders else final, file.bytes))
-    return Manifest(identity.key, batch, staging, tuple(moves), about(identity, note))
+        # In Spark's name, part-00000-<uuid>-c000.snappy.parquet, the extensions start at the first dot.
+        extensions = name.partition(".")[2]
+        final_name = f"part-{writer_tag(identity)}-{batch:06d}-{number:04d}.{extensions}"
+        moves.append(Move(file.name, f"{folders}/{final_name}" if folders else final_name, file.bytes))
+    return Manifest(identity.key, batch, staging, tuple(moves), ledger_fields(identity, note))
 
 
-def read(place: Place, identity: SinkIdentity, batch: int) -> Manifest | None:
-    """The manifest of a batch, or None when it is not committed. Raises `CannotGoOn` for another's."""
-    name = f"{folder(identity)}/{batch}.json"
+def read_manifest(place: SinkFolder, identity: SinkIdentity, batch: int) -> Manifest | None:
+    """Read the manifest of a batch; None if it is not committed. Raises `CannotGoOn` if it is another writer's."""
+    name = manifest_path(identity, batch)
     text = place.text(name)
     if text is None:
         return None
     try:
-        said = json.loads(text)
+        fields = json.loads(text)
         manifest = Manifest(
-            said["owner"], said["batch"], said["staging"], tuple(Move(**one) for one in said["files"])
+            fields["owner"],
+            fields["batch"],
+            fields["staging"],
+            tuple(Move(**move) for move in fields["files"]),
         )
     except (ValueError, KeyError, TypeError) as cause:
         raise CannotGoOn(
@@ -108,44 +120,52 @@ def read(place: Place, identity: SinkIdentity, batch: int) -> Manifest | None:
         ) from cause
     if manifest.owner != identity.key:
         raise CannotGoOn(
-            f"the manifest {name} belongs to {manifest.owner}, and this is {identity.key}",
+            f"the manifest {name} belongs to {manifest.owner}, but this writer is {identity.key}",
             "write to another folder",
         )
     return manifest
 
 
-def batches(place: Place, identity: SinkIdentity) -> list[int]:
-    """The batches whose manifests are kept, oldest first."""
-    names = place.names(folder(identity))
+def list_batches(place: SinkFolder, identity: SinkIdentity) -> list[int]:
+    """Return the batches with a manifest, oldest first."""
+    names = place.names(manifest_folder(identity))
     return sorted(int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit())
 
 
-def entries(place: Place, identity: SinkIdentity) -> tuple[Entry, ...]:
-    """The newest batch of each writer of this query whose manifests are kept here."""
-    found = []
+def list_entries(place: SinkFolder, identity: SinkIdentity) -> tuple[LedgerEntry, ...]:
+    """Return the newest batch of each writer of this query that has manifests here."""
+    ledger_entries = []
     for home in place.names(HOME):
-        kept = [int(name[:-5]) for name in place.names(f"{HOME}/{home}") if re.fullmatch(r"\d+\.json", name)]
-        one = entry(place.text(f"{HOME}/{home}/{max(kept)}.json"), identity) if kept else None
-        found += [one] if one is not None else []
-    return tuple(found)
+        batch_numbers = [
+            int(name[:-5]) for name in place.names(f"{HOME}/{home}") if re.fullmatch(r"\d+\.json", name)
+        ]
+        ledger_entry = (
+            parse_entry(place.text(f"{HOME}/{home}/{max(batch_numbers)}.json"), identity)
+            if batch_numbers
+            else None
+        )
+        ledger_entries += [ledger_entry] if ledger_entry is not None else []
+    return tuple(ledger_entries)
 
 
-def below(place: Place, identity: SinkIdentity) -> int:
-    """Batches before this one are committed, though their manifests are no longer kept."""
-    marks = [name for name in place.names(folder(identity)) if name.startswith(_BELOW)]
-    return max((int(name.removeprefix(_BELOW)) for name in marks), default=0)
+def first_kept_batch(place: SinkFolder, identity: SinkIdentity) -> int:
+    """Return the first batch with a manifest; all earlier batches are committed, but their manifests were dropped."""
+    markers = [name for name in place.names(manifest_folder(identity)) if name.startswith(_COMMITTED_BELOW)]
+    return max((int(name.removeprefix(_COMMITTED_BELOW)) for name in markers), default=0)
 
 
-def forget(place: Place, identity: SinkIdentity, kept: list[int], keep: int) -> list[int]:
-    """Drop the oldest manifests but `keep`, saying first that they were there. Gives those that are kept."""
-    gone, rest = kept[:-keep], kept[-keep:]
-    if not gone:
-        return rest
-    home = folder(identity)
-    place.create(f"{home}/{_BELOW}{rest[0]}", "batches before this one are committed\n")
-    for batch in gone:
-        place.remove(f"{home}/{batch}.json")
+def drop_old_manifests(
+    place: SinkFolder, identity: SinkIdentity, batch_numbers: list[int], keep: int
+) -> list[int]:
+    """Drop all but the newest `keep` manifests, after recording them as committed; return the batches left."""
+    dropped, remaining = batch_numbers[:-keep], batch_numbers[-keep:]
+    if not dropped:
+        return remaining
+    home = manifest_folder(identity)
+    place.create(f"{home}/{_COMMITTED_BELOW}{remaining[0]}", "batches before this one are committed\n")
+    for batch in dropped:
+        place.remove(manifest_path(identity, batch))
     for name in place.names(home):
-        if name.startswith(_BELOW) and int(name.removeprefix(_BELOW)) < rest[0]:
+        if name.startswith(_COMMITTED_BELOW) and int(name.removeprefix(_COMMITTED_BELOW)) < remaining[0]:
             place.remove(f"{home}/{name}")
-    return rest
+    return remaining

@@ -1,4 +1,4 @@
-"""The sinks of files: folders of Parquet, ORC, JSON, CSV and text files that hold whole batches only."""
+"""File sinks: folders of Parquet, ORC, JSON, CSV and text files that contain only whole batches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from millstream.connectors.dataset import Dataset, of_place
-from millstream.connectors.ddl import NESTED, outer, within
-from millstream.connectors.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.source import Problem
+from millstream.connectors.api.ddl import NESTED, outer_type, type_names
+from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.source import Problem
+from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
-from millstream.spec.mode import OutputMode
-from millstream.spec.names import Names
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.asking import Remark
-    from millstream.connectors.elsewhere import Place
+    from millstream.connectors.api.connectivity import ConnectivityFinding
+    from millstream.connectors.api.sandbox import Sandbox
 
-# As Spark 4.2 refuses them, tried one by one.
+# Refused by Spark 4.2, each tested.
 _NO_FOLDERS = frozenset({*NESTED, "variant", "void", "interval"})
 
-_OURS = {"path": "path", "compression": "compression"}
+_OPTION_FIELDS = {"path": "path", "compression": "compression"}
 
 
 class FilesSink(Sink):
@@ -39,94 +39,97 @@ class FilesSink(Sink):
     form: ClassVar[str]
     """Spark's name of the file format."""
     codecs: ClassVar[tuple[str, ...]]
-    """Compressions that Spark has for this format."""
+    """Compressions that Spark supports for this format."""
     unknown: ClassVar[frozenset[str]] = frozenset({"interval", "time"})
-    """Spark's types that it does not write in this format, wherever they stand in a column's type."""
+    """Spark types that the format cannot store, even nested in a column's type."""
     preset: ClassVar[dict[str, str]] = {}
-    """Spark's writer options that hold unless `options` says otherwise."""
+    """Default options of Spark's writer, unless `options` overrides them."""
 
     path: Location = Field(examples=["lake/purchases"])
-    """The folder; made with the first batch."""
+    """Folder for the files; created by the first batch."""
     partition_by: Names = ()
-    """Columns that divide the files into folders such as `day=2026-01-01`."""
+    """Partition columns, with folders such as `day=2026-01-01`."""
     layout: Literal["moved", "by_batch"] = "moved"
-    """`by_batch`: a folder `batch=…` for each batch, seen whole or not at all; `moved`: files one by one."""
+    """`by_batch`: a folder `batch=…` per batch, which becomes visible as a whole; `moved`: files become visible one
+    by one."""
     compression: str | None = Field(default=None, examples=["zstd"])
-    """How files are compressed; Spark's default for the format unless given."""
+    """Compression of the files. Default: Spark's default for the format."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Further options of Spark's writer of this format, by Spark's names."""
+    """Further options of Spark's writer for this format, by Spark's names."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer that publishes a batch by moving whole files."""
+        """Create a writer that publishes a batch by moving whole files."""
         from millstream.connectors.files.writer import FilesWriter  # noqa: PLC0415 - checking needs no writer
 
         return FilesWriter(self, identity)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:  # noqa: ARG002 - the same in both
-        """Exactly-once."""
+        """Guarantee exactly-once."""
         if self.layout == "by_batch":
             return (
                 Guarantee.EXACTLY_ONCE,
-                "a batch's files are written aside, and one rename of their folder commits and shows them",
+                "a batch's files are staged, and one rename of their folder commits and publishes them",
             )
         return (
             Guarantee.EXACTLY_ONCE,
-            "a batch's files are written aside, listed in a manifest that commits them, and then moved into "
-            "place, each whole and under a name of its own; a reader in the middle of that sees some of them",
+            "a batch's files are staged, listed in a manifest that commits them, and then moved into place, "
+            "each whole and with a unique name; a concurrent reader may see only some of them",
         )
 
     def problems(self, mode: OutputMode) -> list[Problem]:
-        """A compression that the format lacks, options that have a field, columns named twice, a layout."""
-        found = [
-            Problem("options", f"option '{key}' has a field of its own", f"write it as {_OURS[key.lower()]}")
+        """Check compression, options, duplicate columns, and the layout for the output mode."""
+        problems = [
+            Problem(
+                "options", f"option '{key}' is set by a field", f"write it as {_OPTION_FIELDS[key.lower()]}"
+            )
             for key in self.options
-            if key.lower() in _OURS
+            if key.lower() in _OPTION_FIELDS
         ]
         if self.compression is not None and self.compression.lower() not in self.codecs:
-            found.append(
+            problems.append(
                 Problem(
                     "compression",
-                    f"{self.kind} has no compression '{self.compression}'",
+                    f"{self.kind} does not support compression '{self.compression}'",
                     f"choose among {', '.join(self.codecs)}",
                 )
             )
         if mode is OutputMode.UPDATE and self.layout != "by_batch":
-            found.append(
+            problems.append(
                 Problem(
                     "layout" if "layout" in self.model_fields_set else None,
-                    f"{self.kind} in update mode needs a folder for each batch",
+                    f"{self.kind} in update mode needs a folder per batch",
                     "add layout: by_batch",
-                    "a row comes again whenever it changes; its reader takes the one of the last batch, and "
-                    "must be able to tell which that is",
+                    "a row is written again whenever it changes; readers use the row of the last batch, and "
+                    "must be able to find it",
                 )
             )
         twice = sorted({name for name in self.partition_by if self.partition_by.count(name) > 1})
-        found += [
+        problems += [
             Problem("partition_by", f"partition_by names column '{name}' twice", "name it once")
             for name in twice
         ]
-        return found
+        return problems
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
-        """The columns that divide the files."""
+        """Return the partition columns."""
         return {"partition_by": self.partition_by}
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
-        """Types that the format has not, folders by what is no plain value, no column left for the files."""
-        found = [
+        """Check for types that the format or a partition cannot store, and that a column is left for the files."""
+        problems = [
             Problem(
                 "partition_by",
-                f"files cannot be divided by column '{name}' of type {columns[name]}",
-                "divide them by a plain column, such as a date",
+                f"files cannot be partitioned by column '{name}' of type {columns[name]}",
+                "partition them by a simple column, such as a date",
             )
             for name in self.partition_by
-            if name in columns and outer(columns[name]) in _NO_FOLDERS
+            if name in columns and outer_type(columns[name]) in _NO_FOLDERS
         ]
         if self.layout == "by_batch":
-            found += [
+            problems += [
                 Problem(
                     "layout",
-                    f"column '{name}' has the name that readers give to the folders of batches",
+                    f"column '{name}' has the name that readers derive from the batch folders",
                     "rename it in the view",
                 )
                 for name in columns
@@ -134,121 +137,123 @@ class FilesSink(Sink):
             ]
         rest = {name: kind for name, kind in columns.items() if name not in self.partition_by}
         if not rest:
-            found.append(
+            problems.append(
                 Problem(
                     "partition_by",
-                    "the files are divided by every column, and none is left for them",
-                    "take a column out of partition_by",
+                    "every column is a partition column, and none is left for the files",
+                    "remove a column from partition_by",
                 )
             )
-        found += [
+        problems += [
             Problem(
                 None,
                 f"{self.kind} cannot store column '{name}' of type {kind}",
-                _apart(name, kind) if self.unknown >= {"struct"} else "cast it in the view, or leave it out",
+                _suggest_flattening(name, kind)
+                if self.unknown >= {"struct"}
+                else "cast it in the view, or leave it out of the view",
             )
             for name, kind in rest.items()
-            if set(within(kind)) & self.unknown
+            if set(type_names(kind)) & self.unknown
         ]
-        return found
+        return problems
 
-    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[Remark]:  # noqa: ARG002 - the same in all
-        """What stands in the way of the folder."""
-        from millstream.connectors.files.ask import of_sink  # noqa: PLC0415 - checking asks nobody
+    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[ConnectivityFinding]:  # noqa: ARG002 - the same in all
+        """Find problems with the folder."""
+        from millstream.connectors.files.connectivity import check_sink  # noqa: PLC0415 - checking does not connect
 
-        return of_sink(self)
+        return check_sink(self)
 
     @classmethod
     def of_spark(
-        cls, columns: Mapping[str, str], options: Mapping[str, str], divided: tuple[str, ...]
+        cls, columns: Mapping[str, str], options: Mapping[str, str], partition_columns: tuple[str, ...]
     ) -> list[Problem]:
-        """The same as here: Spark writes the files in both cases."""
-        return cls(path=Location(options.get("path") or "-"), partition_by=divided).refuses(columns)
+        """Check as for this sink, because Spark writes the files in both cases."""
+        return cls(path=Location(options.get("path") or "-"), partition_by=partition_columns).refuses(columns)
 
     def probe(self) -> None:
-        """Raises `NotReady` when the folder cannot be written."""
-        from millstream.connectors.files.place import writable  # noqa: PLC0415 - checking asks nobody
+        """Raise `NotReady` if the folder cannot be written."""
+        from millstream.connectors.files.sink_folder import require_writable  # noqa: PLC0415 - checking does not connect
 
-        writable(self.path)
+        require_writable(self.path)
 
     def writes_to(self) -> frozenset[str]:
-        """The folder."""
+        """Return the folder."""
         return frozenset({str(self.path)})
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """The folder."""
-        return (of_place(str(self.path)),)
+    def datasets(self) -> tuple[LineageDataset, ...]:
+        """Return the folder."""
+        return (dataset_of_folder(str(self.path)),)
 
     @property
     def routed_by(self) -> tuple[str, ...]:
         """The columns of `partition_by`."""
         return tuple(self.partition_by)
 
-    def elsewhere(self, place: Place) -> Sink | None:
-        """A folder of its own."""
-        return self.model_copy(update={"path": place.path(str(self.path))})
+    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+        """Use a sandbox folder."""
+        return self.model_copy(update={"path": sandbox.path(str(self.path))})
 
     def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
-        """The rows of all files, as a reader sees them who knows only the folder; None but in append mode."""
+        """Read all files as any reader of the folder would; None except in append mode."""
         local = self.path.local
         if local is None or mode is not OutputMode.APPEND:
             return None
         if not local.is_dir():
             return spark.createDataFrame([], schema)
-        # Folders of batches give a column more.
-        return self._opened(spark, schema).select(*(f"`{name}`" for name in schema.fieldNames()))
+        # Batch folders add a column.
+        return self._load(spark, schema).select(*(f"`{name}`" for name in schema.fieldNames()))
 
     def versions(self, spark: SparkSession, schema: StructType) -> DataFrame | None:
-        """The rows of every batch, where each has a folder of its own."""
+        """Read the rows of every batch, if each has its own folder."""
         local = self.path.local
         if local is None or self.layout != "by_batch":
             return None
         if not local.is_dir():
             return spark.createDataFrame([], schema).selectExpr("*", "'' AS batch")
-        return self._opened(spark, schema)
+        return self._load(spark, schema)
 
-    def _opened(self, spark: SparkSession, schema: StructType) -> DataFrame:
-        """The files as a reader sees them who knows only the folder."""
+    def _load(self, spark: SparkSession, schema: StructType) -> DataFrame:
+        """Read the files as any reader of the folder would."""
         options = {key: str(value) for key, value in self.options.items()}
         return spark.read.format(self.form).schema(schema).options(**options).load(str(self.path))
 
     def into(self, name: str) -> Sink | None:
-        """Another folder: a path as the spec has it, beside this one where it is a mere name."""
+        """Write to another folder: a path as in the spec, next to this one for a plain name."""
         return self.model_copy(update={"path": self.path.beside(name)})
 
-    def apart(self, mode: OutputMode) -> str:
-        """In update mode the last batch of a key counts."""
+    def backfill_conflict(self, mode: OutputMode) -> str:
+        """Refuse a backfill in update mode, where the last batch of a key counts."""
         return (
-            "its readers take the row of a key's last batch, and which one that is would not be told"
+            "its readers use the row of a key's last batch, and could not tell which batch is the last"
             if mode is not OutputMode.APPEND
             else ""
         )
 
-    def converges(self, mode: OutputMode) -> bool:  # noqa: ARG002 - the same in both
-        """Never: nothing is replaced, and in update mode another checkpoint's batches count from 0 again."""
+    def is_rerun_idempotent(self, mode: OutputMode) -> bool:  # noqa: ARG002 - the same in both
+        """Return False: nothing is replaced, and a new checkpoint numbers its batches from 0."""
         return False
 
-    def kept_apart(self, mode: OutputMode) -> str:
-        """In update mode readers take the row of the greatest number."""
+    def adoption_conflict(self, mode: OutputMode) -> str:
+        """Refuse in update mode, where readers use the row with the greatest batch number."""
         return (
-            "a reader takes a row's last batch by its number, and another checkpoint counts from 0 again"
+            "readers find a row's last batch by its number, and another checkpoint starts at 0 again"
             if mode is OutputMode.UPDATE
             else ""
         )
 
-    def clearing(self) -> str:
-        """Its folder goes, with what is remembered there."""
+    def clear_command(self) -> str:
+        """Delete the folder with its ledger."""
         return f"rm -r {self.path}" if self.path.local is not None else f"delete the folder {self.path}"
 
     def target(self) -> str:
-        """The path."""
+        """Return the path."""
         return str(self.path)
 
     def rows(self, limit: int) -> tuple[list[str], list[list[object]]] | None:
-        """The rows of the newest files, without Spark; None for a place that is not on this machine."""
-        from millstream.connectors.files.look import latest  # noqa: PLC0415 - loads pyarrow
+        """Read the rows of the newest files without Spark; None for a remote folder."""
+        from millstream.connectors.files.latest_rows import read_latest_rows  # noqa: PLC0415 - loads pyarrow
 
-        return latest(self, limit)
+        return read_latest_rows(self, limit)
 
 
 _TEXT_CODECS = ("none", "uncompressed", "bzip2", "deflate", "gzip", "lz4", "snappy", "zstd")
@@ -286,40 +291,40 @@ class CsvSink(FilesSink):
     form = "csv"
     unknown = frozenset({"interval", "time", "void", "variant", *NESTED})
     codecs = _TEXT_CODECS
-    # Spark's CSV writer strips the blanks around every text unless told not to.
+    # By default, Spark's CSV writer trims every text.
     preset = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
 
 
 class TextSink(FilesSink):
-    """A folder of text files, a line a row; rows have one text column beside those of `partition_by`."""
+    """A folder of text files with a row per line; rows have one text column besides those of `partition_by`."""
 
     kind = "text"
     form = "text"
     codecs = _TEXT_CODECS
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
-        """Anything but one column of text beside those that divide the files."""
+        """Accept only one text column besides the partition columns."""
         rest = {name: kind for name, kind in columns.items() if name not in self.partition_by}
-        if [outer(kind) for kind in rest.values()] in (["string"], ["char"], ["varchar"]):
+        if [outer_type(kind) for kind in rest.values()] in (["string"], ["char"], ["varchar"]):
             return []
-        come = ", ".join(f"{name} {kind}" for name, kind in rest.items())
+        remaining = ", ".join(f"{name} {kind}" for name, kind in rest.items())
         return [
             Problem(
                 None,
-                f"text takes one text column, and {len(rest)} come: {come}"
+                f"text needs one text column, and the query has {len(rest)}: {remaining}"
                 if len(rest) != 1
-                else f"text takes one text column, and {come} comes",
+                else f"text needs one text column, and the query has {remaining}",
                 "select one column of type STRING, such as to_json(struct(*)) AS value",
             )
         ]
 
 
-def _apart(name: str, kind: str) -> str:
-    """The cure for a column of several values in a format of single ones."""
-    if outer(kind) != "struct":
+def _suggest_flattening(name: str, kind: str) -> str:
+    """Suggest how to write a column with nested values in a flat format."""
+    if outer_type(kind) != "struct":
         return (
             f"write it as one text: to_json({name}) AS {name}"
-            if outer(kind) in NESTED
+            if outer_type(kind) in NESTED
             else "cast it in the view"
         )
     first = kind.partition("<")[2].partition(":")[0]

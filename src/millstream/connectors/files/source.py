@@ -1,18 +1,18 @@
-"""The sources of files: Parquet, ORC, JSON, CSV and text folders, as streams or as tables."""
+"""File sources: folders of Parquet, ORC, JSON, CSV and text files, as streams or as static tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.files.feeding import lines, separated, table, texts
-from millstream.connectors.files.reading import FilesSource
+from millstream.connectors.files.base_source import FilesSource
+from millstream.connectors.files.sandbox_io import format_csv, join_records, join_values, to_arrow_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from millstream.connectors.elsewhere import Fed
+    from millstream.connectors.api.sandbox import InputRecord
 
 CORRUPT = "_corrupt_record"
 FILE = "_file"
@@ -25,11 +25,11 @@ class ParquetSource(FilesSource):
     form = "parquet"
     fed = True
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:
-        """Put a file of these rows into the folder, whole."""
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
+        """Put a file with these rows into the folder by a rename."""
         from pyarrow import parquet  # noqa: PLC0415 - for proofs alone
 
-        rows = table(records, columns)
+        rows = to_arrow_table(records, columns)
         self._put(number, lambda file: parquet.write_table(rows, file))
 
 
@@ -40,53 +40,55 @@ class OrcSource(FilesSource):
     form = "orc"
     fed = True
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:
-        """Put a file of these rows into the folder, whole."""
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
+        """Put a file with these rows into the folder by a rename."""
         from pyarrow import orc  # noqa: PLC0415 - for proofs alone
 
-        rows = table(records, columns, zoned=False)
+        rows = to_arrow_table(records, columns, zoned=False)
         self._put(number, lambda file: orc.write_table(rows, str(file)))
 
 
 class TextSource(FilesSource):
-    """A folder of text files, a row a line."""
+    """A folder of text files with a row per line."""
 
     kind = "text"
     form = "text"
     columns = "value STRING"
     fed = True
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - one
-        """Put a file of these lines into the folder, whole."""
-        self._put(number, lambda file: file.write_bytes(texts(records)))
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - one
+        """Put a file with these lines into the folder by a rename."""
+        self._put(number, lambda file: file.write_bytes(join_values(records)))
 
-    def asked(self, schema: str) -> str:  # noqa: ARG002 - a line is a line
-        """Always one column `value`."""
+    def asked(self, schema: str) -> str:  # noqa: ARG002 - lines have no schema
+        """Return the schema with its single column `value`."""
         return "value STRING"
 
 
 class _Parsed(FilesSource):
-    """Base of the formats in which a row may be malformed."""
+    """Base of the formats with rows that may be malformed."""
 
     place = (FILE,)
 
     def asked(self, schema: str) -> str:
-        """The schema, and a column for what does not fit it."""
+        """Return the schema with a column for malformed rows."""
         return f"{schema}, `{CORRUPT}` STRING"
 
     def given(self, frame: DataFrame, schema: str | None) -> DataFrame:
-        """The schema's columns, `_corrupt_record` (the text of a malformed row, else NULL) and `_file`.
+        """Select the schema's columns, `_corrupt_record` (the text of a malformed row, or NULL) and `_file`.
 
-        Without a schema only the columns that Spark infers, and `_file`.
+        Without a schema, select only the columns that Spark infers, and `_file`.
         """
         columns = [_quoted(name) for name in frame.columns if name != CORRUPT]
         corrupt = []
         if schema is not None:
-            # Spark reads only the columns a query asks for, and finds a row malformed only by what it reads;
-            # it refuses to read no other column than this one. So the answer depends on all of them, by a
-            # text of no length that is made for malformed rows only.
-            rest = f"substring(cast(struct({', '.join(columns)}) AS STRING), 1, 0)"
-            corrupt = [f"CASE WHEN {CORRUPT} IS NOT NULL THEN concat({CORRUPT}, {rest}) END AS {CORRUPT}"]
+            # Spark reads only the columns that a query needs, and detects a malformed row only in what it reads; it
+            # refuses to read only this column. The result therefore depends on all columns, through an empty text
+            # that is computed only for malformed rows.
+            empty_text = f"substring(cast(struct({', '.join(columns)}) AS STRING), 1, 0)"
+            corrupt = [
+                f"CASE WHEN {CORRUPT} IS NOT NULL THEN concat({CORRUPT}, {empty_text}) END AS {CORRUPT}"
+            ]
         return frame.selectExpr(*columns, *corrupt, f"_metadata.file_path AS {FILE}")
 
 
@@ -101,9 +103,9 @@ class JsonSource(_Parsed):
     form = "json"
     fed = True
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - JSON
-        """Put a file of these lines into the folder, whole."""
-        self._put(number, lambda file: file.write_bytes(lines(records)))
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - JSON
+        """Put a file with these lines into the folder by a rename."""
+        self._put(number, lambda file: file.write_bytes(join_records(records)))
 
 
 class CsvSource(_Parsed):
@@ -113,15 +115,15 @@ class CsvSource(_Parsed):
     form = "csv"
 
     header: bool = False
-    """Does each file begin with a line of names?"""
+    """Whether each file starts with a line of column names."""
     sep: str = ","
-    """What stands between two values."""
+    """Separator between two values."""
     fed = True
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:
-        """Put a file of these lines into the folder, whole."""
-        made = separated(records, list(columns), self.sep, header=self.header)
-        self._put(number, lambda file: file.write_bytes(made))
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
+        """Put a file with these lines into the folder by a rename."""
+        content = format_csv(records, list(columns), self.sep, header=self.header)
+        self._put(number, lambda file: file.write_bytes(content))
 
     def _options(self, *, static: bool) -> dict[str, str]:
         return {"header": str(self.header).lower(), "sep": self.sep, **super()._options(static=static)}

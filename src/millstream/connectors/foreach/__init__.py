@@ -1,1 +1,1 @@
-"""Rows handed to a function or class of the user, in tasks."""
+"""Sink that passes rows to a user's function or class, in tasks."""

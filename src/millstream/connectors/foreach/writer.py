@@ -1,11 +1,11 @@
-"""Hands the rows of a batch to the user's function or class, partition by partition, in tasks."""
+"""Pass the rows of a batch to the user's function or class, by partition, in tasks."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.sink import SinkIdentity, Writer, Written
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -17,58 +17,60 @@ if TYPE_CHECKING:
 
 
 class ForeachWriter(Writer):
-    """Runs one task a partition of the batch."""
+    """Runs one task per partition of the batch."""
 
     def __init__(self, function: Callable[..., Any], identity: SinkIdentity) -> None:
         super().__init__(identity)
         self._function = function
 
-    def open(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002 - any columns will do
-        """Raises `NotReady` for a class without `process`."""
+    def open(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002 - accepts any columns
+        """Raise `NotReady` for a class without `process`."""
         if isinstance(self._function, type) and not callable(getattr(self._function, "process", None)):
             raise NotReady(
                 f"class {self._function.__name__} has no method process(row)",
-                "give it one; open(partition_id, epoch_id) and close(error) may stand beside it",
+                "add it; open(partition_id, epoch_id) and close(error) are optional",
             )
 
     def flow(self, rows: DataFrame) -> DataStreamWriter:
-        """Spark's own `foreach`. What the user's code raises ends the query."""
+        """Return Spark's own `foreach`. An exception in the user's code stops the query."""
         function = self._function
         return rows.writeStream.foreach(function() if isinstance(function, type) else function)
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
-        """Run the batch. What the user's code raises fails the task, which Spark tries again as it is set to."""
-        rows = frame.rdd.mapPartitionsWithIndex(handing(self._function, batch_id)).sum()
-        return Written(int(rows))
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Run the batch. An exception in the user's code fails the task, which Spark retries as configured."""
+        rows = frame.rdd.mapPartitionsWithIndex(partition_function(self._function, batch_id)).sum()
+        return WriteResult(int(rows))
 
 
-def handing(function: Callable[..., Any], batch_id: int) -> Callable[[int, Iterable[Any]], Iterator[int]]:
-    """What a task does with its partition: as Spark's own foreach does, and gives how many rows there were."""
+def partition_function(
+    function: Callable[..., Any], batch_id: int
+) -> Callable[[int, Iterable[Any]], Iterator[int]]:
+    """Return the function for a task's partition, which behaves as Spark's foreach and yields the row count."""
 
-    def plain(partition: int, rows: Iterable[Any]) -> Iterator[int]:  # noqa: ARG001 - a function of a row
+    def call_function(partition: int, rows: Iterable[Any]) -> Iterator[int]:  # noqa: ARG001 - a function of a row
         count = 0
         for row in rows:
             function(row)
             count += 1
         yield count
 
-    def opened(partition: int, rows: Iterable[Any]) -> Iterator[int]:
+    def call_writer(partition: int, rows: Iterable[Any]) -> Iterator[int]:
         writer, error, count = function(), None, 0
-        wanted = writer.open(partition, batch_id) if hasattr(writer, "open") else True
+        should_process = writer.open(partition, batch_id) if hasattr(writer, "open") else True
         try:
-            if not wanted:
-                # What a stateful query keeps is committed for partitions that were read to their end.
+            if not should_process:
+                # A stateful query commits the state of a partition only if its rows were read to the end.
                 deque(rows, maxlen=0)
-            for row in rows if wanted else ():
+            for row in rows if should_process else ():
                 writer.process(row)
                 count += 1
-        except Exception as raised:
-            # Whatever it is goes on to Spark; `close` is told of it first, as in Spark's own foreach.
-            error = raised
+        except Exception as exception:
+            # Every exception is re-raised to Spark; `close` receives it first, as in Spark's own foreach.
+            error = exception
             raise
         finally:
             if hasattr(writer, "close"):
                 writer.close(error)
         yield count
 
-    return opened if isinstance(function, type) else plain
+    return call_writer if isinstance(function, type) else call_function

@@ -1,1 +1,1 @@
-"""Batches handed to a function of the user."""
+"""Sink that passes batches to a user's function."""

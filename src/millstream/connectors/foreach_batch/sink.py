@@ -1,4 +1,4 @@
-"""The foreach_batch sink: each batch handed to a function of the user."""
+"""foreach_batch sink: pass each batch to a user's function."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from millstream.connectors.function import REFERENCE, FunctionSink
+from millstream.connectors.api.function_sink import REFERENCE, FunctionSink
 from millstream.spec.guarantee import Guarantee
-from millstream.spec.secret import SecretUrl  # noqa: TC001 - pydantic reads it
+from millstream.spec.secrets.secret import SecretUrl  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
-    from millstream.connectors.sink import SinkIdentity, Writer
-    from millstream.spec.mode import OutputMode
+    from millstream.connectors.api.sink import SinkIdentity, Writer
+    from millstream.spec.output_mode import OutputMode
 
 
 class ForeachBatchSink(FunctionSink):
@@ -21,24 +21,27 @@ class ForeachBatchSink(FunctionSink):
     kind = "foreach_batch"
 
     function: str = Field(pattern=REFERENCE, examples=["deliveries:store"])
-    """The function as `module:function`, found from the spec's folder; called with the batch and its number."""
+    """Function as `module:function`, relative to the spec's folder; called with the batch and its number."""
     idempotent: bool = False
-    """Say true when the function tells by the batch's number what it has written, and writes it once."""
+    """Set to true if the function recognizes a repeated batch by its number, and writes it only once."""
     options: dict[str, SecretUrl] = Field(default={}, examples=[{"url": "${POSTGRES_URL}"}])
-    """What the function is to know, as `batch.options`: addresses, paths. Printed without passwords."""
+    """Options for the function, as `batch.options`, such as addresses and paths. Printed without passwords."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer that calls the function."""
+        """Create a writer that calls the function."""
         from millstream.connectors.foreach_batch.writer import ForeachBatchWriter  # noqa: PLC0415 - for runs
 
         options = {name: value.reveal() for name, value in self.options.items()}
         return ForeachBatchWriter(self.called, identity, options)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:  # noqa: ARG002 - the same in all
-        """What the spec says of the function."""
+        """Return the guarantee that the spec declares for the function."""
         if self.idempotent:
             return (
                 Guarantee.EFFECTIVELY_ONCE,
-                "the function is declared to write a batch that comes again once",
+                "the function is declared to write a repeated batch only once",
             )
-        return Guarantee.AT_LEAST_ONCE, "the function sees a repeated batch again, with the same number"
+        return (
+            Guarantee.AT_LEAST_ONCE,
+            "the function is called again for a repeated batch, with the same number",
+        )

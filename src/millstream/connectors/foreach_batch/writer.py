@@ -1,10 +1,10 @@
-"""Calls a function of the user with each batch."""
+"""Call a user's function with each batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.sink import SinkIdentity, Writer, Written
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,39 +13,39 @@ if TYPE_CHECKING:
 
 
 class Batch(int):
-    """A batch's number that also tells whose batch it is. A function written for Spark takes it as it is."""
+    """A batch's number with its pipeline and query. Functions written for Spark can use it as an int."""
 
     pipeline: str
     query: str
     query_id: str
-    """The id of the checkpoint: a fresh checkpoint counts its batches from 0 again under another id."""
+    """Id of the checkpoint. A new checkpoint has a new id, and numbers its batches from 0 again."""
     options: Mapping[str, str]
-    """What the spec says to the function. Stays in the driver: tasks that are sent the batch find none."""
+    """Options of the spec for the function. They stay in the driver: a batch sent to tasks has none."""
 
     def __new__(
         cls, number: int, pipeline: str, query: str, query_id: str, options: Mapping[str, str] | None = None
     ) -> Batch:
-        """A number with its query."""
-        made = super().__new__(cls, number)
-        made.options = dict(options or {})
-        made.pipeline, made.query, made.query_id = pipeline, query, query_id
-        return made
+        """Create a batch number with its query."""
+        batch = super().__new__(cls, number)
+        batch.options = dict(options or {})
+        batch.pipeline, batch.query, batch.query_id = pipeline, query, query_id
+        return batch
 
     def __getnewargs__(self) -> tuple[int, str, str, str]:  # type: ignore[override]
-        """What it is made of, for tasks that are sent it."""
+        """Return the constructor arguments, for pickling to tasks."""
         return int(self), self.pipeline, self.query, self.query_id
 
     def __getstate__(self) -> None:
-        """Nothing more: options may hold a password."""
+        """Pickle nothing else, because options may contain a password."""
 
     @property
     def batch_id(self) -> int:
-        """The number alone."""
+        """The number as a plain int."""
         return int(self)
 
 
 class ForeachBatchWriter(Writer):
-    """Hands batches over. What the function raises ends the batch, which then comes again."""
+    """Passes batches to the function. If it raises, the batch fails and is repeated."""
 
     runs = False
 
@@ -56,9 +56,9 @@ class ForeachBatchWriter(Writer):
         self._function = function
         self._options = options
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Call the function with the rows and the batch."""
         identity = self.identity
         batch = Batch(batch_id, identity.pipeline, identity.query, identity.query_id, self._options)
         self._function(frame, batch)
-        return Written()
+        return WriteResult()

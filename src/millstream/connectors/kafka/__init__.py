@@ -1,1 +1,1 @@
-"""Topics of a Kafka broker, as source and sink."""
+"""Kafka source, sink and dead-letter store."""

@@ -1,20 +1,20 @@
-"""What is wrong with a sink's Avro values: their schema, the id in their header, the columns that come."""
+"""Check a sink's Avro values: the schema, the id in the header, and the columns of the query."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.source import Problem
-from millstream.spec.avro import Header
+from millstream.connectors.api.source import Problem
+from millstream.spec.avro.schema import Header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.spec.avro import Avro
+    from millstream.spec.avro.schema import Avro
 
 
 def problems(form: str, value: Avro | None) -> list[Problem]:
-    """No schema, a schema for another format, a header without an id."""
+    """Check that the schema fits the format, and the id the header."""
     if value is None:
         if form != "avro":
             return []
@@ -25,57 +25,59 @@ def problems(form: str, value: Avro | None) -> list[Problem]:
         ]
     if form != "avro":
         return [
-            Problem("avro_value", f"format {form} has no Avro schema", "set format: avro, or leave it out")
+            Problem(
+                "avro_value", f"format {form} has no Avro schema", "set format: avro, or remove avro_value"
+            )
         ]
     if value.header is not Header.NONE and value.id is None:
         return [
             Problem(
                 "avro_value",
-                "the header of a schema registry needs the schema's id",
-                "add id with the number that the registry gave the schema",
-                "no registry is asked: a reader finds the schema by this id",
+                "a schema registry header needs the schema's id",
+                "add id with the id of the schema in the registry",
+                "the registry is not contacted; readers find the schema by this id",
             )
         ]
     if value.header is Header.NONE and value.id is not None:
-        return [Problem("avro_value", "without a header the id is written nowhere", "set header: confluent")]
+        return [Problem("avro_value", "without a header the id is not written", "set header: confluent")]
     return []
 
 
-def misfits(value: Avro, columns: Mapping[str, str]) -> list[Problem]:
-    """Columns that the schema does not have, or has of another type; fields that must be there and do not come."""
-    wanted, needed = value.columns, value.needed
-    known = {name.lower(): name for name in wanted}
-    given = {name.lower() for name in columns}
-    found = [
+def column_problems(value: Avro, columns: Mapping[str, str]) -> list[Problem]:
+    """Find columns that the schema lacks or types differently, and required fields without a column."""
+    schema_columns, required = value.columns, value.needed
+    schema_names = {name.lower(): name for name in schema_columns}
+    column_names = {name.lower() for name in columns}
+    problems = [
         Problem(
             "avro_value",
             f"column '{name}' is not in the Avro schema",
-            f"leave it out of the view, or choose among {', '.join(wanted)}",
+            f"remove it from the view, or choose among {', '.join(schema_columns)}",
         )
         for name in columns
-        if name.lower() not in known
+        if name.lower() not in schema_names
     ]
-    found += [
+    problems += [
         Problem(
             "avro_value",
-            f"column '{name}' is {kind}, and the Avro schema says {wanted[known[name.lower()]]}",
-            f"cast it in the view: CAST({name} AS {wanted[known[name.lower()]].upper()}) AS {name}",
+            f"column '{name}' is {kind}, but the Avro schema has {schema_columns[schema_names[name.lower()]]}",
+            f"cast it in the view: CAST({name} AS {schema_columns[schema_names[name.lower()]].upper()}) AS {name}",
         )
         for name, kind in columns.items()
-        if name.lower() in known and _plain(kind) != _plain(wanted[known[name.lower()]])
+        if name.lower() in schema_names and _plain(kind) != _plain(schema_columns[schema_names[name.lower()]])
     ]
-    found += [
+    problems += [
         Problem(
             "avro_value",
-            f"field '{name}' of the Avro schema may not be null, and no column gives it",
-            f"select {name} in the view, or let the schema allow null",
+            f"field '{name}' of the Avro schema is not nullable, and no column provides it",
+            f"select {name} in the view, or make the field nullable in the schema",
         )
-        for name in wanted
-        if name in needed and name.lower() not in given
+        for name in schema_columns
+        if name in required and name.lower() not in column_names
     ]
-    return found
+    return problems
 
 
 def _plain(kind: str) -> str:
-    """A type without case and blanks."""
+    """Return the type in lower case without whitespace."""
     return "".join(kind.lower().split())

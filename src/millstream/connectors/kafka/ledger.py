@@ -1,93 +1,133 @@
-"""The ledger of Kafka sinks: a compacted topic that says which batch each writer committed last."""
+"""Batch ledger of Kafka sinks: a compacted topic with the last batch that each writer committed."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import admin as settings_of
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millstream.connectors.kafka.admin import PATIENCE, SILENT
-from millstream.connectors.kafka.ends import ends
-from millstream.connectors.remembered import Entry, Note, noted
+from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
+from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.diagnostics.failure import NotReady, Outage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from millstream.connectors.sink import SinkIdentity
+    from millstream.connectors.api.sink import SinkIdentity
 
-# One partition: a writer's marks have one order, and whoever reads them reads them all.
-_SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1"}
-# Another writer's open transaction hides what stands behind it. Its own timeout, a minute, ends a dead one.
+# The stubs of confluent_kafka do not declare every name.
+kafka: Any = settings_of
+# Compaction skips the active segment, and each start reads the whole topic. With Kafka's defaults that is a gigabyte,
+# or the entries of a week. In bytes and milliseconds.
+_SEGMENTS = {"segment.bytes": str(8 * 1024 * 1024), "segment.ms": str(60 * 60 * 1000)}
+# One partition, so that a writer's entries have one order and a reader reads all of them.
+_SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", **_SEGMENTS}
+# Another writer's open transaction hides the entries behind it. Its timeout, a minute, ends it if its writer died. In
+# seconds since the last entry that was read, because reading many over a slow link is not a stall.
 STALLED = 90.0
 
 
-def ensure(native: Mapping[str, Any], topic: str) -> None:
-    """Make the ledger's topic if it is missing. Raises `NotReady` where that is not allowed, or it is no ledger."""
+def ensure_topic(native: Mapping[str, Any], topic: str) -> None:
+    """Create the ledger topic if it is missing. Raises `NotReady` if it cannot be created or is not a ledger."""
     admin = AdminClient(dict(native), logger=SILENT)
     try:
-        known = admin.list_topics(topic, timeout=PATIENCE).topics.get(topic)
-        if known is not None and known.error is None:
-            if len(known.partitions) != 1:
+        existing = admin.list_topics(topic, timeout=PATIENCE).topics.get(topic)
+        if existing is not None and existing.error is None:
+            if len(existing.partitions) != 1:
                 raise NotReady(
-                    f"topic '{topic}' has {len(known.partitions)} partitions, and a ledger has one",
-                    "name another topic in ledger_topic; it is made when it is missing",
+                    f"topic '{topic}' has {len(existing.partitions)} partitions, but a ledger must have one",
+                    "set ledger_topic to another topic; it is created if missing",
                 )
+            _bound_segments(admin, topic)
             return
-        made = NewTopic(topic, num_partitions=1, replication_factor=-1, config=_SETTINGS)
-        admin.create_topics([made], request_timeout=PATIENCE)[topic].result(PATIENCE)
+        new_topic = NewTopic(topic, num_partitions=1, replication_factor=-1, config=_SETTINGS)
+        admin.create_topics([new_topic], request_timeout=PATIENCE)[topic].result(PATIENCE)
     except KafkaException as cause:
         if cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return
         raise NotReady(
-            f"topic '{topic}', which remembers the batches of transactional sinks, cannot be made: "
+            f"topic '{topic}', the batch ledger of transactional sinks, cannot be created: "
             f"{cause.args[0].str()}",
-            f"create it with one partition and cleanup.policy=compact, or allow it: {topic}",
+            f"create it with one partition and cleanup.policy=compact, or permit its creation: {topic}",
         ) from cause
 
 
-def last(native: Mapping[str, Any], topic: str, writer: str) -> Entry | None:
-    """The batch that a writer committed last, or None.
+def _bound_segments(admin: Any, topic: str) -> None:
+    """Set the segment limits on a topic created without them; explicit settings stay unchanged.
 
-    True only once the writer's producer has called `init_transactions`: its own open transactions have ended
-    then, and waiting for the others' makes every mark that stands in the topic visible. Raises `Outage` when
-    the broker does not answer, or another writer's transaction stays open for `STALLED` seconds.
+    Reading and changing settings needs permissions that writing does not; without them nothing is changed.
     """
-    found = [_entry(one) for one in _marks(native, topic, whole=True) if one.key() == writer.encode()]
-    return found[-1] if found else None
+    with contextlib.suppress(KafkaException):
+        resource = kafka.ConfigResource("topic", topic)
+        settings = admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result(PATIENCE)
+        missing = {key: value for key, value in _SEGMENTS.items() if settings[key].is_default}
+        if missing:
+            changes = [
+                kafka.ConfigEntry(key, value, incremental_operation=kafka.AlterConfigOpType.SET)
+                for key, value in missing.items()
+            ]
+            resource = kafka.ConfigResource("topic", topic, incremental_configs=changes)
+            admin.incremental_alter_configs([resource], request_timeout=PATIENCE)[resource].result(PATIENCE)
 
 
-def entries(
-    native: Mapping[str, Any], topic: str, pipeline: str, query: str, target: str
-) -> tuple[Entry, ...]:
-    """The batch that each writer of a query committed last to a target, as far as it can be seen at this moment.
+def last_entry(native: Mapping[str, Any], topic: str, writer: str) -> LedgerEntry | None:
+    """Return the batch that a writer committed last, or None.
 
-    Marks behind a transaction that is open are not. Nothing before there is a ledger.
+    Correct only after the writer's producer has called `init_transactions`, which ends its own open transactions.
+    Waits for those of other writers, so that every entry is visible. Raises `Outage` if the broker does not respond,
+    or if another writer's transaction stays open for `STALLED` seconds.
     """
-    found = {}
-    for one in _marks(native, topic, whole=False):
-        said = json.loads(one.value() or b"{}")
-        writer = (one.key() or b"").decode()
-        # A mark of an older version names its target only as the key does: `id/kafka:topic`.
-        place = said.get("target", writer.partition("/")[2].partition(":")[2])
-        if (said.get("pipeline"), said.get("query"), place) == (pipeline, query, target):
-            found[writer] = _entry(one)
-    return tuple(found.values())
+    own_entries = [
+        _parse_entry(message)
+        for message in _read_entries(native, topic, whole=True)
+        if message.key() == writer.encode()
+    ]
+    return own_entries[-1] if own_entries else None
 
 
-def _entry(message: Any) -> Entry:
-    said = json.loads(message.value() or b"{}")
-    return Entry(
-        (message.key() or b"").decode(), int(said["batch"]), int(message.timestamp()[1]), noted(said)
+def visible_entries(
+    native: Mapping[str, Any], topic: str, owner: SinkIdentity, target: str
+) -> tuple[LedgerEntry, ...]:
+    """Return the visible last batch of each writer of a query to a target.
+
+    Entries behind an open transaction are not visible. Returns nothing if there is no ledger yet.
+    """
+    last_entries = {}
+    for message in _read_entries(native, topic, whole=False):
+        payload = json.loads(message.value() or b"{}")
+        writer = (message.key() or b"").decode()
+        # Entries of older versions name the target only in their key: `id/kafka:topic`.
+        recorded_target = payload.get("target", writer.partition("/")[2].partition(":")[2])
+        is_same_query = (payload.get("pipeline"), payload.get("query"), recorded_target) == (
+            owner.pipeline,
+            owner.query,
+            target,
+        )
+        # This writer's own entry counts even if its query had another name.
+        if is_same_query or writer == owner.key:
+            last_entries[writer] = _parse_entry(message)
+    return tuple(last_entries.values())
+
+
+def _parse_entry(message: Any) -> LedgerEntry:
+    payload = json.loads(message.value() or b"{}")
+    return LedgerEntry(
+        (message.key() or b"").decode(),
+        int(payload["batch"]),
+        int(message.timestamp()[1]),
+        parse_metadata(payload),
     )
 
 
-def _marks(native: Mapping[str, Any], topic: str, *, whole: bool) -> Iterator[Any]:
-    """The marks of committed transactions, oldest first; `whole` waits for transactions that are open."""
+def _read_entries(native: Mapping[str, Any], topic: str, *, whole: bool) -> Iterator[Any]:
+    """Yield entries of committed transactions, oldest first; with `whole`, wait for open transactions."""
     consumer = Consumer(
         {
             **native,
@@ -99,39 +139,40 @@ def _marks(native: Mapping[str, Any], topic: str, *, whole: bool) -> Iterator[An
         logger=SILENT,
     )
     try:
-        place = TopicPartition(topic, 0, OFFSET_BEGINNING)
-        # Not as this reader sees it: it stops before another's open transaction, and its own mark may be behind.
-        end = ends(native, topic).get(0, 0)
-        consumer.assign([place])
-        until = time.monotonic() + STALLED
-        reached = end == 0
-        while not reached:
+        partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
+        # The uncommitted end: a `read_committed` reader stops before an open transaction, which may hide own entries.
+        end = read_end_offsets(native, topic).get(0, 0)
+        consumer.assign([partition])
+        deadline = time.monotonic() + STALLED
+        is_at_end = end == 0
+        while not is_at_end:
             message = consumer.poll(0.5)
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise Outage(
                     f"a transaction of another writer has been open in topic '{topic}' for {STALLED:.0f} s",
-                    "it ends by its timeout; this start is tried again",
+                    "it ends after its timeout; this start is retried",
                 )
             if message is None:
                 continue
             if (error := message.error()) is None:
+                deadline = time.monotonic() + STALLED
                 if message.value() is not None:
                     yield message
             elif error.name() == "_PARTITION_EOF":
-                # The end of what is committed; marks between here and the end wait for another's transaction.
-                reached = not whole or (message.offset() or 0) >= end
+                # The end of the committed entries; later ones wait for another writer's transaction.
+                is_at_end = not whole or (message.offset() or 0) >= end
             elif not error.retriable():
                 raise KafkaException(error)
     except KafkaException as cause:
         raise Outage(
-            f"topic '{topic}' cannot be read: {cause.args[0].str()}", "see that the broker is up"
+            f"topic '{topic}' cannot be read: {cause.args[0].str()}", "check that the broker is running"
         ) from cause
     finally:
         consumer.close()
 
 
-def mark(batch_id: int, rows: int, owner: SinkIdentity, target: str, note: Note) -> bytes:
-    """What stands in the ledger for a batch."""
-    whose = {"pipeline": owner.pipeline, "query": owner.query, "target": target}
-    said = {"batch": batch_id, "rows": rows, **whose, **note.plain()}
-    return json.dumps(said, separators=(",", ":")).encode()
+def encode_entry(batch_id: int, rows: int, owner: SinkIdentity, target: str, note: BatchMetadata) -> bytes:
+    """Encode the ledger entry of a batch."""
+    owner_fields = {"pipeline": owner.pipeline, "query": owner.query, "target": target}
+    payload = {"batch": batch_id, "rows": rows, **owner_fields, **note.plain()}
+    return json.dumps(payload, separators=(",", ":")).encode()

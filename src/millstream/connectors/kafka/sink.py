@@ -1,4 +1,4 @@
-"""The Kafka sink: each row of a batch becomes a record."""
+"""Kafka sink: write each row of a batch as a record."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from millstream.connectors.ddl import outer, within
+from millstream.connectors.api.ddl import outer_type, type_names
+from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.source import Problem, RequiredResource
 from millstream.connectors.kafka import avro
-from millstream.connectors.kafka.broker import Broker
-from millstream.connectors.kafka.options import problems as option_problems
-from millstream.connectors.kafka.options import text
-from millstream.connectors.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.source import Need, Problem
-from millstream.spec.avro import Avro
+from millstream.connectors.kafka.client.broker import Broker
+from millstream.connectors.kafka.client.options import PRODUCER_OPTIONS, SINK_FIELDS, to_strings
+from millstream.connectors.kafka.client.options import problems as option_problems
+from millstream.spec.avro.schema import Avro
+from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
-from millstream.spec.mode import OutputMode
-from millstream.spec.names import Names
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,66 +24,48 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.asking import Remark
-    from millstream.connectors.cut import Cut
-    from millstream.connectors.dataset import Dataset
-    from millstream.connectors.elsewhere import Place
-
-_FIELDS = {
-    "kafka.bootstrap.servers": "bootstrap_servers",
-    "topic": "topic",
-    "includeheaders": "headers",
-    "kafka.security.protocol": "security: {protocol: …}",
-    "kafka.sasl.mechanism": "security: {mechanism: …}",
-    "kafka.sasl.jaas.config": "security: {username: …, password: …}",
-}
-# Options of Java's producer that the other one has too, and its names for them.
-_PRODUCER = {
-    "kafka.client.id": "client.id",
-    "kafka.compression.type": "compression.type",
-    "kafka.linger.ms": "linger.ms",
-    "kafka.batch.size": "batch.size",
-    "kafka.max.request.size": "message.max.bytes",
-    "kafka.request.timeout.ms": "request.timeout.ms",
-}
+    from millstream.connectors.api.connectivity import ConnectivityFinding
+    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.lineage_dataset import LineageDataset
+    from millstream.connectors.api.sandbox import Sandbox
 
 
 class KafkaSink(Broker, Sink):
-    """A Kafka topic, or one topic a row."""
+    """A Kafka topic, or a topic chosen by each row."""
 
     kind = "kafka"
     server = "kafka"
     main = "topic"
     modes = frozenset({OutputMode.APPEND, OutputMode.UPDATE})
-    in_tasks = True
+    writes_in_tasks = True
     flows = frozenset({"continuous", "real_time"})
 
     topic: str | None = Field(default=None, examples=["funnel"])
-    """The topic that every record goes to."""
+    """Topic for all records."""
     topic_column: str | None = None
-    """A column that names the topic of its row, instead of one topic."""
+    """Column that contains each row's topic, as an alternative to `topic`."""
     key: Names = ()
-    """The record's key: one column as text (bytes as they are), several as a JSON object. None: no key."""
+    """Record key: one column as text (bytes unchanged), or several columns as a JSON object. Empty: no key."""
     format: Literal["json", "csv", "avro", "raw"] = "json"
-    """The record's value: `json` an object with every field, nulls too; `csv` a line; `avro` a record in Avro's
-    binary form; `raw` one column."""
+    """Record value: `json`, an object with every field, including nulls; `csv`, a line; `avro`, a record in Avro's
+    binary form; `raw`, one column."""
     avro_value: Avro | None = None
-    """With `format: avro`, the schema that values are written in and what stands before them."""
+    """With `format: avro`, the schema of the values and the header in front of them."""
     value: str | None = None
-    """With `format: raw`, the column whose text or bytes are the value; `value` unless given."""
+    """With `format: raw`, the column that contains the value as text or bytes. Default: `value`."""
     headers: dict[str, str] = Field(default_factory=dict, examples=[{"trace-id": "trace_id"}])
-    """Headers of the record: name of the header and the column it is taken from."""
+    """Record headers: header name, and the column with its value."""
     format_options: dict[str, str] = Field(default_factory=dict, examples=[{"timestampFormat": "yyyy-MM-dd"}])
     """Options of Spark's JSON or CSV writer, such as `timestampFormat` or `sep`."""
     transactional: bool = False
-    """Each batch in one transaction, for readers at `read_committed`; `guarantee: exactly-once` sets it."""
+    """Write each batch in one transaction, for readers at `read_committed`; set by `guarantee: exactly-once`."""
     ledger_topic: str = "_millstream_ledger"
-    """Where transactional sinks remember their batches; a compacted topic of one partition, made if missing."""
+    """Topic for the batch ledger of transactional sinks: compacted, with one partition; created if missing."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer on Spark's own Kafka producer, or one in the driver that commits transactions."""
+        """Create a writer that uses Spark's Kafka producer, or a transactional one in the driver."""
         if self.transactional:
-            from millstream.connectors.kafka.transactions import TransactionalWriter  # noqa: PLC0415 - as below
+            from millstream.connectors.kafka.transactions import TransactionalWriter  # noqa: PLC0415 - a heavy client
 
             return TransactionalWriter(self, identity)
         from millstream.connectors.kafka.writer import KafkaWriter  # noqa: PLC0415 - checking needs no writer
@@ -91,107 +73,108 @@ class KafkaSink(Broker, Sink):
         return KafkaWriter(self, identity)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:  # noqa: ARG002 - the same in both
-        """At-least-once; exactly-once for readers of committed records when transactional."""
+        """Guarantee at-least-once, or exactly-once for `read_committed` readers if transactional."""
         if self.transactional:
             return (
                 Guarantee.EXACTLY_ONCE,
-                "a batch's records and its mark in the ledger are one transaction; readers must set "
+                "a batch's records and its ledger entry are written in one transaction; readers must set "
                 "isolation.level=read_committed",
             )
         return (
             Guarantee.AT_LEAST_ONCE,
-            "records are acknowledged by all replicas before the batch is committed, and a batch that is "
-            "replayed after a crash is sent again under the same millstream-batch header",
+            "all replicas acknowledge the records before the batch is committed; a batch replayed after a "
+            "crash is sent again with the same millstream-batch header",
         )
 
     def problems(self, mode: OutputMode) -> list[Problem]:
-        """No topic or two, a value that the format does not take, a key that an updated row needs."""
-        found = self.broker_problems() + option_problems(self.options, _FIELDS)
+        """Check the topic, the value settings for the format, and the key that update mode needs."""
+        problems = self.broker_problems() + option_problems(self.options, SINK_FIELDS)
         if self.transactional:
-            found += [
+            problems += [
                 Problem(
                     "options",
-                    f"a transactional kafka sink does not know option '{key}'",
-                    f"leave it out; it takes {', '.join(_PRODUCER)}",
+                    f"a transactional kafka sink does not support option '{key}'",
+                    f"remove it; supported options are {', '.join(PRODUCER_OPTIONS)}",
                 )
                 for key in self.options
-                if key.lower() not in _PRODUCER
+                if key.lower() not in PRODUCER_OPTIONS
             ]
         if (self.topic is None) == (self.topic_column is None):
-            found.append(
+            problems.append(
                 Problem(
-                    "topic", "kafka needs a topic", "add topic: NAME, or topic_column for one topic a row"
+                    "topic", "kafka needs a topic", "add topic: NAME, or topic_column for a topic per row"
                 )
                 if self.topic is None
                 else Problem("topic_column", "kafka has both a topic and a topic_column", "keep one of them")
             )
         if self.value is not None and self.format != "raw":
-            found.append(
-                Problem("value", f"format {self.format} makes the value of all columns", "set format: raw")
+            problems.append(
+                Problem("value", f"format {self.format} writes all columns to the value", "set format: raw")
             )
         if self.format in ("raw", "avro") and self.format_options:
-            found.append(Problem("format_options", f"format {self.format} has no options", "leave them out"))
-        found += avro.problems(self.format, self.avro_value)
+            problems.append(Problem("format_options", f"format {self.format} has no options", "remove them"))
+        problems += avro.problems(self.format, self.avro_value)
         if mode is OutputMode.UPDATE and not self.key:
-            found.append(
+            problems.append(
                 Problem(
                     "key",
-                    "kafka in update mode needs to know the key of a row",
-                    "add key with the columns that tell one row from another",
-                    "a row comes again whenever it changes; a reader tells its latest version by the key",
+                    "kafka in update mode needs the key of a row",
+                    "add key with the columns that identify a row",
+                    "a row is written again whenever it changes; readers find its latest version by the key",
                 )
             )
-        return found
+        return problems
 
-    def unflowing(self) -> list[Problem]:
-        """Transactions: each is one batch."""
+    def record_mode_problems(self) -> list[Problem]:
+        """Report transactions, because each one is a batch."""
         if not self.transactional:
             return []
         return [
             Problem(
                 "transactional",
-                "a transaction of kafka is one batch, and there are none",
-                "leave out transactional, and guarantee: exactly-once, which asks for it",
+                "a kafka transaction needs a batch, and this trigger has none",
+                "remove transactional, and guarantee: exactly-once, which sets it",
             )
         ]
 
     def writes_to(self) -> frozenset[str]:
-        """The topic with its brokers, when it is fixed."""
+        """Return the topic with its brokers, if it is fixed."""
         return frozenset({self.place_of(self.topic)}) if self.topic else frozenset()
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """The topic, when it is fixed."""
+    def datasets(self) -> tuple[LineageDataset, ...]:
+        """Return the topic, if it is fixed."""
         return self.datasets_of([self.topic] if self.topic else [])
 
-    def cautions(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in both
-        """Options of the client with which a broker may lose or double what it was sent."""
-        found = []
+    def weakening_problems(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in both
+        """Find client options that can lose or duplicate records."""
+        problems = []
         for key, value in self.options.items():
-            low, said = key.lower(), str(value).lower()
-            if low == "kafka.acks" and said in ("0", "1"):
-                without = "no broker" if said == "0" else "only one broker"
-                found.append(
+            name, setting = key.lower(), str(value).lower()
+            if name == "kafka.acks" and setting in ("0", "1"):
+                acknowledged_by = "no broker" if setting == "0" else "only one broker"
+                problems.append(
                     Problem(
                         "options",
-                        f"with {key}={said} {without} says that it has a record before the batch is committed",
-                        f"leave {key} out: all replicas then say so",
-                        "records are lost when the broker fails, and the checkpoint counts them as written",
+                        f"with {key}={setting} {acknowledged_by} acknowledges a record before the batch is "
+                        "committed",
+                        f"remove {key}: all replicas then acknowledge",
+                        "records are lost if the broker fails, and the checkpoint counts them as written",
                         key,
                     )
                 )
-            if low == "kafka.enable.idempotence" and said == "false":
-                found.append(
+            if name == "kafka.enable.idempotence" and setting == "false":
+                problems.append(
                     Problem(
                         "options",
-                        f"with {key}=false the client doubles and reorders records when it tries again",
-                        f"leave {key} out",
+                        f"with {key}=false the client duplicates and reorders records when it retries",
+                        f"remove {key}",
                         key=key,
                     )
                 )
-        return found
+        return problems
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
-        """What records are made of beside the columns that come."""
+        """Return the columns used for topic, key, headers and raw value."""
         return {
             "topic_column": (self.topic_column,) if self.topic_column else (),
             "key": self.key,
@@ -200,15 +183,15 @@ class KafkaSink(Broker, Sink):
         }
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
-        """A value that is neither text nor bytes, a type that CSV has not, no column left for the value."""
+        """Check the types of a raw value and of CSV columns, and that a column is left for the value."""
         raw = self.value or "value"
         if self.format == "raw":
-            if raw not in columns or outer(columns[raw]) in ("string", "binary", "char", "varchar"):
+            if raw not in columns or outer_type(columns[raw]) in ("string", "binary", "char", "varchar"):
                 return []
             return [
                 Problem(
                     "value" if self.value else "format",
-                    f"a raw value is text or bytes, and column '{raw}' is {columns[raw]}",
+                    f"a raw value must be text or bytes, and column '{raw}' is {columns[raw]}",
                     f"cast it in the view: CAST({raw} AS STRING) AS {raw}, or use format: json",
                 )
             ]
@@ -218,23 +201,23 @@ class KafkaSink(Broker, Sink):
             if name not in {self.topic_column, *self.headers.values()}
         }
         if self.avro_value is not None:
-            return avro.misfits(self.avro_value, body)
+            return avro.column_problems(self.avro_value, body)
         if not body:
             return [
                 Problem(
                     "headers",
                     "no column is left for the record's value",
-                    "take a column out of headers, or select one more",
+                    "remove a column from headers, or select one more",
                 )
             ]
         return [
             Problem(
                 None,
-                f"a line of CSV cannot hold column '{name}' of type {kind}",
+                f"a CSV line cannot contain column '{name}' of type {kind}",
                 f"write it as text in the view: to_json({name}) AS {name}, or use format: json",
             )
             for name, kind in body.items()
-            if self.format == "csv" and "variant" in within(kind)
+            if self.format == "csv" and "variant" in type_names(kind)
         ]
 
     @classmethod
@@ -242,79 +225,92 @@ class KafkaSink(Broker, Sink):
         cls,
         columns: Mapping[str, str],
         options: Mapping[str, str],
-        divided: tuple[str, ...],  # noqa: ARG003 - Spark's Kafka sink has no partitionBy
+        partition_columns: tuple[str, ...],  # noqa: ARG003 - Spark's Kafka sink has no partitionBy
     ) -> list[Problem]:
-        """A record is made of columns with fixed names; Spark looks for them in the first batch."""
-        held = {name.lower(): kind for name, kind in columns.items()}
-        given = {key.lower() for key in options}
-        found = []
-        if "value" not in held:
-            found.append(
+        """Check the fixed columns of a record. Spark itself looks for them only in the first batch."""
+        available = {name.lower(): kind for name, kind in columns.items()}
+        option_names = {key.lower() for key in options}
+        problems = []
+        if "value" not in available:
+            problems.append(
                 Problem(
                     None,
-                    "Spark's Kafka sink takes a column 'value', and the query gives " + ", ".join(columns),
-                    "make one: select(to_json(struct('*')).alias('value'))",
+                    "Spark's Kafka sink needs a column 'value'; the query has " + ", ".join(columns),
+                    "add it: select(to_json(struct('*')).alias('value'))",
                 )
             )
-        found += [
+        problems += [
             Problem(
                 None,
-                f"Spark's Kafka sink takes {name} as text or bytes, and here it is {held[name]}",
+                f"Spark's Kafka sink needs {name} as text or bytes; it is {available[name]}",
                 f"cast it: CAST({name} AS STRING) AS {name}",
             )
             for name in ("key", "value")
-            if outer(held.get(name, "string")) not in ("string", "binary", "char", "varchar")
+            if outer_type(available.get(name, "string")) not in ("string", "binary", "char", "varchar")
         ]
-        if "topic" not in held and "topic" not in given:
-            found.append(
+        if "topic" not in available and "topic" not in option_names:
+            problems.append(
                 Problem(
                     None,
                     "Spark's Kafka sink has no topic",
-                    "add .option('topic', …), or a column 'topic' of the rows",
+                    "add .option('topic', …), or a column 'topic'",
                 )
             )
-        if "kafka.transactional.id" in given:
-            found.append(
+        if "kafka.transactional.id" in option_names:
+            problems.append(
                 Problem(
                     None,
                     "Spark's Kafka sink cannot write in transactions",
                     "remove the option kafka.transactional.id",
-                    "it begins none, and a producer with that option refuses to send outside of one",
+                    "it begins no transaction, and a producer with that option sends only within one",
                 )
             )
-        return found
+        return problems
 
     def producing(self) -> dict[str, str]:
-        """The options in the words of the producer that commits transactions."""
-        return {_PRODUCER[key.lower()]: value for key, value in text(self.options).items()}
+        """Return the options under librdkafka's names, for the transactional producer."""
+        return {PRODUCER_OPTIONS[key.lower()]: value for key, value in to_strings(self.options).items()}
 
-    def stronger(self) -> Sink:
-        """The transactional sink."""
+    def with_strongest_guarantee(self) -> Sink:
+        """Return the transactional sink."""
         return self.model_copy(update={"transactional": True})
 
-    def needs(self) -> list[Need]:
-        """The topic, when it is fixed."""
-        return [Need("kafka", "topic", self.topic, at=",".join(self.bootstrap_servers))] if self.topic else []
+    def needs(self) -> list[RequiredResource]:
+        """Return the topic, if it is fixed."""
+        return (
+            [RequiredResource("kafka", "topic", self.topic, at=",".join(self.bootstrap_servers))]
+            if self.topic
+            else []
+        )
+
+    def location(self) -> str:
+        """Return the brokers."""
+        return ",".join(sorted(self.bootstrap_servers))
+
+    def matches_identity(self, identity: Mapping[str, str]) -> bool:
+        """Return whether topic and brokers are the same, in any order of brokers."""
+        brokers = set(identity.get("bootstrap_servers", "").split(","))
+        return identity.get("target") == self.target() and brokers == set(self.bootstrap_servers)
 
     def identity(self) -> dict[str, str]:
-        """Brokers and topic."""
+        """Return brokers and topic."""
         return {
             "kind": self.kind,
             "target": self.target(),
             "bootstrap_servers": ",".join(self.bootstrap_servers),
         }
 
-    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[Remark]:  # noqa: ARG002 - the same in all
-        """What the topic will refuse."""
-        from millstream.connectors.kafka.ask import of_sink  # noqa: PLC0415 - checking asks nobody
+    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[ConnectivityFinding]:  # noqa: ARG002 - the same in all
+        """Find topic settings that make the broker reject records."""
+        from millstream.connectors.kafka.connectivity import check_sink  # noqa: PLC0415 - checking does not connect
 
-        return of_sink(self)
+        return check_sink(self)
 
     def probe(self) -> None:
-        """Raises `NotReady` when no broker answers or the topic does not exist."""
-        from millstream.connectors.kafka.admin import look  # noqa: PLC0415 - checking asks nobody
+        """Raise `NotReady` if no broker responds or the topic does not exist."""
+        from millstream.connectors.kafka.client.admin import describe_topics  # noqa: PLC0415 - checking does not connect
 
-        look(self, (self.topic,) if self.topic else ())
+        describe_topics(self, (self.topic,) if self.topic else ())
 
     @property
     def row_key(self) -> tuple[str, ...]:
@@ -323,65 +319,70 @@ class KafkaSink(Broker, Sink):
 
     @property
     def routed_by(self) -> tuple[str, ...]:
-        """The column that names the topic, and the key, by which the producer chooses a partition."""
+        """The topic column, and the key columns, from which the producer chooses a partition."""
         return (*((self.topic_column,) if self.topic_column else ()), *self.key)
 
-    def elsewhere(self, place: Place) -> Sink | None:
-        """A topic of its own, and a ledger; None where rows name their topics."""
+    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+        """Use a sandbox topic and ledger; None if the rows choose their topics."""
         if self.topic is None:
             return None
-        ledger = place.name(self.ledger_topic)
-        return self.model_copy(update={"topic": place.name(self.topic), "ledger_topic": ledger})
+        ledger = sandbox.name(self.ledger_topic)
+        return self.model_copy(update={"topic": sandbox.name(self.topic), "ledger_topic": ledger})
 
     def moments(self) -> tuple[str, ...]:
-        """Without a transaction there is nothing between sending and being there."""
-        return tuple(one for one in super().moments() if self.transactional or one != "kafka.sent")
+        """Leave out `kafka.sent` without transactions: the records are then visible as soon as they are sent."""
+        return tuple(point for point in super().moments() if self.transactional or point != "kafka.sent")
 
     def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
-        """The committed records, where values are JSON, with their headers; in update mode the last of each key."""
-        from millstream.connectors.kafka.feeding import committed  # noqa: PLC0415 - as the writer
+        """Read committed JSON records and their headers; in update mode, the last record of each key."""
+        from millstream.connectors.kafka.sandbox_io import read_committed  # noqa: PLC0415 - as the writer
 
-        return committed(self, spark, schema, mode) if self.format == "json" else None
+        return read_committed(self, spark, schema, mode) if self.format == "json" else None
 
-    def held(self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: Cut) -> DataFrame | None:
-        """As `whole`; raises `NotReady` when there is no such topic."""
+    def held(
+        self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: EventTimeRange
+    ) -> DataFrame | None:
+        """Read the same rows as `whole`; raise `NotReady` if the topic does not exist."""
         self.probe()
         return super().held(spark, schema, mode, cut)
 
     def into(self, name: str) -> Sink | None:
-        """Another topic of the same brokers."""
+        """Write to another topic of the same brokers."""
         return self.model_copy(update={"topic": name, "topic_column": None})
 
-    def apart(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in both
-        """A topic has one order, and it is that of its writing."""
-        return "its readers would get old records behind newer ones, and what is read cannot be taken back"
+    def backfill_conflict(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in both
+        """Refuse a backfill, because a topic keeps its records in the order of writing."""
+        return (
+            "its readers would get old records after newer ones, and a record that was read cannot be "
+            "withdrawn"
+        )
 
     def replaces(self, mode: OutputMode) -> bool:
-        """Only in update mode: elsewhere a key says which partition, and several records may share one."""
+        """Replace rows only in update mode; in append mode several records may share a key."""
         return bool(self.row_key) and mode is OutputMode.UPDATE
 
     def prepare(self) -> None:
-        """Make its topic, unless it is there."""
-        from millstream.connectors.kafka.feeding import make  # noqa: PLC0415 - loads the client
+        """Create the topic if it does not exist."""
+        from millstream.connectors.kafka.sandbox_io import create_topic  # noqa: PLC0415 - loads the client
 
-        make(self, self.topic or "")
+        create_topic(self, self.topic or "")
 
     def discard(self) -> None:
-        """Delete its topic and its ledger."""
-        from millstream.connectors.kafka.feeding import remove  # noqa: PLC0415 - loads the client
+        """Delete the topic and its ledger."""
+        from millstream.connectors.kafka.sandbox_io import delete_topics  # noqa: PLC0415 - loads the client
 
-        remove(self, [self.topic or "", self.ledger_topic])
+        delete_topics(self, [self.topic or "", self.ledger_topic])
 
-    def clearing(self) -> str:
-        """The topic's records go with the topic; a commit's mark stands in another."""
-        return f"delete and make again {self.target()}"
+    def clear_command(self) -> str:
+        """Recreating the topic deletes its records; commit entries are in another topic."""
+        return f"delete and recreate {self.target()}"
 
     def target(self) -> str:
-        """The topic, or the column that names it."""
+        """Return the topic, or the column that contains it."""
         return self.topic or f"topics of {self.topic_column}"
 
     def rows(self, limit: int) -> tuple[list[str], list[list[object]]] | None:
-        """The latest records of the topic: their fields when they are JSON, else key and value."""
-        from millstream.connectors.kafka.look import latest  # noqa: PLC0415 - loads the client
+        """Return the topic's latest records: the fields of JSON values, or else key and value."""
+        from millstream.connectors.kafka.latest_records import read_latest_rows  # noqa: PLC0415 - loads the client
 
-        return latest(self, limit) if self.topic else None
+        return read_latest_rows(self, limit) if self.topic else None

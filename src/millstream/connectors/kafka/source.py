@@ -1,4 +1,4 @@
-"""The Kafka source: records of topics, read as a stream, as a table, or one batch again."""
+"""Kafka source: read the records of topics as a stream, as a static table, or one batch again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from millstream.connectors.kafka import halving
-from millstream.connectors.kafka.broker import Broker, CommaNames
-from millstream.connectors.kafka.options import READER
-from millstream.connectors.kafka.options import problems as option_problems
-from millstream.connectors.source import Gap, Need, OffsetRange, Problem, Recent, Replay, Replays, Source
+from millstream.connectors.api.source import (
+    OffsetGap,
+    OffsetRange,
+    Problem,
+    RecentMessage,
+    Replayability,
+    ReplayBehaviour,
+    RequiredResource,
+    Source,
+)
+from millstream.connectors.kafka.client.broker import Broker, CommaNames
+from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS
+from millstream.connectors.kafka.client.options import problems as option_problems
+from millstream.connectors.kafka.offsets import offset_split
+from millstream.connectors.kafka.offsets.batch_limit import suggest_limit
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -19,10 +29,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.asking import Begun, Remark
-    from millstream.connectors.dataset import Dataset
-    from millstream.connectors.elsewhere import Fed, Place
-    from millstream.connectors.letters import Letter
+    from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
+    from millstream.connectors.api.dead_letters import DeadLetter
+    from millstream.connectors.api.lineage_dataset import LineageDataset
+    from millstream.connectors.api.sandbox import InputRecord, Sandbox
+    from millstream.connectors.api.source import BatchLimit
 
 Offsets = dict[str, dict[int, int]]
 
@@ -30,33 +41,6 @@ _COLUMNS = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
     "timestamp TIMESTAMP, timestampType INT"
 )
-# Spark's options that may stand beside those of the client.
-_BESIDE = (
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    "kafkaConsumer.pollTimeoutMs",
-    "maxRecordsPerPartition",
-    "startingOffsetsByTimestampStrategy",
-)
-_FIELDS = {
-    "kafka.bootstrap.servers": "bootstrap_servers",
-    "subscribe": "subscribe",
-    "subscribepattern": "subscribe_pattern",
-    "assign": "assign",
-    "startingoffsets": "starting_offsets",
-    "startingtimestamp": "starting_timestamp",
-    "maxoffsetspertrigger": "max_offsets_per_trigger",
-    "minoffsetspertrigger": "min_offsets_per_trigger",
-    "maxtriggerdelay": "max_trigger_delay",
-    "minpartitions": "min_partitions",
-    "failondataloss": "fail_on_data_loss",
-    "kafka.group.id": "group_id",
-    "groupidprefix": "group_id_prefix",
-    "includeheaders": "include_headers",
-    "kafka.security.protocol": "security: {protocol: …}",
-    "kafka.sasl.mechanism": "security: {mechanism: …}",
-    "kafka.sasl.jaas.config": "security: {username: …, password: …}",
-}
 
 
 class KafkaSource(Broker, Source):
@@ -76,202 +60,209 @@ class KafkaSource(Broker, Source):
     place = ("topic", "partition", "offset")
 
     subscribe: CommaNames = ()
-    """Topics to read, by name; one text with commas or a list."""
+    """Topics to read, by name: a list, or one text with commas."""
     subscribe_pattern: str | None = Field(default=None, examples=["orders-.*"])
-    """Topics to read, as a regular expression of Java that names must match whole."""
+    """Topics to read, as a Java regular expression that must match the whole name."""
     assign: dict[str, list[int]] | None = Field(default=None, examples=[{"clicks": [0, 1]}])
     """Partitions to read, by topic."""
     starting_offsets: Literal["earliest", "latest"] | Offsets = Field(
         default="earliest", examples=["earliest", {"clicks": {"0": 1200}}]
     )
-    """Where a fresh checkpoint starts: `earliest`, `latest`, or an offset for each partition of each topic
-    (-2 oldest, -1 newest). A checkpoint that exists goes on from its own offsets."""
+    """Where a query with a new checkpoint starts: `earliest`, `latest`, or an offset for each partition of each topic
+    (-2 oldest, -1 newest). A query with an existing checkpoint resumes from its own offsets."""
     starting_timestamp: AwareDatetime | None = Field(default=None, examples=["2026-01-01T00:00:00Z"])
-    """Start a fresh checkpoint at the first record with this timestamp or a later one; needs a zone."""
+    """Start a new checkpoint at the first record with this timestamp or a later one. Needs a time zone."""
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)
-    """At most this many records a batch, shared among partitions by how far behind each is."""
+    """Maximum number of records per batch, divided among partitions in proportion to how far behind each is."""
     min_offsets_per_trigger: int | None = Field(default=None, ge=1)
-    """Wait for this many records before a batch starts, at most for `max_trigger_delay`."""
+    """Wait for this many records before starting a batch, for at most `max_trigger_delay`."""
     max_trigger_delay: Duration | None = None
-    """How long a batch may wait for `min_offsets_per_trigger`; 15 minutes unless given."""
+    """Longest time a batch waits for `min_offsets_per_trigger`. Default: 15 minutes."""
     min_partitions: int | None = Field(default=None, ge=1)
-    """At least this many Spark tasks a batch; large partitions are read in pieces."""
+    """Minimum number of Spark tasks per batch; large partitions are split."""
     fail_on_data_loss: bool = True
-    """Stop when records were deleted before they were read; false goes on without them and without a word."""
+    """Stop the query if records were deleted before it read them. With `false`, it continues silently without
+    them."""
     group_id: str | None = None
-    """A fixed consumer group, where the broker's rights ask for one. Spark assigns partitions by itself: queries
-    that share a group still read all records each."""
+    """Fixed consumer group, for brokers whose permissions require one. Spark assigns partitions itself, so queries
+    that share a group still each read all records."""
     group_id_prefix: str | None = None
-    """What the consumer groups that Spark makes begin with."""
+    """Prefix of the consumer group names that Spark generates."""
     include_headers: bool = False
-    """Read the records' headers too; wanted by `keep: [headers]`."""
+    """Also read the records' headers; needed for `keep: [headers]`."""
 
     def read(self, spark: SparkSession, *, static: bool, schema: str | None) -> DataFrame:  # noqa: ARG002 - bytes have no schema
-        """Rows of `columns`, and `headers` when they are included.
+        """Read rows with `columns`, and `headers` if included.
 
-        A static read takes all records from `starting_offsets` to the newest at the moment a batch is planned.
+        A static read contains all records from `starting_offsets` to the newest record when a batch is planned.
         """
         reader: Any = spark.read if static else spark.readStream
-        start = self._start(static=static)
-        return reader.format("kafka").options(**self._client(), **self._chosen(), **start).load()  # type: ignore[no-any-return]
+        start = self._start_options(static=static)
+        return reader.format("kafka").options(**self._base_options(), **self._topic_option(), **start).load()  # type: ignore[no-any-return]
 
     def read_range(self, spark: SparkSession, offsets: OffsetRange, schema: str | None) -> DataFrame | None:  # noqa: ARG002
-        """Exactly the records of one batch; a partition that `start` does not name, from its oldest."""
-        start, end = halving.bounds(offsets)
-        chosen = {
+        """Read exactly the records of one batch. A partition missing from `start` is read from its oldest record."""
+        start, end = offset_split.offset_bounds(offsets)
+        options = {
             "assign": json.dumps({topic: sorted(map(int, parts)) for topic, parts in end.items()}),
             "startingOffsets": json.dumps(start),
             "endingOffsets": json.dumps(end),
             "includeHeaders": "true",
         }
-        return spark.read.format("kafka").options(**{**self._client(), **chosen}).load()
+        return spark.read.format("kafka").options(**{**self._base_options(), **options}).load()
 
-    def pieces(self, offsets: OffsetRange) -> list[str]:
-        """`partition 0 of topic 'clicks', offsets 100 to 199` for each partition with records."""
-        return halving.pieces(*halving.bounds(offsets))
+    def describe_offsets(self, offsets: OffsetRange) -> list[str]:
+        """Describe each partition with records: `partition 0 of topic 'clicks', offsets 100 to 199`."""
+        return offset_split.describe_offsets(*offset_split.offset_bounds(offsets))
 
     def halves(self, offsets: OffsetRange) -> tuple[OffsetRange, OffsetRange] | None:
-        """Half of the partitions, or half of the offsets of the one that is left."""
-        return halving.halves(*halving.bounds(offsets))
+        """Split by partition, or split the offsets of the only partition."""
+        return offset_split.split_offsets(*offset_split.offset_bounds(offsets))
 
-    def resend(self, topic: str, letters: Sequence[Letter]) -> bool:
-        """Send them to a topic of the same broker, each with its key and headers."""
-        from millstream.connectors.kafka.resend import resend  # noqa: PLC0415 - loads the client
+    def resend(self, topic: str, dead_letters: Sequence[DeadLetter]) -> bool:
+        """Send the dead letters, with their keys and headers, to a topic of the same broker."""
+        from millstream.connectors.kafka.client.resend import resend  # noqa: PLC0415 - loads the client
 
-        resend(self, topic, letters)
+        resend(self, topic, dead_letters)
         return True
 
     def newest(self, records: int) -> KafkaSource:
-        """From so many records before the end, shared among the partitions of the topics it names.
+        """Start this many records before the end, divided among the partitions of the named topics.
 
-        Raises `NotReady` when the broker does not answer or a topic is missing.
+        Raises `NotReady` if the broker does not respond or a topic does not exist.
         """
-        from millstream.connectors.kafka.look import tails  # noqa: PLC0415 - loads the client
+        from millstream.connectors.kafka.latest_records import tail_offsets  # noqa: PLC0415 - loads the client
 
         if not self.topics:
             return self
-        start = tails(self, self.topics, records)
+        start = tail_offsets(self, self.topics, records)
         return self.model_copy(update={"starting_offsets": start, "starting_timestamp": None, "assign": None,
                                        "subscribe": self.topics})  # fmt: skip
 
-    def recent(self, limit: int) -> list[Recent] | None:
-        """The last records of its topics; None where they are given by a pattern."""
-        from millstream.connectors.kafka.look import recent  # noqa: PLC0415 - loads the client
+    def recent(self, limit: int) -> list[RecentMessage] | None:
+        """Return the latest records of the named topics, or None if the topics are chosen by a pattern."""
+        from millstream.connectors.kafka.latest_records import read_recent_messages  # noqa: PLC0415 - loads the client
 
-        return recent(self, self.topics, limit) if self.topics else None
+        return read_recent_messages(self, self.topics, limit) if self.topics else None
 
     def oldest(self) -> KafkaSource:
-        """From the oldest records that the broker has."""
+        """Start from the oldest records of each partition."""
         return self.model_copy(update={"starting_offsets": "earliest", "starting_timestamp": None})
 
-    def forgotten(self) -> list[Gap]:
-        """What stood below the oldest offset of each partition."""
-        from millstream.connectors.kafka.gone import forgotten  # noqa: PLC0415 - loads the client
+    def forgotten(self) -> list[OffsetGap]:
+        """Return the offsets below the oldest record of each partition."""
+        from millstream.connectors.kafka.offsets.expired_offsets import find_expired_offsets  # noqa: PLC0415 - loads the client
 
-        return forgotten(self)
+        return find_expired_offsets(self)
 
-    def elsewhere(self, place: Place) -> Source | None:
-        """Topics of its own, from their oldest records; None where topics are not given by name."""
+    def elsewhere(self, sandbox: Sandbox) -> Source | None:
+        """Use sandbox topics, read from their oldest record; None if topics are not chosen by name."""
         if not self.subscribe:
             return None
-        moved = {"subscribe": tuple(map(place.name, self.subscribe)), "starting_offsets": "earliest"}
-        return self.model_copy(update={**moved, "starting_timestamp": None, "group_id": None})
+        updates = {"subscribe": tuple(map(sandbox.name, self.subscribe)), "starting_offsets": "earliest"}
+        return self.model_copy(update={**updates, "starting_timestamp": None, "group_id": None})
 
-    def feed(self, records: Sequence[Fed], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - bytes
-        """Send them, each to its topic or else to the first, and wait until the broker has them."""
-        from millstream.connectors.kafka.feeding import send  # noqa: PLC0415 - loads the client
+    def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - bytes
+        """Send each record to its own topic, or else to the first topic, and wait for acknowledgement."""
+        from millstream.connectors.kafka.sandbox_io import send_records  # noqa: PLC0415 - loads the client
 
-        send(self, self.subscribe[0], records)
+        send_records(self, self.subscribe[0], records)
 
-    def takes_from(self, topic: str) -> bool:
-        """Is it one of its topics?"""
+    def reads_topic(self, topic: str) -> bool:
+        """Return whether the topic is one of the named topics."""
         return topic in self.topics
 
     def discard(self) -> None:
-        """Delete its topics."""
-        from millstream.connectors.kafka.feeding import remove  # noqa: PLC0415 - loads the client
+        """Delete the source's topics."""
+        from millstream.connectors.kafka.sandbox_io import delete_topics  # noqa: PLC0415 - loads the client
 
-        remove(self, self.subscribe)
+        delete_topics(self, self.subscribe)
 
-    def replay(self, *, static: bool) -> Replay:
-        """From the offsets in the checkpoint; with `fail_on_data_loss: false` gaps go unnoticed."""
+    def replay(self, *, static: bool) -> ReplayBehaviour:
+        """Replay from the offsets in the checkpoint; with `fail_on_data_loss: false`, gaps go unnoticed."""
         if static or self.fail_on_data_loss:
             return super().replay(static=static)
-        return Replay(
-            Replays.NONE,
-            "goes on without records that were deleted before they were read, and says nothing",
+        return ReplayBehaviour(
+            Replayability.NONE,
+            "continues silently without records that were deleted before they were read",
             "fail_on_data_loss",
         )
 
+    def batch_limit(self) -> BatchLimit | None:
+        """Suggest a limit for a start at the oldest record. Spark sets none, not even for `available_now`."""
+        limited = self.max_offsets_per_trigger is not None or self.starting_timestamp is not None
+        return None if limited or self.starting_offsets != "earliest" else suggest_limit(self.topics)
+
     def begins(self) -> str:
-        """The starting offsets, and what they do not say."""
+        """Describe the starting position, including that of partitions added later."""
         if self.starting_timestamp is not None:
             start = f"at the first record from {self.starting_timestamp.isoformat()}"
         elif isinstance(self.starting_offsets, dict):
-            start = "at the offsets that are given"
+            start = "at the given offsets"
         else:
             start = f"at the {'oldest' if self.starting_offsets == 'earliest' else 'newest'} records"
         return f"starts {start}; a partition that is added later is read from its oldest record"
 
     def problems(self) -> list[Problem]:
-        """Topics chosen in no way or in two, settings that exclude each other, options that are not taken."""
-        found = self.broker_problems() + option_problems(self.options, _FIELDS, _BESIDE)
-        given = [name for name in ("subscribe", "subscribe_pattern", "assign") if getattr(self, name)]
-        if not given:
-            found.append(Problem("subscribe", "kafka reads no topic", "name one: subscribe: TOPIC"))
-        if len(given) > 1:
-            found.append(
-                Problem(given[1], f"kafka is told topics by {' and '.join(given)}", "keep one of them")
+        """Check for missing or conflicting settings and for options that are not allowed."""
+        problems = self.broker_problems() + option_problems(self.options, SOURCE_FIELDS, BESIDE)
+        selectors = [name for name in ("subscribe", "subscribe_pattern", "assign") if getattr(self, name)]
+        if not selectors:
+            problems.append(Problem("subscribe", "kafka reads no topic", "add a topic: subscribe: TOPIC"))
+        if len(selectors) > 1:
+            problems.append(
+                Problem(selectors[1], f"kafka has topics from {' and '.join(selectors)}", "keep one of them")
             )
         if self.starting_timestamp is not None and "starting_offsets" in self.model_fields_set:
-            found.append(
+            problems.append(
                 Problem(
                     "starting_timestamp",
-                    "starting_offsets and starting_timestamp both say where to start",
+                    "starting_offsets and starting_timestamp both set where to start",
                     "keep one of them",
                 )
             )
         if self.max_trigger_delay is not None and self.min_offsets_per_trigger is None:
-            found.append(
+            problems.append(
                 Problem(
                     "max_trigger_delay",
-                    "max_trigger_delay bounds a wait that nothing asks for",
-                    "add min_offsets_per_trigger, or leave it out",
+                    "max_trigger_delay has no effect without min_offsets_per_trigger",
+                    "add min_offsets_per_trigger, or remove max_trigger_delay",
                 )
             )
-        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
-        if least is not None and most is not None and least > most:
-            found.append(
+        minimum, maximum = self.min_offsets_per_trigger, self.max_offsets_per_trigger
+        if minimum is not None and maximum is not None and minimum > maximum:
+            problems.append(
                 Problem(
                     "min_offsets_per_trigger",
-                    f"a batch of at least {least} records and at most {most} cannot be",
-                    "raise max_offsets_per_trigger",
+                    f"min_offsets_per_trigger ({minimum}) is greater than max_offsets_per_trigger ({maximum})",
+                    "raise max_offsets_per_trigger, or lower min_offsets_per_trigger",
                 )
             )
-        return found + self._unnamed_offsets()
+        return problems + self._unread_topic_problems()
 
-    def losses(self) -> list[Problem]:
-        """`fail_on_data_loss: false`."""
+    def data_loss_problems(self) -> list[Problem]:
+        """Report `fail_on_data_loss: false`."""
         if self.fail_on_data_loss:
             return []
         return [
             Problem(
                 "fail_on_data_loss",
-                "records that the broker deleted before they were read are passed over without a word",
-                "leave out fail_on_data_loss: the query then ends at a gap and says where it is",
-                "retention, a topic made anew and an unclean leader all leave gaps; nothing else tells of them",
+                "records that the broker deleted before they were read are skipped silently",
+                "remove fail_on_data_loss: the query then stops at a gap and reports it",
+                "retention, a recreated topic and unclean leader election all leave gaps; nothing else "
+                "reports them",
                 instead="true",
             )
         ]
 
     def surplus(self) -> list[Problem]:
-        """An isolation level below `read_committed`."""
+        """Report an isolation level other than `read_committed`."""
         return [
             Problem(
                 "options",
-                f"'{key}: {value}' hands out records of transactions that were aborted",
-                "leave it out: read_committed is what is set otherwise",
-                "a producer that failed writes its records again in its next transaction, so they come twice",
+                f"'{key}: {value}' reads records of aborted transactions",
+                "remove it: the default is read_committed",
+                "a failed producer writes its records again in its next transaction, so they are read twice",
                 key,
                 "read_committed",
             )
@@ -280,23 +271,26 @@ class KafkaSource(Broker, Source):
         ]
 
     def limited(self) -> bool:
-        """With `max_offsets_per_trigger`, or Spark's option for records of a partition."""
+        """Return whether `max_offsets_per_trigger` or Spark's `maxRecordsPerPartition` is set."""
         return self.max_offsets_per_trigger is not None or "maxRecordsPerPartition" in self.options
 
     def reads_from(self) -> frozenset[str]:
-        """Topics that are named, each with the brokers."""
+        """Return the named topics with their brokers."""
         return frozenset(self.place_of(topic) for topic in self.topics)
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """Topics that are named."""
+    def datasets(self) -> tuple[LineageDataset, ...]:
+        """Return the named topics."""
         return self.datasets_of(self.topics)
 
-    def needs(self) -> list[Need]:
-        """The topics it names; a pattern names none."""
-        return [Need("kafka", "topic", name, at=",".join(self.bootstrap_servers)) for name in self.topics]
+    def needs(self) -> list[RequiredResource]:
+        """Return the named topics; a pattern names none."""
+        return [
+            RequiredResource("kafka", "topic", name, at=",".join(self.bootstrap_servers))
+            for name in self.topics
+        ]
 
     def identity(self) -> dict[str, str]:
-        """Brokers and topics."""
+        """Return the brokers and topics."""
         return {
             "kind": self.kind,
             "bootstrap_servers": ",".join(self.bootstrap_servers),
@@ -304,46 +298,48 @@ class KafkaSource(Broker, Source):
         }
 
     def probe(self) -> dict[str, str]:
-        """The topics' ids and partition counts: `topic.<name>` and `partitions.<name>`."""
-        from millstream.connectors.kafka.admin import look  # noqa: PLC0415 - checking asks nobody
+        """Return topic ids and partition counts, as `topic.<name>` and `partitions.<name>`."""
+        from millstream.connectors.kafka.client.admin import describe_topics  # noqa: PLC0415 - checking does not connect
 
-        return look(self, self.topics, pattern=self.subscribe_pattern, partitions=self.assign)
+        return describe_topics(self, self.topics, pattern=self.subscribe_pattern, partitions=self.assign)
 
-    def ask(self, *, static: bool, begun: Sequence[Begun], fresh: Sequence[str]) -> Iterable[Remark]:
-        """Topics, how long they keep what, and whether they are those that the checkpoints began with."""
-        from millstream.connectors.kafka.ask import of_source  # noqa: PLC0415 - loads the client
+    def ask(
+        self, *, static: bool, begun: Sequence[CheckpointedSource], fresh: Sequence[str]
+    ) -> Iterable[ConnectivityFinding]:
+        """Check the topics' existence and retention, and whether they are the topics of the checkpoints."""
+        from millstream.connectors.kafka.connectivity import check_source  # noqa: PLC0415 - loads the client
 
-        return of_source(self, static=static, begun=begun, fresh=fresh)
+        return check_source(self, static=static, begun=begun, fresh=fresh)
 
-    def another(self, told: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-        """A topic whose id differs: it was deleted and made again."""
-        for key, known in told.items():
-            if key.startswith("topic.") and now.get(key, known) != known:
-                return f"topic '{key.partition('.')[2]}' was deleted and made again"
+    def identity_change(self, recorded: Mapping[str, str], current: Mapping[str, str]) -> str | None:
+        """Report a topic whose id differs, because it was deleted and recreated."""
+        for key, recorded_id in recorded.items():
+            if key.startswith("topic.") and current.get(key, recorded_id) != recorded_id:
+                return f"topic '{key.partition('.')[2]}' was deleted and recreated"
         return None
 
-    def gaps(self, start: str) -> list[Gap]:
-        """Offsets below the oldest record of their partition."""
-        from millstream.connectors.kafka.gone import gaps  # noqa: PLC0415 - loads the client
+    def gaps(self, start: str) -> list[OffsetGap]:
+        """Return the offsets from `start` that are below the oldest record of their partition."""
+        from millstream.connectors.kafka.offsets.expired_offsets import find_gaps  # noqa: PLC0415 - loads the client
 
-        return gaps(self, json.loads(start) or {})
+        return find_gaps(self, json.loads(start) or {})
 
     def lenient(self) -> KafkaSource:
-        """With `fail_on_data_loss: false`."""
+        """Set `fail_on_data_loss: false`."""
         return self.model_copy(update={"fail_on_data_loss": False})
 
     def describe(self) -> str:
-        """`kafka clicks`."""
+        """Describe as `kafka clicks`."""
         return f"kafka {self.subscribe_pattern or ', '.join(self.topics)}".strip()
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that are named."""
+        """The topics chosen by name."""
         return tuple(self.assign) if self.assign else self.subscribe
 
-    def _client(self) -> dict[str, str]:
-        """What every read has in common."""
-        made = {
+    def _base_options(self) -> dict[str, str]:
+        """Return the options that every read shares."""
+        options = {
             **READER,
             **self.client(),
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
@@ -351,45 +347,45 @@ class KafkaSource(Broker, Source):
         }
         optional = {"minPartitions": self.min_partitions, "kafka.group.id": self.group_id}
         optional["groupIdPrefix"] = self.group_id_prefix
-        return made | {key: str(value) for key, value in optional.items() if value is not None}
+        return options | {key: str(value) for key, value in optional.items() if value is not None}
 
-    def _chosen(self) -> dict[str, str]:
-        """Which topics."""
+    def _topic_option(self) -> dict[str, str]:
+        """Return the option that selects the topics."""
         if self.assign:
             return {"assign": json.dumps(self.assign)}
         if self.subscribe_pattern:
             return {"subscribePattern": self.subscribe_pattern}
         return {"subscribe": ",".join(self.subscribe)}
 
-    def _start(self, *, static: bool) -> dict[str, str]:
-        """Where to start and how much a batch takes."""
-        made: dict[str, str] = {}
+    def _start_options(self, *, static: bool) -> dict[str, str]:
+        """Return the options for the starting position and the batch size."""
+        options: dict[str, str] = {}
         if self.starting_timestamp is not None:
-            made["startingTimestamp"] = str(int(self.starting_timestamp.timestamp() * 1000))
-            # A partition with no record that young would otherwise end the query at its start.
-            made["startingOffsetsByTimestampStrategy"] = "latest"
-            made |= {key: str(value) for key, value in self.options.items() if key in made}
+            options["startingTimestamp"] = str(int(self.starting_timestamp.timestamp() * 1000))
+            # Otherwise a partition without a record that recent would fail the query at start.
+            options["startingOffsetsByTimestampStrategy"] = "latest"
+            options |= {key: str(value) for key, value in self.options.items() if key in options}
         elif isinstance(self.starting_offsets, dict):
-            made["startingOffsets"] = json.dumps(self.starting_offsets)
+            options["startingOffsets"] = json.dumps(self.starting_offsets)
         elif not static:
-            made["startingOffsets"] = self.starting_offsets
+            options["startingOffsets"] = self.starting_offsets
         if not static:
             limits = {
                 "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
                 "minOffsetsPerTrigger": self.min_offsets_per_trigger,
                 "maxTriggerDelay": self.max_trigger_delay and f"{self.max_trigger_delay.micros // 1000}ms",
             }
-            made |= {key: str(value) for key, value in limits.items() if value is not None}
-        return made
+            options |= {key: str(value) for key, value in limits.items() if value is not None}
+        return options
 
-    def _unnamed_offsets(self) -> list[Problem]:
-        """Starting offsets for topics that are not read."""
+    def _unread_topic_problems(self) -> list[Problem]:
+        """Find starting offsets of topics that this source does not read."""
         if not isinstance(self.starting_offsets, dict) or self.subscribe_pattern:
             return []
         return [
             Problem(
                 "starting_offsets",
-                f"topic '{topic}' is not read here",
+                f"topic '{topic}' is not read by this source",
                 f"choose among {', '.join(self.topics)}",
             )
             for topic in self.starting_offsets

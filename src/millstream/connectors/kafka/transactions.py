@@ -1,36 +1,46 @@
-"""Writes batches to Kafka in transactions: a batch's records and the mark that it is written, or neither."""
+"""Write batches to Kafka in transactions, each with a batch's records and its ledger entry."""
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, Producer
 
-from millstream.connectors.failpoints import reach
+from millstream.checkpoint.lock import is_owned, require_owner
+from millstream.connectors.api.batch_ledger import LedgerEntry
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import WriteResult, conflicting_batch_error
 from millstream.connectors.kafka import ledger
-from millstream.connectors.kafka.admin import SILENT
-from millstream.connectors.kafka.ends import ends
+from millstream.connectors.kafka.client.admin import SILENT
+from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.connectors.kafka.writer import KafkaWriter
-from millstream.connectors.remembered import Entry
-from millstream.connectors.sink import Written
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, Outage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Rows are in the driver's memory before the transaction opens, so it lasts as long as sending them: seconds.
-# Readers at read_committed wait that long, at the most, for a run that died in the middle.
-TIMEOUT = 60.0
-# Waits of a second or two are a broker's election of leaders.
+# In milliseconds, unless the sink's option `kafka.transaction.timeout.ms` is set. Rows are in the driver's memory
+# before the transaction opens, so that it lasts only as long as sending them: seconds. If a run dies in the middle,
+# readers at read_committed wait at most this long.
+TIMEOUT_MS = 60_000
+_TIMEOUT = "transaction.timeout.ms"
+# A broker's leader election takes a second or two.
 PATIENCE = 30.0
-# So many records are handed to the client at once; its queue holds half a million.
+# Number of records handed to the client at once. Its queue has room for `_QUEUE` records.
 CHUNK = 10_000
 _QUEUE = 500_000
-# By the names of librdkafka's errors: what it says to a producer whose place was taken, of rows, and of rights.
+# Size of the queue in kilobytes, in addition to the rows themselves; the default is a gigabyte.
+_QUEUE_KILOBYTES = 256 * 1024
+# Names of librdkafka's errors: for a producer with an old epoch, for bad options, for large records and for missing
+# permissions. A newer producer raises the epoch, and so does a broker that ends a transaction after its timeout.
 _FENCED = ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+_REFUSED = ("_INVALID_ARG", "INVALID_TRANSACTION_TIMEOUT")
 _LARGE = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 _DENIED = (
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
@@ -40,134 +50,156 @@ _DENIED = (
 
 
 class TransactionalWriter(KafkaWriter):
-    """Sends each batch in one transaction of one producer, in the driver.
+    """Sends each batch in one transaction of one producer in the driver.
 
-    Opening it fences the producer of an earlier start and ends that one's transaction; only then is the ledger
-    read. A commit whose answer was lost is never repeated: a fresh producer ends it, and the ledger decides.
+    Opening the writer fences the producer of an earlier start and ends its transaction. Only then is the ledger read.
+    A commit with a lost response is never repeated: a new producer ends the transaction, and the ledger shows the
+    result.
     """
 
     sums = True
+    has_ledger = True
     _producer: Any = None
-    _last: Entry | None = None
+    _last: LedgerEntry | None = None
+    # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
+    _begun = 0.0
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
-        """As the writer on Spark's producer; also makes the ledger's topic and takes over from an earlier start."""
+        """Check the topic, create the ledger topic if it is missing, and fence the producer of an earlier start."""
         super().open(spark, schema)
-        ledger.ensure(self.sink.native(), self.sink.ledger_topic)
+        ledger.ensure_topic(self.sink.native(), self.sink.ledger_topic)
         self._take_over()
 
-    def remembered(self, spark: SparkSession) -> tuple[Entry, ...]:  # noqa: ARG002 - the broker is asked
-        """What the ledger says of this query and topic; of a topic without records only what is this writer's."""
+    def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the broker is asked
+        """Return the ledger entries of this query and topic; for an empty topic, only those of this writer."""
         native, owner = self.sink.native(), self.identity
         try:
-            found = ledger.entries(
-                native, self.sink.ledger_topic, owner.pipeline, owner.query, self.sink.target()
-            )
-            own = tuple(one for one in found if one.writer == owner.key)
-            if found == own or self.sink.topic is None:
-                return found
-            return found if any(ends(native, self.sink.topic).values()) else own
+            entries = ledger.visible_entries(native, self.sink.ledger_topic, owner, self.sink.target())
+            own = tuple(entry for entry in entries if entry.writer == owner.key)
+            if entries == own or self.sink.topic is None:
+                return entries
+            return entries if any(read_end_offsets(native, self.sink.topic).values()) else own
         except KafkaException as cause:
-            raise self._explained(cause.args[0]) from cause
+            raise self._explain_error(cause.args[0]) from cause
 
-    def entry(self, batch_id: int) -> Entry | None:
-        """What the ledger says of the newest batch: it forgets those before."""
+    def newest(self, spark: SparkSession) -> LedgerEntry | None:  # noqa: ARG002 - the broker is asked
+        """Return the last entry, waiting for open transactions that may hide it: at most a minute."""
+        try:
+            return ledger.last_entry(self.sink.native(), self.sink.ledger_topic, self.identity.key)
+        except KafkaException as cause:
+            raise self._explain_error(cause.args[0]) from cause
+
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        """Return the entry of the newest batch; the ledger keeps no earlier ones."""
         return self._last if self._last is not None and self._last.batch == batch_id else None
 
     def holds(self, batch_id: int) -> bool:
-        """Is this batch, or a later one, in the ledger?"""
+        """Return whether the ledger has this batch or a later one."""
         return self._last is not None and batch_id <= self._last.batch
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Send one batch in one transaction.
 
-        Raises `Outage` when trying again may help, `CannotGoOn` when a later run has taken over, and another
-        `MillstreamError` when the broker refuses the records themselves.
+        Raises `Outage` if a retry may help, also after a transaction that outlived its timeout; `CannotGoOn` if a
+        later run has taken over; and another `MillstreamError` if the broker rejects the records themselves.
         """
         if self.holds(batch_id):
-            return Written(rows=0, skipped=True)
-        # Spark's work is done before the transaction opens: it stays open for no longer than sending takes.
-        table = self.records(frame, batch_id).toArrow()
-        reach("kafka.before")
+            return WriteResult(rows=0, skipped=True)
+        # Spark computes the rows before the transaction opens, so that it is open only while records are sent.
+        with self._collected(self.records(frame, batch_id)) as (rows, chunks):
+            hit_failpoint("kafka.before")
+            self._deliver(rows, chunks, batch_id)
+        self._last = LedgerEntry(self.identity.key, batch_id, 0, self.note(batch_id))
+        return WriteResult(rows=rows)
+
+    @contextlib.contextmanager
+    def _collected(self, records: DataFrame) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
+        """Yield the number of records and the records in chunks."""
+        table = records.toArrow()
+        yield table.num_rows, table.to_batches(max_chunksize=CHUNK)
+
+    def _deliver(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
+        """Commit one transaction, and find out its result if the commit failed. Raises as `write` does."""
         try:
-            self._commit(table, batch_id)
+            self._commit(rows, chunks, batch_id)
         except KafkaException as cause:
-            if not self._settled(cause, batch_id):
-                raise self._explained(cause.args[0]) from cause
-        self._last = Entry(self.identity.key, batch_id, 0, self.note(batch_id))
-        return Written(rows=table.num_rows)
+            if not self._resolve_outcome(cause, batch_id):
+                raise self._explain_failure(cause.args[0], batch_id) from cause
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
-        """As in the base, but no header tells a replay: there is none."""
-        made = super().records(frame, batch_id)
-        return made if self.sink.headers else made.drop("headers")
+        """Build the records without replay headers, because transactions write each batch once."""
+        records = super().records(frame, batch_id)
+        return records if self.sink.headers else records.drop("headers")
 
     def close(self) -> None:
-        """Let the producer go; a transaction that is open is ended by the next start."""
+        """Close the producer; the next start ends an open transaction."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
 
     def _take_over(self) -> None:
-        """A producer that no earlier one can disturb, and the last batch that was committed."""
+        """Create a producer that fences earlier ones, and read the last committed batch."""
         settings = {
             **self.sink.native(),
+            _TIMEOUT: str(TIMEOUT_MS),
             **self.sink.producing(),
             "transactional.id": f"millstream-{self.identity.key}",
-            "transaction.timeout.ms": int(TIMEOUT * 1000),
-            # Java's producers choose a key's partition so; a topic may have both kinds of writer.
+            # The Java producers use this partitioner; a topic may have both kinds of writer.
             "partitioner": "murmur2_random",
             "queue.buffering.max.messages": _QUEUE,
+            "queue.buffering.max.kbytes": _QUEUE_KILOBYTES,
         }
         try:
             self._producer = Producer(settings, logger=SILENT)
             self._producer.init_transactions(PATIENCE)
         except KafkaException as cause:
-            raise self._explained(cause.args[0]) from cause
-        self._last = ledger.last(self.sink.native(), self.sink.ledger_topic, self.identity.key)
+            raise self._explain_error(cause.args[0]) from cause
+        self._last = ledger.last_entry(self.sink.native(), self.sink.ledger_topic, self.identity.key)
 
-    def _commit(self, table: Any, batch_id: int) -> None:
+    def _commit(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
+        self._begun = time.time()
         self._producer.begin_transaction()
-        for topic, messages in self._messages(table):
+        for topic, messages in self._messages(chunks):
             self._send_all(topic, messages)
-        mark = ledger.mark(batch_id, table.num_rows, self.identity, self.sink.target(), self.note(batch_id))
+        mark = ledger.encode_entry(batch_id, rows, self.identity, self.sink.target(), self.note(batch_id))
         self._producer.produce(self.sink.ledger_topic, mark, self.identity.key.encode())
-        reach("kafka.sent")
-        self._producer.commit_transaction(PATIENCE)
-        reach("kafka.committed")
+        hit_failpoint("kafka.sent")
+        # This first sends queued records, which on a slow link takes most of the transaction's time.
+        self._producer.commit_transaction(max(PATIENCE, self._timeout_seconds() - self._open_seconds()))
+        hit_failpoint("kafka.committed")
 
-    def _messages(self, table: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Topics and records in the order of the rows, a chunk at a time."""
-        for chunk in table.to_batches(max_chunksize=CHUNK):
+    def _messages(self, chunks: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Yield topics with records, in the order of the rows, one chunk at a time."""
+        for chunk in chunks:
             columns = {name: chunk.column(name).to_pylist() for name in chunk.schema.names}
             values, keys = columns["value"], columns.get("key") or [None] * len(chunk)
-            made = [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
+            messages = [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
             if "headers" in columns:
-                for message, headers in zip(made, columns["headers"], strict=True):
-                    message["headers"] = [(one["key"], one["value"]) for one in headers]
+                for message, headers in zip(messages, columns["headers"], strict=True):
+                    message["headers"] = [(header["key"], header["value"]) for header in headers]
             if self.sink.topic is not None:
-                yield self.sink.topic, made
+                yield self.sink.topic, messages
                 continue
             topics: dict[str, list[dict[str, Any]]] = {}
-            for message, topic in zip(made, columns["topic"], strict=True):
+            for message, topic in zip(messages, columns["topic"], strict=True):
                 topics.setdefault(topic, []).append(message)
             yield from topics.items()
 
     def _send_all(self, topic: str, messages: list[dict[str, Any]]) -> None:
-        """Queue records; a full queue is waited for."""
+        """Queue the records, waiting while the queue is full."""
         if messages and "headers" in messages[0]:
             for message in messages:
                 self._send_one(topic, message)
             return
         while messages:
             self._producer.produce_batch(topic, messages)
-            left = []
+            queued_later = []
             for message in messages:
                 if (error := message.pop("_error", None)) is not None:
                     if error.name() != "_QUEUE_FULL":
                         raise KafkaException(error)
-                    left.append(message)
-            if messages := left:
+                    queued_later.append(message)
+            if messages := queued_later:
                 self._producer.poll(0.01)
 
     def _send_one(self, topic: str, message: dict[str, Any]) -> None:
@@ -179,34 +211,95 @@ class TransactionalWriter(KafkaWriter):
             else:
                 return
 
-    def _settled(self, cause: KafkaException, batch_id: int) -> bool:
-        """Did the transaction take place after all? Ends it where it did not."""
+    def _resolve_outcome(self, cause: KafkaException, batch_id: int) -> bool:
+        """Return whether the transaction was committed despite the error. If not, it is aborted."""
         error = cause.args[0]
-        if error.name() in _FENCED:
-            return False
         if error.txn_requires_abort():
-            self._producer.abort_transaction(PATIENCE)
+            self._abort()
             return False
-        # Nobody knows what became of it. A fresh producer ends it one way or the other, and the ledger tells.
+        if error.name() in _FENCED and not self._may_have_expired():
+            return False
+        # The outcome is unknown. A new producer ends the transaction, and the ledger shows the result. But this run
+        # must not fence a run that has replaced it.
+        self._require_owner()
         self.close()
         self._take_over()
+        if self._last is not None and self._last.batch > batch_id:
+            raise self._replaced_error()
+        if (
+            self.holds(batch_id)
+            and self._last is not None
+            and self._last.note.contradicts(self.note(batch_id))
+        ):
+            raise conflicting_batch_error(self.identity, batch_id)
         return self.holds(batch_id)
 
-    def _explained(self, error: Any) -> MillstreamError:
+    def _abort(self) -> None:
+        """Abort the transaction. If the brokers are away, its timeout or the producer of the next start ends it."""
+        with contextlib.suppress(KafkaException):
+            self._producer.abort_transaction(PATIENCE)
+
+    def _may_have_expired(self) -> bool:
+        """Return whether the timeout may have ended the transaction while this run still owns the checkpoint."""
+        return (
+            self._open_seconds() >= self._timeout_seconds()
+            and self.checkpoint is not None
+            and is_owned(self.checkpoint)
+        )
+
+    def _require_owner(self) -> None:
+        if self.checkpoint is not None:
+            require_owner(self.checkpoint)
+
+    def _timeout_seconds(self) -> float:
+        """Return how long a transaction may be open, in seconds."""
+        return int(self.sink.producing().get(_TIMEOUT, TIMEOUT_MS)) / 1000
+
+    def _open_seconds(self) -> float:
+        """Return how long the transaction has been open, in seconds."""
+        return time.time() - self._begun
+
+    def _explain_failure(self, error: Any, batch_id: int) -> MillstreamError:
+        """Return the error for a batch that was not committed."""
+        open_for, timeout = self._open_seconds(), self._timeout_seconds()
+        if open_for < timeout or error.name() in (*_LARGE, *_DENIED):
+            return self._explain_error(error)
+        if error.name() in _FENCED and not self._may_have_expired():
+            return self._replaced_error()
+        return Outage(
+            f"kafka {self.sink.target()} did not accept batch {batch_id}: its transaction was open for "
+            f"{open_for:.0f} s, and brokers abort one after {timeout:.0f} s",
+            "the batch is sent again; if batches take that long to send, make them smaller "
+            "(max_offsets_per_trigger of the source) or raise the sink's option kafka.transaction.timeout.ms",
+        )
+
+    def _replaced_error(self) -> CannotGoOn:
+        return CannotGoOn(
+            f"a later start of query '{self.identity.query}' has taken over its writes to kafka {self.sink.target()}",
+            "stop this run and keep the other; two runs of a query cannot both write",
+        )
+
+    def _explain_error(self, error: Any) -> MillstreamError:
         target = f"kafka {self.sink.target()}"
         if error.name() in _FENCED:
-            return CannotGoOn(
-                f"a later start of query '{self.identity.query}' has taken over its writes to {target}",
-                "stop this run and keep the other; two runs of one query never both write",
+            return self._replaced_error()
+        if error.name() in _REFUSED:
+            return MillstreamError(
+                f"{target} rejected a producer option: {error.str()}",
+                "correct the options; transaction.timeout.ms cannot exceed the brokers' "
+                "transaction.max.timeout.ms",
             )
         if error.name() in _LARGE:
             return MillstreamError(
-                f"a record is larger than {target} takes: {error.str()}",
-                "raise kafka.max.request.size in options and max.message.bytes of the topic, or leave such rows out",
+                f"a record is larger than {target} accepts: {error.str()}",
+                "raise kafka.max.request.size in options and max.message.bytes of the topic, or filter out "
+                "such rows",
             )
         if error.name() in _DENIED:
             return MillstreamError(
-                f"{target} does not let this user write in transactions: {error.str()}",
-                "grant Write on the topic, on the ledger's topic and on the transactional id 'millstream-*'",
+                f"{target} does not permit this user to write in transactions: {error.str()}",
+                "grant Write on the topic, on the ledger topic and on the transactional id 'millstream-*'",
             )
-        return Outage(f"{target} did not take the batch: {error.str()}", "see that the brokers are up")
+        return Outage(
+            f"{target} did not accept the batch: {error.str()}", "check that the brokers are running"
+        )

@@ -1,13 +1,13 @@
-"""Writes batches to Kafka through Spark's own producer."""
+"""Write batches to Kafka with Spark's own producer."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from millstream.connectors.failpoints import reach
-from millstream.connectors.kafka.admin import look
-from millstream.connectors.sink import SinkIdentity, Writer, Written
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.kafka.client.admin import describe_topics
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ BATCH_HEADER = "millstream-batch"
 
 
 class KafkaWriter(Writer):
-    """Sends each row of a batch as a record; a batch that is replayed is sent again.
+    """Sends each row of a batch as a record; a replayed batch is sent again.
 
-    Every record says in its headers which batch of which query it belongs to, so that a reader can tell a
-    replay. What a record is made of is `records`; how it is sent is `_send`.
+    The headers of every record contain its query and batch, so that a reader can recognize a replay. `records` builds
+    the records; `_send` sends them.
     """
 
     def __init__(self, sink: KafkaSink, identity: SinkIdentity) -> None:
@@ -33,41 +33,41 @@ class KafkaWriter(Writer):
         self.sink = sink
 
     def open(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002 - the broker is asked, not Spark
-        """Raises `NotReady` when no broker answers, the topic is missing, or a column does not come."""
-        self._fits(schema)
-        look(self.sink, (self.sink.topic,) if self.sink.topic else ())
+        """Raise `NotReady` if no broker responds, the topic does not exist, or a required column is missing."""
+        self._require_columns(schema)
+        describe_topics(self.sink, (self.sink.topic,) if self.sink.topic else ())
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
-        """Send one batch, and return once every replica has it."""
-        reach("kafka.before")
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Send one batch; returns when all replicas have acknowledged it."""
+        hit_failpoint("kafka.before")
         self._send(self.records(frame, batch_id))
-        reach("kafka.committed")
-        return Written()
+        hit_failpoint("kafka.committed")
+        return WriteResult()
 
     def flow(self, rows: DataFrame) -> DataStreamWriter:
-        """Spark's Kafka sink. Records say which query they are of, and no batch."""
+        """Return Spark's Kafka sink. The records' headers contain the query, but no batch."""
         records = self.records(rows, None)
         return records.writeStream.format("kafka").options(**self._options())
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
-        """The rows as Spark's Kafka sink takes them: key, value, headers, and topic when rows name it."""
+        """Build the columns of Spark's Kafka sink: key, value, headers, and topic if rows choose it."""
         sink = self.sink
-        apart = {sink.topic_column, *sink.headers.values()}
-        body = [_quoted(name) for name in frame.columns if name not in apart]
-        made = [f"{self._value(body)} AS value", f"{self._headers(batch_id)} AS headers"]
+        non_value_columns = {sink.topic_column, *sink.headers.values()}
+        value_columns = [_quoted(name) for name in frame.columns if name not in non_value_columns]
+        expressions = [f"{self._value(value_columns)} AS value", f"{self._headers(batch_id)} AS headers"]
         if sink.key:
-            made.append(f"{self._key(frame.schema)} AS key")
+            expressions.append(f"{self._key(frame.schema)} AS key")
         if sink.topic_column is not None:
-            made.append(f"CAST({_quoted(sink.topic_column)} AS STRING) AS topic")
-        return frame.selectExpr(*made)
+            expressions.append(f"CAST({_quoted(sink.topic_column)} AS STRING) AS topic")
+        return frame.selectExpr(*expressions)
 
     def _send(self, records: DataFrame) -> None:
         records.write.format("kafka").options(**self._options()).save()
 
     def _options(self) -> dict[str, str]:
-        # Kafka's clients have these two as defaults; options that weaken them must be given by name.
-        safe = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
-        options = {**safe, **self.sink.client(), "includeHeaders": "true"}
+        # These are also the client defaults; options that weaken them must be set explicitly.
+        defaults = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+        options = {**defaults, **self.sink.client(), "includeHeaders": "true"}
         if self.sink.topic is not None:
             options["topic"] = self.sink.topic
         return options
@@ -78,12 +78,12 @@ class KafkaWriter(Writer):
             return _quoted(sink.value or "value")
         row = f"struct({', '.join(body)})"
         if sink.avro_value is not None:
-            made = f"to_avro({row}, {_text(sink.avro_value.text)})"
-            head = sink.avro_value.head
-            return f"concat(X'{head.hex()}', {made})" if head else made
+            encoded = f"to_avro({row}, {_text(sink.avro_value.text)})"
+            header = sink.avro_value.head
+            return f"concat(X'{header.hex()}', {encoded})" if header else encoded
         if sink.format == "csv":
             return f"to_csv({row}{_options(sink.format_options)})"
-        # Every record has every field: a field that is missing and one that is null read differently.
+        # Nulls are written too, because a reader distinguishes a missing field from a null one.
         return f"to_json({row}{_options({'ignoreNullFields': 'false', **sink.format_options})})"
 
     def _key(self, schema: StructType) -> str:
@@ -95,29 +95,31 @@ class KafkaWriter(Writer):
         return _quoted(name) if binary else f"CAST({_quoted(name)} AS STRING)"
 
     def _headers(self, batch_id: int | None) -> str:
-        ours = {QUERY_HEADER: _text(self.identity.query_id)}
+        own_headers = {QUERY_HEADER: _text(self.identity.query_id)}
         if batch_id is not None:
-            ours[BATCH_HEADER] = _text(str(batch_id))
-        theirs = {name: f"CAST({_quoted(column)} AS STRING)" for name, column in self.sink.headers.items()}
+            own_headers[BATCH_HEADER] = _text(str(batch_id))
+        user_headers = {
+            name: f"CAST({_quoted(column)} AS STRING)" for name, column in self.sink.headers.items()
+        }
         return (
             "array("
             + ", ".join(
                 f"named_struct('key', {_text(name)}, 'value', CAST({value} AS BINARY))"
-                for name, value in (ours | theirs).items()
+                for name, value in (own_headers | user_headers).items()
             )
             + ")"
         )
 
-    def _fits(self, schema: StructType) -> None:
-        """Each column that is named must come, and one must be left for the value."""
+    def _require_columns(self, schema: StructType) -> None:
+        """Check that every column named by the settings exists, and that one is left for the value."""
         sink = self.sink
-        wanted = [*sink.key, *sink.headers.values(), *([sink.topic_column] if sink.topic_column else [])]
-        wanted += [sink.value or "value"] if sink.format == "raw" else []
+        required = [*sink.key, *sink.headers.values(), *([sink.topic_column] if sink.topic_column else [])]
+        required += [sink.value or "value"] if sink.format == "raw" else []
         names = schema.fieldNames()
-        for column in wanted:
+        for column in required:
             if column not in names:
                 raise NotReady(
-                    f"kafka {sink.target()} uses column '{column}', which does not come",
+                    f"kafka {sink.target()} uses column '{column}', which the query does not have",
                     f"choose among {', '.join(names)}",
                 )
         if sink.format == "raw" and schema[sink.value or "value"].dataType.typeName() not in (
@@ -125,27 +127,27 @@ class KafkaWriter(Writer):
             "binary",
         ):
             raise NotReady(
-                f"kafka {sink.target()} takes column '{sink.value or 'value'}' as it is, and it is neither "
+                f"kafka {sink.target()} writes column '{sink.value or 'value'}' unchanged, but it is neither "
                 "STRING nor BINARY",
                 "cast it in the view, or use format: json",
             )
         if set(names) <= {sink.topic_column, *sink.headers.values()}:
             raise NotReady(
                 f"kafka {sink.target()} has no column left for the value",
-                "take a column out of headers, or select one more",
+                "remove a column from headers, or select one more",
             )
 
 
 def _quoted(name: str) -> str:
-    """A column's name in SQL."""
+    """Quote a column name for SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def _text(text: str) -> str:
-    """A text in SQL. JSON's escapes are those of Spark's strings, whatever the text holds."""
+    """Quote a string for SQL. JSON's escapes are valid in Spark's string literals."""
     return "'" + json.dumps(text)[1:-1].replace("'", "\\'") + "'"
 
 
 def _options(options: dict[str, str]) -> str:
-    """`, map(…)` for a SQL function that takes options."""
+    """Format a SQL function's options as `, map(…)`."""
     return f", map({', '.join(_text(part) for pair in options.items() for part in pair)})" if options else ""

@@ -1,1 +1,1 @@
-"""A table in the driver, for learning and tests."""
+"""Sink that stores a table in the driver, for learning and tests."""

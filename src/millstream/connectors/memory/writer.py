@@ -1,12 +1,13 @@
-"""Keeps the rows of batches in the driver, and gives Spark a view of them."""
+"""Store the rows of batches in the driver, and show them to Spark as a view."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.connectors.api.batch_ledger import LedgerEntry
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
 from millstream.connectors.memory import tables
-from millstream.connectors.sink import SinkIdentity, Writer, Written
-from millstream.spec.mode import OutputMode
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,24 +16,29 @@ if TYPE_CHECKING:
 
 
 class MemoryWriter(Writer):
-    """Collects each batch. A batch that comes again in the same process is passed over."""
+    """Collects each batch. A batch that is repeated in the same process is skipped."""
 
     def __init__(self, sink: MemorySink, identity: SinkIdentity) -> None:
         super().__init__(identity)
         self.sink = sink
 
     def holds(self, batch_id: int) -> bool:
-        """Has this process the batch, or a later one?"""
-        last = tables.last(self.sink.table, self.identity.key)
+        """Return whether this process has the batch or a later one."""
+        last = tables.last_batch(self.sink.table, self.identity.key)
         return last is not None and batch_id <= last
 
-    def write(self, frame: DataFrame, batch_id: int) -> Written:
-        """Collect one batch and renew the view."""
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        """Return the entry of the newest batch; earlier ones are not stored."""
+        last = tables.last_batch(self.sink.table, self.identity.key)
+        return LedgerEntry(self.identity.key, batch_id) if last == batch_id else None
+
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Collect one batch and update the view."""
         if self.holds(batch_id):
-            return Written(skipped=True)
+            return WriteResult(skipped=True)
         rows = frame.toArrow()
         alone = self.identity.mode is OutputMode.COMPLETE
-        tables.keep(self.sink.table, self.identity.key, batch_id, rows, alone=alone)
-        held = frame.sparkSession.createDataFrame(tables.held(self.sink.table), frame.schema)
-        held.createOrReplaceGlobalTempView(self.sink.table)
-        return Written(rows.num_rows)
+        tables.store_batch(self.sink.table, self.identity.key, batch_id, rows, alone=alone)
+        view = frame.sparkSession.createDataFrame(tables.read_table(self.sink.table), frame.schema)
+        view.createOrReplaceGlobalTempView(self.sink.table)
+        return WriteResult(rows.num_rows)

@@ -1,1 +1,1 @@
-"""PostgreSQL: tables written in one transaction with the batch's number."""
+"""PostgreSQL sink and dead-letter store, with the batch number in the transaction of the rows."""

@@ -1,4 +1,4 @@
-"""The ledger: which batches a writer has committed, kept in the database they were written to."""
+"""Batch ledger in the database of the rows: the batches that each writer has committed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.sql import SQL, Composed, Identifier
 
-from millstream.connectors.remembered import Entry, Note, noted
+from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
+from millstream.connectors.postgres.client.identifiers import table_spellings
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from millstream.connectors.sink import SinkIdentity
+    from millstream.connectors.api.sink import SinkIdentity
 
-# Spark keeps the last 100 batches of a checkpoint (minBatchesToRetain); a ledger ten times
-# as long answers for any batch that can come again. The greatest number is never deleted.
+# Spark keeps the last 100 batches of a checkpoint (minBatchesToRetain). A ledger ten times as long covers any batch
+# that can be repeated. The greatest number is never deleted.
 KEPT = 1000
 TRIM_EVERY = 100
 
-# Whoever makes tables takes this lock first: two queries starting together would both find no table.
+# Taken before creating tables, because two queries that start together would both find none.
 MAKING = SQL("SELECT pg_advisory_xact_lock(hashtext('millstream: make tables'))")
 
 _TABLES = """
@@ -43,21 +44,21 @@ CREATE TABLE IF NOT EXISTS {ledger} (
   PRIMARY KEY (writer, batch_id)
 );
 """
-# Where each source ended and what the rows add up to. A ledger of an older version has no such column.
+# Where each source ended, and the checksum of the rows. Ledgers of older versions have no such column.
 _NOTE = "SET LOCAL lock_timeout = '10s'; ALTER TABLE {ledger} ADD COLUMN IF NOT EXISTS note jsonb"
-# Pipeline and query of a writer stand at the fence, once. Asked before the column of notes is added.
+# The fence has pipeline and query of each writer. This query also works before the column `note` is added.
 _ENTRIES = """
 SELECT DISTINCT ON (l.writer) l.writer, l.batch_id,
   (extract(epoch FROM l.committed_at) * 1000)::bigint, to_jsonb(l) -> 'note'
 FROM {ledger} AS l JOIN {fence} AS f USING (writer)
-WHERE f.pipeline = %s AND f.query = %s AND l.target = %s
+WHERE l.writer = %s OR (f.pipeline = %s AND f.query = %s AND l.target = ANY(%s))
 ORDER BY l.writer, l.batch_id DESC
 """
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Two tables in `schema`: `fence` says whose turn it is, `ledger` which batches are written."""
+    """Two tables in `schema`: `fence` has the current epoch of each writer, `ledger` its written batches."""
 
     schema: str
     identity: SinkIdentity
@@ -70,91 +71,110 @@ class Ledger:
         )
 
     def make(self, connection: Connection[Any]) -> None:
-        """Make schema and tables where they are missing; asks for no right when they are there."""
+        """Create missing schema and tables; needs no permission if they exist."""
         if self.exists(connection):
             self._migrate(connection)
             return
         with connection.transaction():
             connection.execute(MAKING)
-            if not _one(connection, SQL("SELECT to_regnamespace(%s) IS NOT NULL"), _quoted(self.schema)):
+            if not _fetch_value(
+                connection, SQL("SELECT to_regnamespace(%s) IS NOT NULL"), _quoted(self.schema)
+            ):
                 connection.execute(self._sql("CREATE SCHEMA {schema}"))
             connection.execute(self._sql(_TABLES))
 
     def _migrate(self, connection: Connection[Any]) -> None:
-        """Give a ledger of an older version the column of notes; asks for no right when it has it."""
+        """Add the column `note` to a ledger of an older version; needs no permission if it exists."""
         query = SQL(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass(%s)"
             " AND attname = 'note' AND NOT attisdropped)"
         )
-        if not _one(connection, query, f"{_quoted(self.schema)}.ledger"):
+        if not _fetch_value(connection, query, f"{_quoted(self.schema)}.ledger"):
             with connection.transaction():
                 connection.execute(self._sql(_NOTE))
 
     def exists(self, connection: Connection[Any]) -> bool:
-        """Are both tables there?"""
+        """Return whether both tables exist."""
         names = [f"{_quoted(self.schema)}.{table}" for table in ("fence", "ledger")]
         return bool(
-            _one(
+            _fetch_value(
                 connection, SQL("SELECT to_regclass(%s) IS NOT NULL AND to_regclass(%s) IS NOT NULL"), *names
             )
         )
 
     def claim(self, connection: Connection[Any]) -> int:
-        """Take the next epoch; from here on an older run of the same query is turned away.
+        """Claim the next epoch, so that an older run of the same query is rejected from then on.
 
-        Waits for an older run's open transaction, at most the connection's lock timeout.
+        Waits for an older run's open transaction, at most for the connection's lock timeout.
         """
         claim = self._sql(
             "INSERT INTO {fence} AS held (writer, epoch, pipeline, query) VALUES (%s, 1, %s, %s)"
-            " ON CONFLICT (writer) DO UPDATE SET epoch = held.epoch + 1, claimed_at = now() RETURNING epoch"
+            " ON CONFLICT (writer) DO UPDATE SET epoch = held.epoch + 1, claimed_at = now(),"
+            " pipeline = excluded.pipeline, query = excluded.query RETURNING epoch"
         )
-        return int(_one(connection, claim, self.identity.key, self.identity.pipeline, self.identity.query))
+        return int(
+            _fetch_value(connection, claim, self.identity.key, self.identity.pipeline, self.identity.query)
+        )
 
     def enter(self, connection: Connection[Any], epoch: int) -> None:
-        """Lock the fence for this transaction. Raises `CannotGoOn` when a later run has claimed it."""
-        held = _one(
+        """Lock the fence for this transaction. Raises `CannotGoOn` if a later run has claimed it."""
+        current_epoch = _fetch_value(
             connection, self._sql("SELECT epoch FROM {fence} WHERE writer = %s FOR UPDATE"), self.identity.key
         )
-        if held != epoch:
+        if current_epoch != epoch:
             raise CannotGoOn(
                 f"a later start of query '{self.identity.query}' has taken over its writes to Postgres",
-                "stop this run and keep the other; two runs of one query never both write",
+                "stop this run and keep the other; two runs of a query cannot both write",
             )
 
     def last(self, connection: Connection[Any]) -> int | None:
-        """The greatest batch this writer has committed, or None."""
-        found = _one(
+        """Return the greatest batch that this writer has committed, or None."""
+        batch = _fetch_value(
             connection, self._sql("SELECT max(batch_id) FROM {ledger} WHERE writer = %s"), self.identity.key
         )
-        return None if found is None else int(found)
+        return None if batch is None else int(batch)
 
-    def entries(self, connection: Connection[Any], target: str) -> tuple[Entry, ...]:
-        """The newest batch of each writer of this query in that table; none before there is a ledger."""
+    def entries(self, connection: Connection[Any], target: str) -> tuple[LedgerEntry, ...]:
+        """Return the newest batch of each writer of this query to the table; nothing if there is no ledger."""
         if not self.exists(connection):
             return ()
-        names = (self.identity.pipeline, self.identity.query, target)
-        found = connection.execute(self._sql(_ENTRIES), names).fetchall()
-        return tuple(Entry(writer, batch, at, noted(said or {})) for writer, batch, at, said in found)
+        # This writer's own entry counts even if its query had another name.
+        names = (self.identity.key, self.identity.pipeline, self.identity.query, table_spellings(target))
+        rows = connection.execute(self._sql(_ENTRIES), names).fetchall()
+        return tuple(
+            LedgerEntry(writer, batch, committed_at, parse_metadata(note or {}))
+            for writer, batch, committed_at, note in rows
+        )
 
-    def entry(self, connection: Connection[Any], batch_id: int) -> Entry | None:
-        """What stands there of one batch of this writer; None where it is no longer kept."""
+    def entry(self, connection: Connection[Any], batch_id: int) -> LedgerEntry | None:
+        """Return the entry of one batch of this writer; None if it was trimmed."""
         query = self._sql(
             "SELECT (extract(epoch FROM committed_at) * 1000)::bigint, note FROM {ledger}"
             " WHERE writer = %s AND batch_id = %s"
         )
         row = connection.execute(query, (self.identity.key, batch_id)).fetchone()
-        return None if row is None else Entry(self.identity.key, batch_id, row[0], noted(row[1] or {}))
+        return (
+            None
+            if row is None
+            else LedgerEntry(self.identity.key, batch_id, row[0], parse_metadata(row[1] or {}))
+        )
 
     def record(
-        self, connection: Connection[Any], batch_id: int, epoch: int, target: str, rows: int, note: Note
+        self,
+        connection: Connection[Any],
+        batch_id: int,
+        epoch: int,
+        target: str,
+        rows: int,
+        note: BatchMetadata,
     ) -> bool:
-        """Enter a batch in the open transaction; False when it stands there already."""
+        """Record a batch in the open transaction; return False if it was already recorded."""
         enter = self._sql(
             "INSERT INTO {ledger} (writer, batch_id, epoch, target, rows, note) VALUES (%s, %s, %s, %s, %s, %s)"
             " ON CONFLICT DO NOTHING RETURNING 1"
         )
         values = (self.identity.key, batch_id, epoch, target, rows, json.dumps(note.plain()))
-        entered = _one(connection, enter, *values) is not None
+        entered = _fetch_value(connection, enter, *values) is not None
         if entered and batch_id % TRIM_EVERY == 0:
             trim = self._sql("DELETE FROM {ledger} WHERE writer = %s AND batch_id < %s")
             connection.execute(trim, (self.identity.key, batch_id - KEPT))
@@ -162,11 +182,11 @@ class Ledger:
 
 
 def _quoted(name: str) -> str:
-    """A name as `to_regclass` reads it: quoted, so that upper case counts. Names are validated before."""
+    """Quote a validated name for `to_regclass`, to keep its case."""
     return f'"{name}"'
 
 
-def _one(connection: Connection[Any], query: SQL | Composed, *values: object) -> Any:
-    """The first column of the first row, or None."""
+def _fetch_value(connection: Connection[Any], query: SQL | Composed, *values: object) -> Any:
+    """Return the first column of the first row, or None."""
     row = connection.execute(query, values).fetchone()
     return None if row is None else row[0]

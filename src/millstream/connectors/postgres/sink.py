@@ -1,4 +1,4 @@
-"""The Postgres sink: appends, upserts by key or replaces a table, one transaction a batch."""
+"""Postgres sink: append rows, upsert them by key, or replace the table, in one transaction per batch."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PrivateAttr
 
-from millstream.connectors.cdc import Cdc
-from millstream.connectors.cut import Cut
-from millstream.connectors.dataset import Dataset
-from millstream.connectors.ddl import outer
-from millstream.connectors.postgres.address import Address, BadAddress, read_address
-from millstream.connectors.postgres.naming import (
+from millstream.connectors.api.cdc import Cdc
+from millstream.connectors.api.ddl import outer_type
+from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.lineage_dataset import LineageDataset
+from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.source import Problem
+from millstream.connectors.postgres.client.address import Address, BadAddress, read_address
+from millstream.connectors.postgres.client.identifiers import (
     LONGEST,
-    bad_column,
-    bad_name,
-    bad_table,
-    deletions,
-    parts,
+    canonical_name,
+    column_problem,
+    deletions_table,
+    name_problem,
+    split_table_name,
+    table_problem,
 )
-from millstream.connectors.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.source import Problem
+from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
-from millstream.spec.mode import OutputMode
-from millstream.spec.names import Names
-from millstream.spec.secret import Secret, SecretUrl
+from millstream.spec.output_mode import OutputMode
+from millstream.spec.secrets.secret import Secret, SecretUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.asking import Remark
-    from millstream.connectors.elsewhere import Place
+    from millstream.connectors.api.connectivity import ConnectivityFinding
+    from millstream.connectors.api.sandbox import Sandbox
 
 
 class PostgresSink(Sink):
@@ -44,42 +45,43 @@ class PostgresSink(Sink):
     main = "table"
     modes = frozenset(OutputMode)
     refuses_text = "a NUL character"
-    sifts = True
+    can_roll_back = True
 
     url: SecretUrl = Field(examples=["${POSTGRES_URL}"])
-    """The database as `postgresql://user:password@host:port/database?sslmode=require`."""
+    """Database as `postgresql://user:password@host:port/database?sslmode=require`."""
     user: str | None = None
-    """The role to connect as, when the url does not say."""
+    """Role to connect as, if the url contains none."""
     password: Secret | None = None
-    """Its password, when the url does not carry it."""
+    """Password of the role, if the url contains none."""
     table: str = Field(examples=["purchases", "sales.purchases"])
-    """The table, with its schema if it is not in `public`; upper and lower case count."""
+    """Table, with its schema unless it is in `public`. Names are case-sensitive."""
     merge_on: Names = ()
-    """Key columns: a row whose key the table holds replaces that row, any other is added."""
+    """Key columns: a row replaces the table row with the same key; other rows are added."""
     columns: Names = ()
-    """The columns to write, in the table as in the query; all of them unless given."""
+    """Columns to write, with the same names in the table and the query. Default: all columns."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
-    """A condition in Spark's SQL: a row for which it holds removes the row of its key instead."""
+    """Spark SQL condition: a row that meets it deletes the table row with its key."""
     cdc: Cdc | None = None
-    """Rows are changes of a source table: the table is kept at its latest state, or with its history."""
+    """Treat rows as changes of a source table: keep the table at its latest state, or with its history."""
     through: Literal["auto", "driver", "tasks"] = "auto"
-    """Which way rows take: `driver`, copied once; `tasks`, staged by each of them. `auto`: the driver if local."""
+    """Path of the rows: `driver` copies them once from the driver; `tasks` stages them from each Spark task. `auto`
+    uses the driver if Spark is local."""
     create: bool = True
-    """Make the table from the query's columns when it does not exist, with its key as its primary key."""
+    """Create a missing table from the query's columns, with the key as its primary key."""
     ledger_schema: str = "millstream"
-    """The schema in which the numbers of written batches are kept; the role must own it or may create it."""
+    """Schema of the batch ledger. The role must own it or be allowed to create it."""
 
-    _cut: Cut | None = PrivateAttr(None)
+    _cut: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """A writer that commits the batch number with the rows."""
+        """Create a writer that commits the batch number with the rows."""
         from millstream.connectors.postgres.writer import PostgresWriter  # noqa: PLC0415 - loads psycopg
 
         return PostgresWriter(self, identity)
 
     def guarantee(self, mode: OutputMode) -> tuple[Guarantee, str]:
-        """Exactly-once in every mode."""
-        done = (
+        """Guarantee exactly-once in every mode."""
+        action = (
             "replaces the table's rows"
             if mode is OutputMode.COMPLETE
             else "merges changes by their sequence"
@@ -88,33 +90,37 @@ class PostgresSink(Sink):
             if self.merge_on
             else "appends rows"
         )
-        return Guarantee.EXACTLY_ONCE, f"{done} and records the batch number in one transaction"
+        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch number in one transaction"
 
     def problems(self, mode: OutputMode) -> list[Problem]:
-        """An address that cannot be one, names that Postgres would not take, a missing key."""
-        found = []
+        """Check the address, the names, the key and the settings of deletions and changes."""
+        problems = []
         try:
             self.address()
-        except BadAddress as bad:
-            found.append(Problem("url", bad.what, bad.fix))
-        if wrong := bad_table(self.table):
-            found.append(Problem("table", wrong, "write it as table or schema.table"))
-        if wrong := bad_name(self.ledger_schema):
-            found.append(Problem("ledger_schema", wrong, "use letters, digits and underscores"))
+        except BadAddress as error:
+            problems.append(Problem("url", error.what, error.fix))
+        if reason := table_problem(self.table):
+            problems.append(Problem("table", reason, "write it as table or schema.table"))
+        if reason := name_problem(self.ledger_schema):
+            problems.append(Problem("ledger_schema", reason, "use letters, digits and underscores"))
         for field, names in (("merge_on", self.merge_on), ("columns", self.columns)):
             for name in dict.fromkeys(names):
-                if wrong := bad_column(name):
-                    found.append(Problem(field, wrong, "rename the column in the view"))
+                if reason := column_problem(name):
+                    problems.append(Problem(field, reason, "rename the column in the view"))
                 if names.count(name) > 1:
-                    found.append(Problem(field, f"{field} names column '{name}' twice", "name it once"))
+                    problems.append(Problem(field, f"{field} names column '{name}' twice", "name it once"))
         if self.cdc:
-            beside = {"merge_on": self.merge_on, "delete_when": self.delete_when, "columns": self.columns}
-            found += self.cdc.problems(mode, beside)
+            other_settings = {
+                "merge_on": self.merge_on,
+                "delete_when": self.delete_when,
+                "columns": self.columns,
+            }
+            problems += self.cdc.problems(mode, other_settings)
         if self.columns and (absent := [key for key in self.merge_on if key not in self.columns]):
-            found.append(
+            problems.append(
                 Problem(
                     "merge_on",
-                    f"key column '{absent[0]}' is not among the columns that are written",
+                    f"key column '{absent[0]}' is not among the written columns",
                     "add it to columns",
                 )
             )
@@ -123,184 +129,208 @@ class PostgresSink(Sink):
             and not self.cdc
             and (not self.merge_on or mode is OutputMode.COMPLETE)
         ):
-            found.append(
+            problems.append(
                 Problem(
                     "delete_when",
                     "delete_when needs merge_on, and a mode other than complete",
                     "add merge_on with the columns of the key",
-                    "a deletion names the row it removes by its key",
+                    "a deletion finds the row it deletes by its key",
                 )
             )
         if mode is OutputMode.UPDATE and not self.row_key:
-            found.append(
+            problems.append(
                 Problem(
                     None,
-                    "postgres in update mode needs to know the key of a row",
-                    "add merge_on with the columns that tell one row from another",
-                    "a key comes again whenever its row changes; inserting would keep every version",
+                    "postgres in update mode needs the key of a row",
+                    "add merge_on with the columns that identify a row",
+                    "a row is written again whenever it changes; inserting would keep every version",
                 )
             )
-        return found
+        return problems
 
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those that `columns` names, or all but for those that `cdc` leaves out."""
+        """Return the columns of `columns`, or all except those that `cdc` leaves out."""
         if self.cdc:
             return self.cdc.takes(names)
         return tuple(name for name in names if name in self.columns) if self.columns else tuple(names)
 
     def named(self) -> Mapping[str, tuple[str, ...]]:
-        """The key and the columns to write."""
-        told = {"merge_on": self.merge_on, "columns": self.columns}
-        return told | dict(self.cdc.named()) if self.cdc else told
+        """Return the key columns and the written columns."""
+        columns = {"merge_on": self.merge_on, "columns": self.columns}
+        return columns | dict(self.cdc.named()) if self.cdc else columns
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
-        """Types that no type of Postgres stands for, and names that it does not take."""
-        found: list[Problem] = []
+        """Check for types and column names that Postgres does not support."""
+        problems: list[Problem] = []
         if self.cdc:
-            found += [*self.cdc.refuses(columns), *self.cdc.plain_only(columns)]
+            problems += [*self.cdc.refuses(columns), *self.cdc.plain_only(columns)]
         for name, kind in columns.items():
-            if outer(kind) in ("interval", "span", "time"):
-                found.append(
+            if outer_type(kind) in ("interval", "span", "time"):
+                problems.append(
                     Problem(
                         None,
-                        f"postgres gets no column '{name}' of type {kind}",
+                        f"postgres cannot store column '{name}' of type {kind}",
                         f"cast it in the view: CAST({name} AS STRING) AS {name}",
                     )
                 )
-            if wrong := bad_column(name):
-                found.append(Problem(None, wrong, "rename the column in the view"))
-        return found
+            if reason := column_problem(name):
+                problems.append(Problem(None, reason, "rename the column in the view"))
+        return problems
 
     def address(self) -> Address:
-        """Where to connect and as whom. Raises `BadAddress`."""
+        """Return the address and the login. Raises `BadAddress`."""
         return read_address(self.url, self.user, self.password)
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns of `merge_on`, or of `cdc`."""
+        """The columns of `merge_on`, or the keys of `cdc`."""
         return self.cdc.row_key if self.cdc else tuple(self.merge_on)
 
     @property
     def routed_by(self) -> tuple[str, ...]:
-        """The column that tells which change is newer."""
+        """The sequence column that orders changes."""
         return (self.cdc.sequence_by,) if self.cdc else ()
 
     @property
     def marks(self) -> tuple[str, str] | None:
-        """The setting that tells which rows delete, and its condition over the query's columns."""
+        """The setting that marks deletions, and its condition over the query's columns."""
         if self.cdc:
             return "apply_as_deletes", self.cdc.gone
         return None if self.delete_when is None else ("delete_when", f"coalesce({self.delete_when}, false)")
 
     @property
     def deletions(self) -> str:
-        """The table of the ledger's schema in which `cdc` keeps deletions."""
-        return deletions(self.table, self.cdc.stored_as_scd_type if self.cdc else 1)
+        """The table in the ledger schema for the deletions of `cdc`."""
+        return deletions_table(self.table, self.cdc.stored_as_scd_type if self.cdc else 1)
 
     @property
-    def reorders(self) -> bool:
-        """Changes are put in order by their sequence."""
+    def orders_by_column(self) -> bool:
+        """Whether the sequence of changes decides their order."""
         return self.cdc is not None
 
     def outcome(self, rows: DataFrame) -> DataFrame | None:
-        """What follows from the changes."""
+        """Compute the table that results from the changes."""
         return self.cdc.outcome(rows) if self.cdc else None
 
-    def apart(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
-        """Rows of a table that follows from changes are no changes."""
-        return "it follows from changes, and is not written by rows" if self.cdc else ""
+    def backfill_conflict(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in all
+        """Refuse a backfill of a table that is built from changes."""
+        return "it is built from changes, not from rows" if self.cdc else ""
 
-    def elsewhere(self, place: Place) -> Sink | None:
-        """A table in a schema of its own, made from the query's columns, with a ledger beside it."""
-        table = f"{place.prefix}.{self.table.replace('.', '_')[:LONGEST]}"
-        return self.model_copy(update={"table": table, "create": True, "ledger_schema": place.prefix})
+    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+        """Use a table in a sandbox schema, created from the query's columns, with a ledger in the same schema."""
+        table = f"{sandbox.prefix}.{self.table.replace('.', '_')[:LONGEST]}"
+        return self.model_copy(update={"table": table, "create": True, "ledger_schema": sandbox.prefix})
 
     def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
-        """The table's rows; none before it is made."""
-        from millstream.connectors.postgres.probe import everything  # noqa: PLC0415 - loads psycopg
+        """Read the table's rows; none before the table exists."""
+        from millstream.connectors.postgres.probe import read_table  # noqa: PLC0415 - loads psycopg
 
-        return spark.createDataFrame(everything(self, schema.names), schema)
+        return spark.createDataFrame(read_table(self, schema.names), schema)
 
     @property
-    def removes(self) -> str | None:
+    def delete_condition(self) -> str | None:
         """The condition of `delete_when`."""
         return self.delete_when
 
-    def held(self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: Cut) -> DataFrame | None:  # noqa: ARG002
-        """The table's rows of a cut, through the driver's memory."""
-        from millstream.connectors.postgres.reading import rows_of  # noqa: PLC0415 - loads psycopg
+    def held(
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        mode: OutputMode,  # noqa: ARG002
+        cut: EventTimeRange,
+    ) -> DataFrame | None:
+        """Read the table's rows of a range through the driver's memory."""
+        from millstream.connectors.postgres.table_reader import read_range  # noqa: PLC0415 - loads psycopg
 
-        return None if self.delete_when else rows_of(self, spark, schema, cut)
+        return None if self.delete_when else read_range(self, spark, schema, cut)
 
     def into(self, name: str) -> Sink | None:
-        """Another table of the same database, made from the query's columns where it is missing."""
+        """Write to another table of the same database, created from the query's columns if it is missing."""
         return None if self.cdc else self.model_copy(update={"table": name, "create": True})
 
-    def replacing(self, cut: Cut) -> Sink | None:
-        """With a DELETE in the batch's transaction; None of changes, and where the column is a field of another."""
+    def replacing_range(self, cut: EventTimeRange) -> Sink | None:
+        """Replace the range with a DELETE in the transaction; None for changes or a nested time column."""
         if len(cut.path) > 1 or self.cdc:
             return None
-        made = self.model_copy()
-        made._cut = cut  # noqa: SLF001 - a copy of this sink
-        return made
+        copy = self.model_copy()
+        copy._cut = cut  # noqa: SLF001 - a copy of this sink
+        return copy
 
     @property
-    def replaced(self) -> Cut | None:
-        """The rows in whose place its writer puts a batch; None for any other writer."""
+    def replaced(self) -> EventTimeRange | None:
+        """The range that each batch of the writer replaces; None for an ordinary writer."""
         return self._cut
 
     def discard(self) -> None:
-        """Drop the schema that its table and its ledger stand in."""
-        from millstream.connectors.postgres.probe import drop  # noqa: PLC0415 - loads psycopg
+        """Drop the schema with the table and the ledger."""
+        from millstream.connectors.postgres.probe import drop_schema  # noqa: PLC0415 - loads psycopg
 
-        drop(self)
+        drop_schema(self)
 
-    def clearing(self) -> str:
-        """A statement for psql."""
+    def clear_command(self) -> str:
+        """Return a statement for psql."""
         names = [part if part.islower() else f'"{part}"' for part in self.table.split(".")]
-        beside = f", {self.ledger_schema}.{self.deletions}" if self.cdc else ""
-        return f"TRUNCATE {'.'.join(names)}{beside}"
+        deletions_table = f", {self.ledger_schema}.{self.deletions}" if self.cdc else ""
+        return f"TRUNCATE {'.'.join(names)}{deletions_table}"
 
     def target(self) -> str:
-        """The table."""
+        """Return the table."""
         return self.table
 
-    def writes_to(self) -> frozenset[str]:
-        """The database and the table, when the address can be read."""
+    def canonical_target(self) -> str:
+        """Return the table, with its schema unless that is `public`."""
+        return canonical_name(self.table)
+
+    def location(self) -> str:
+        """Return host, port and database; empty if the address is invalid."""
         try:
             address = self.address()
         except BadAddress:
-            return frozenset()
-        return frozenset({f"postgres {address.host}:{address.port}/{address.database} {self.table}"})
+            return ""
+        return f"{address.host}:{address.port}/{address.database}"
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """The table with its schema and database, when the address can be read."""
+    def matches_identity(self, identity: Mapping[str, str]) -> bool:
+        """Return whether database and table are the same; `orders` equals `public.orders`."""
+        if not self.location() or canonical_name(identity.get("target", "")) != self.canonical_target():
+            return False
+        return identity.get("database") == self.identity()["database"]
+
+    def writes_to(self) -> frozenset[str]:
+        """Return database and table; nothing if the address is invalid."""
+        try:
+            self.address()
+        except BadAddress:
+            return frozenset()
+        return frozenset({f"postgres {self.location()} {self.canonical_target()}"})
+
+    def datasets(self) -> tuple[LineageDataset, ...]:
+        """Return the table with schema and database; nothing if the address is invalid."""
         try:
             address = self.address()
         except BadAddress:
             return ()
-        name = ".".join((address.database, *parts(self.table)))
-        return (Dataset(f"postgres://{address.host}:{address.port}", name),)
+        name = ".".join((address.database, *split_table_name(self.table)))
+        return (LineageDataset(f"postgres://{address.host}:{address.port}", name),)
 
     def identity(self) -> dict[str, str]:
-        """Kind, database and table. The port is left out: a local server takes a free one at each start."""
+        """Return kind, database and table, but no port: a local server chooses one at each start."""
         address = self.address()
         return {"kind": self.kind, "target": self.table, "database": f"{address.host}/{address.database}"}
 
-    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[Remark]:
-        """What the database will refuse: rights, columns and their types, the index of the key."""
-        from millstream.connectors.postgres.ask import of_sink  # noqa: PLC0415 - checking asks nobody
+    def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[ConnectivityFinding]:
+        """Find what makes the database reject the rows: permissions, columns and types, the index of the key."""
+        from millstream.connectors.postgres.connectivity import check_sink  # noqa: PLC0415 - checking does not connect
 
-        return of_sink(self, columns, mode)
+        return check_sink(self, columns, mode)
 
     def probe(self) -> None:
-        """Raises `NotReady` when the server, the role or the table would refuse the first batch."""
+        """Raise `NotReady` if the server, the role or the table would reject the first batch."""
         from millstream.connectors.postgres.probe import probe  # noqa: PLC0415 - loads psycopg
 
         probe(self)
 
     def rows(self, limit: int) -> tuple[list[str], list[list[object]]] | None:
-        """The rows written last, as far as their place tells; raises `NotReady` when out of reach."""
-        from millstream.connectors.postgres.probe import latest  # noqa: PLC0415 - loads psycopg
+        """Return the latest rows, as far as their physical position shows; raises `NotReady`."""
+        from millstream.connectors.postgres.probe import read_latest_rows  # noqa: PLC0415 - loads psycopg
 
-        return latest(self, limit)
+        return read_latest_rows(self, limit)

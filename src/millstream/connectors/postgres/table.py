@@ -1,4 +1,4 @@
-"""The table that is written: made when it is missing, and looked over before the first batch."""
+"""The written table: create it if it is missing, and check it before the first batch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
+from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.connectors.postgres.ledger import MAKING
-from millstream.connectors.postgres.naming import parts
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-# r: table, p: partitioned table. COPY goes into nothing else without a trigger.
+# r: table, p: partitioned table. COPY works with nothing else without a trigger.
 _WRITABLE = ("r", "p")
 
-# The share of a page that is filled when a row is added, in percent, in a table whose rows are replaced batch
-# after batch: the new version of a row finds room beside the old one, and no index has to be touched (HOT). It
-# halves the server's work for an upsert (benchmarks/sinks.py) and doubles the table's size on disk.
+# Percentage of a page that is filled when rows are inserted, for a table whose rows are replaced in every batch. The
+# new version of a row then has space on the same page, and no index has to change (HOT). This halves the server's
+# work for an upsert (benchmarks/sinks.py) and doubles the table's size on disk.
 REPLACED_FILLFACTOR = 50
 
 _FIND = SQL(
@@ -34,8 +34,8 @@ _COLUMNS = SQL(
     " (SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = atttypid), format_type(atttypid, NULL)"
     " FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
 )
-# Unique indexes that ON CONFLICT (…) can name: whole-table, over plain columns, checked at once.
-# indnullsnotdistinct came with Postgres 15; read through JSON, it is simply absent before.
+# Unique indexes that ON CONFLICT (…) can use: whole-table, over plain columns, checked immediately.
+# indnullsnotdistinct was added in Postgres 15; read through JSON, it is simply absent before.
 _UNIQUE = SQL(
     "SELECT array_agg(a.attname::text), coalesce((to_jsonb(i)->>'indnullsnotdistinct')::boolean, false)"
     " FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a"
@@ -47,14 +47,14 @@ _UNIQUE = SQL(
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it stands in the database. `needed` columns have no default and take no null."""
+    """A table in the database. `needed` columns have no default and allow no null."""
 
     name: str
     columns: tuple[str, ...]
     needed: frozenset[str]
     filled: frozenset[str]
     unique: Mapping[frozenset[str], bool]
-    """The keys of its unique indexes, and whether two nulls are the same there."""
+    """Columns of each unique index, and whether it treats nulls as equal."""
     types: Mapping[str, str]
     """The columns' types by the server's own names, `int4`."""
     casts: Mapping[str, str]
@@ -63,39 +63,39 @@ class Table:
     @property
     def identifier(self) -> Identifier:
         """Schema and table, quoted."""
-        return Identifier(*parts(self.name))
+        return Identifier(*split_table_name(self.name))
 
     def distinct_nulls(self, key: tuple[str, ...]) -> tuple[str, ...]:
-        """Key columns in which a null is allowed and equals no other: two such rows would both be kept."""
+        """Return key columns that allow nulls and treat them as distinct, so that two such rows would both stay."""
         return (
             () if self.unique.get(frozenset(key)) else tuple(name for name in key if name not in self.filled)
         )
 
 
-def filled(connection: Connection[Any], name: str) -> bool:
-    """Is the table there, with a row in it? Where this role may not look, it is taken to have some."""
-    oid, _ = connection.execute(_FIND, parts(name)).fetchone() or (None, None)
+def has_rows(connection: Connection[Any], name: str) -> bool:
+    """Return whether the table exists and has a row. If the role may not read it, it is assumed to have one."""
+    oid, _ = connection.execute(_FIND, split_table_name(name)).fetchone() or (None, None)
     if oid is None:
         return False
-    may = connection.execute("SELECT has_table_privilege(%s::oid, 'SELECT')", (oid,)).fetchone()
-    if may is None or not may[0]:
+    privilege = connection.execute("SELECT has_table_privilege(%s::oid, 'SELECT')", (oid,)).fetchone()
+    if privilege is None or not privilege[0]:
         return True
     return (
-        connection.execute(SQL("SELECT 1 FROM {} LIMIT 1").format(Identifier(*parts(name)))).fetchone()
+        connection.execute(
+            SQL("SELECT 1 FROM {} LIMIT 1").format(Identifier(*split_table_name(name)))
+        ).fetchone()
         is not None
     )
 
 
-def find(connection: Connection[Any], name: str) -> Table | None:
-    """The table, or None. Raises `NotReady` when the name stands for a view or a foreign table."""
-    row = connection.execute(_FIND, parts(name)).fetchone()
+def find_table(connection: Connection[Any], name: str) -> Table | None:
+    """Find the table, or None. Raises `NotReady` if the name is a view or a foreign table."""
+    row = connection.execute(_FIND, split_table_name(name)).fetchone()
     if row is None:
         return None
     oid, kind = row
     if kind not in _WRITABLE:
-        raise NotReady(
-            f"{name} is a view or a foreign table, which rows cannot be copied into", "name a table"
-        )
+        raise NotReady(f"{name} is a view or a foreign table, and COPY cannot write to it", "name a table")
     columns = connection.execute(_COLUMNS, (oid,)).fetchall()
     return Table(
         name=name,
@@ -108,24 +108,26 @@ def find(connection: Connection[Any], name: str) -> Table | None:
     )
 
 
-def make(
+def create_table(
     connection: Connection[Any],
     name: str,
     types: Mapping[str, str],
     key: tuple[str, ...],
     fillfactor: int | None = None,
 ) -> None:
-    """Make schema and table if missing: columns of these types in this order, `key` as the primary key.
+    """Create missing schema and table, with columns of these types in this order and `key` as the primary key.
 
-    `fillfactor` is Postgres' own, in percent; None leaves pages as full as Postgres makes them.
+    `fillfactor` is a percentage; None keeps the default of Postgres.
     """
-    schema, _ = parts(name)
+    schema, _ = split_table_name(name)
     columns: list[Composed] = [
         SQL("{} {}").format(Identifier(column), SQL(kind)) for column, kind in types.items()
     ]
     if key:
-        columns.append(SQL("PRIMARY KEY ({})").format(commas(key)))
-    room = SQL("") if fillfactor is None else SQL(" WITH (fillfactor = {})").format(Literal(fillfactor))
+        columns.append(SQL("PRIMARY KEY ({})").format(comma_separated(key)))
+    fillfactor_clause = (
+        SQL("") if fillfactor is None else SQL(" WITH (fillfactor = {})").format(Literal(fillfactor))
+    )
     with connection.transaction():
         connection.execute(MAKING)
         if not connection.execute(
@@ -134,36 +136,40 @@ def make(
             connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
         connection.execute(
             SQL("CREATE TABLE IF NOT EXISTS {} ({}){}").format(
-                Identifier(*parts(name)), SQL(", ").join(columns), room
+                Identifier(*split_table_name(name)), SQL(", ").join(columns), fillfactor_clause
             )
         )
 
 
-def fit(table: Table, columns: tuple[str, ...], key: tuple[str, ...], setting: str = "merge_on") -> None:
-    """Would the table take rows of these columns? Raises `NotReady` naming the column or index it lacks.
+def require_compatible(
+    table: Table, columns: tuple[str, ...], key: tuple[str, ...], setting: str = "merge_on"
+) -> None:
+    """Raise `NotReady` if the table lacks a column or an index for rows with these columns.
 
-    `setting` is what names the key.
+    `setting` is the field that contains the key.
     """
     for column in columns:
         if column not in table.columns:
-            near = next((held for held in table.columns if held.lower() == column.lower()), None)
+            similar = next(
+                (existing for existing in table.columns if existing.lower() == column.lower()), None
+            )
             raise NotReady(
-                f"table {table.name} has no column '{column}'" + (f"; it has '{near}'" if near else ""),
-                f"rename it in the view (upper and lower case count), or ALTER TABLE {table.name} ADD COLUMN",
+                f"table {table.name} has no column '{column}'" + (f"; it has '{similar}'" if similar else ""),
+                f"rename it in the view (names are case-sensitive), or ALTER TABLE {table.name} ADD COLUMN",
             )
     if columns and (absent := sorted(table.needed - set(columns))):
         raise NotReady(
-            f"column '{absent[0]}' of table {table.name} must have a value, and the query does not give it",
+            f"column '{absent[0]}' of table {table.name} requires a value, but the query does not have it",
             f"select it in the view, or ALTER TABLE {table.name} ALTER COLUMN {absent[0]} SET DEFAULT …",
         )
     if key and frozenset(key) not in table.unique:
-        named = ", ".join(key)
+        key_columns = ", ".join(key)
         raise NotReady(
-            f"table {table.name} has no unique index on ({named}), which {setting} needs",
-            f"CREATE UNIQUE INDEX ON {table.name} ({named})",
+            f"table {table.name} has no unique index on ({key_columns}), which {setting} needs",
+            f"CREATE UNIQUE INDEX ON {table.name} ({key_columns})",
         )
 
 
-def commas(names: tuple[str, ...]) -> Composed:
-    """Names, quoted, with commas between."""
+def comma_separated(names: tuple[str, ...]) -> Composed:
+    """Format names as a quoted list with commas."""
     return SQL(", ").join([Identifier(name) for name in names])

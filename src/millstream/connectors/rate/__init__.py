@@ -1,1 +1,1 @@
-"""Spark's rate source: rows made from the clock."""
+"""Spark's rate source: rows generated from the clock."""

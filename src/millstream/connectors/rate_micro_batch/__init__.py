@@ -1,1 +1,1 @@
-"""Spark's source of equal batches."""
+"""Spark's rate-micro-batch source: a fixed number of generated rows per batch."""

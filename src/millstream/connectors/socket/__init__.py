@@ -1,1 +1,1 @@
-"""Lines of text from a socket."""
+"""Socket source: lines of text from a TCP server."""

@@ -1,1 +1,1 @@
-"""Tables of Spark's catalog, whatever their format."""
+"""Source for tables of Spark's catalog, in any format."""

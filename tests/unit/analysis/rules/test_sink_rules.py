@@ -1,4 +1,4 @@
-"""What rules about sinks say of plans built by hand: the cases that their pages do not show."""
+"""Rules about sinks on plans built by hand: cases that their pages do not show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.dataflow import (
+from millstream.analysis.query.column_lineage import trace_column
+from millstream.analysis.query.plan_model import (
     Aggregate,
     BatchCode,
     BatchWrite,
@@ -24,8 +25,7 @@ from millstream.analysis.dataflow import (
     Volatile,
     WindowKind,
 )
-from millstream.analysis.facts import Facts
-from millstream.analysis.lineage import made_of
+from millstream.analysis.rule_context import Facts
 from millstream.analysis.rules import (
     ms304_weaker_guarantee,
     ms307_same_column,
@@ -37,8 +37,8 @@ from millstream.analysis.rules import (
     ms602_shuffle_partitions,
 )
 from millstream.diagnostics.finding import Span
-from millstream.pipeline.load import load_text
-from millstream.spec.mode import OutputMode
+from millstream.pipeline.spec_file import load_text
+from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def merged(*key: str) -> dict[str, Any]:
 
 def codes(found: Any) -> list[str]:
     some: list[Finding] = list(found)
-    return [f"{one.severity} {one.code}" for one in some]
+    return [f"{finding.severity} {finding.code}" for finding in some]
 
 
 DELTA = "delta: {path: t, merge_on: [user]}"
@@ -159,18 +159,18 @@ def test_a_column_is_followed_through_names_and_expressions() -> None:
     )
     top = Operator(0, "Project", "", (below,), (Column("who", "string"),), (upper,))
 
-    assert made_of(top, 0, below) == frozenset({1})
+    assert trace_column(top, 0, below) == frozenset({1})
 
 
 KAFKA = "kafka: {bootstrap_servers: 'h:1', topic: t}"
 
 
 def test_the_order_of_sinks_is_put_right_by_a_safe_edit() -> None:
-    (found,) = ms313_sink_order.check(facts(KAFKA, "delta: t"))
+    (finding,) = ms313_sink_order.check(facts(KAFKA, "delta: t"))
 
-    assert found.edit is not None
-    assert found.edit.safe
-    assert found.edit.insert == ("      - delta: t", f"      - {KAFKA}")
+    assert finding.edit is not None
+    assert finding.edit.safe
+    assert finding.edit.insert == ("      - delta: t", f"      - {KAFKA}")
 
 
 @pytest.mark.parametrize("sinks", [("delta: t", KAFKA), ("console: {}", "delta: t"), (KAFKA,)])

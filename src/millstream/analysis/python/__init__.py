@@ -1,0 +1,1 @@
+"""Analysis of the source code of user functions."""

@@ -1,0 +1,152 @@
+"""Read what a foreachBatch function or foreach writer does with a batch, without running it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts
+from millstream.analysis.query.plan_model import BatchCode
+from millstream.diagnostics.finding import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def read_function(function: object, shown: Callable[[str], str] = str) -> BatchCode | None:
+    """Read the source of a function, method, partial or foreach writer; return `None` if there is no source.
+
+    `shown` turns a file path into the name used in findings. No user code is called.
+    """
+    while isinstance(function, functools.partial):
+        if function.args:
+            # A bound first argument moves the batch to another parameter.
+            return None
+        function = function.func
+    owner = function if isinstance(function, type) else type(function)
+    if any(hasattr(owner, name) for name in ("open", "process")) and not hasattr(function, "__code__"):
+        function = getattr(owner, "open", None) or getattr(owner, "process", None)
+    elif not hasattr(function, "__code__") and hasattr(owner, "__call__"):  # noqa: B004 - its class's source is read
+        function = getattr(function, "__func__", None) or owner.__call__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    try:
+        text = Path(code.co_filename).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    return read_source(text, shown(code.co_filename), code.co_firstlineno, str(code.co_name))
+
+
+def read_reference(reference: str, folder: Path, shown: Callable[[str], str] = str) -> BatchCode | None:
+    """Read the function or class that `module:name` refers to below a folder; return `None` if it is not found."""
+    module, _, name = reference.partition(":")
+    path = folder / (module.replace(".", "/") + ".py")
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            methods = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
+            method = methods.get("open") or methods.get("process")
+            return (
+                read_source(text, shown(str(path)), _find_first_line(method), method.name) if method else None
+            )
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return read_source(text, shown(str(path)), _find_first_line(node), name)
+    return None
+
+
+def read_source(text: str, file: str, line: int, name: str) -> BatchCode | None:
+    """Read the function `name` whose `def`, lambda or first decorator is on this line of a Python text.
+
+    Return `None` if the text is not Python, or if no function or several lambdas begin there.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    functions = [
+        (node, parent)
+        for node, parent in _list_functions(tree)
+        if line == _find_first_line(node) and _get_name(node) == name
+    ]
+    if len(functions) != 1:
+        return None
+    function, parent = functions[0]
+    spans = functools.partial(_build_span, file, text.splitlines())
+    parameters = [node.arg for node in (*function.args.posonlyargs, *function.args.args)]
+    if isinstance(parent, ast.ClassDef) and not _is_static(function):
+        parameters = parameters[1:]
+    facts = BatchCode("a lambda" if isinstance(function, ast.Lambda) else name, spans(function))
+    if name == "open" and isinstance(parent, ast.ClassDef):
+        return replace(
+            facts, partition_epoch_use=_find_use_of_both(function, parameters[:2], spans), opaque=True
+        )
+    if not parameters:
+        return replace(facts, opaque=True)
+    helpers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    visitor = BatchFunctionFacts(parameters[0], parameters[1] if len(parameters) > 1 else "", helpers, spans)
+    return visitor.of(function, facts)
+
+
+def _list_functions(tree: ast.AST) -> Iterator[tuple[Function, ast.AST]]:
+    """Yield every function of a text with its parent node."""
+    for parent in ast.walk(tree):
+        for child in ast.iter_child_nodes(parent):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child, parent
+
+
+def _find_first_line(function: Function) -> int:
+    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
+    return min([function.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _get_name(function: Function) -> str:
+    return "<lambda>" if isinstance(function, ast.Lambda) else function.name
+
+
+def _is_static(function: Function) -> bool:
+    decorators = getattr(function, "decorator_list", [])
+    return any(isinstance(decorator, ast.Name) and decorator.id == "staticmethod" for decorator in decorators)
+
+
+def _find_use_of_both(function: Function, names: list[str], spans: Callable[[ast.AST], Span]) -> Span | None:
+    """Return the first statement that uses both partition and epoch; `None` if there is none."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    for statement in body:
+        if isinstance(statement, ast.Expr):
+            # A call for its effect only, such as a log line.
+            continue
+        names_used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        if len(names) == 2 and set(names) <= names_used:
+            return spans(statement)
+    return None
+
+
+def _build_span(file: str, lines: list[str], node: ast.AST) -> Span:
+    """Return the span of a node; for a function, a class or an `except` clause only its first line."""
+    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    end, end_column = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", column + 1)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+        end, end_column = line, len(lines[line - 1].rstrip().encode()) if line <= len(lines) else column + 1
+    return Span(
+        file, line, _count_characters(lines, line, column), end, _count_characters(lines, end, end_column)
+    )
+
+
+def _count_characters(lines: list[str], line: int, offset: int) -> int:
+    """Return a column in characters, from 1: Python counts UTF-8 bytes from 0."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    return len(text.encode()[:offset].decode(errors="ignore")) + 1

@@ -1,0 +1,329 @@
+"""Read a foreachBatch function statement by statement: the names of the batch, and their uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from millstream.analysis.python.call_chain import (
+    KEEP_ALL_ROWS,
+    PERSIST,
+    VIEWS,
+    CallChain,
+    fails_if_exists,
+    find_write_format,
+    get_string_argument,
+    has_fixed_arguments,
+    is_append,
+    is_merge,
+)
+from millstream.analysis.query.plan_model import BatchCode, BatchWrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from millstream.diagnostics.finding import Span
+
+_LOG_FUNCTIONS = frozenset(
+    {"print", "debug", "info", "warning", "warn", "error", "exception", "log", "critical"}
+)
+_EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
+_CATCH_ALL = frozenset({"Exception", "BaseException"})
+_MAX_DEPTH = 3
+
+
+@dataclass
+class BatchFunctionFacts:
+    """Facts about a function with the parameters `frame` (the batch) and `batch_id`."""
+
+    frame: str
+    batch_id: str
+    helpers: Mapping[str, ast.FunctionDef]
+    spans: Callable[[ast.AST], Span]
+    depth: int = 0
+    frames: set[str] = field(default_factory=set)
+    """Names of the batch, or of DataFrames derived from it."""
+    whole: set[str] = field(default_factory=set)
+    """Names in `frames` that contain every row of the batch."""
+    sessions: set[str] = field(default_factory=set)
+    """Names of the batch's own session, or of an unknown one."""
+    opaque: bool = False
+
+    def of(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, shown: BatchCode
+    ) -> BatchCode:
+        """Return `shown` with the facts of the function's body."""
+        body: Sequence[ast.stmt] = (
+            [ast.Expr(function.body)] if isinstance(function, ast.Lambda) else function.body
+        )
+        self.frames, self.whole = {self.frame}, {self.frame}
+        self._track_names(body)
+        calls = [
+            CallChain.of(one)
+            for statement in body
+            for one in ast.walk(statement)
+            if isinstance(one, ast.Call)
+        ]
+        helpers_facts = [
+            helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
+        ]
+        writes = [write for call in calls if (write := self._find_write(call)) is not None]
+        return replace(
+            shown,
+            uses_batch_id=self._uses_batch_id(body) or any(one.uses_batch_id for one in helpers_facts),
+            writes=(*writes, *(helper_write for one in helpers_facts for helper_write in one.writes)),
+            actions=tuple(self._find_longest_path(body)),
+            persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
+            swallowing_clauses=(
+                *self._find_swallowed(body),
+                *(span for one in helpers_facts for span in one.swallowing_clauses),
+            ),
+            collected=(
+                *self._find_collected(calls),
+                *(span for one in helpers_facts for span in one.collected),
+            ),
+            outer_session_views=tuple(self._find_outer_views(calls)),
+            opaque=self.opaque or any(one.opaque for one in helpers_facts),
+        )
+
+    def _track_names(self, body: Sequence[ast.stmt]) -> None:
+        """Find the names of the batch, in the order of the lines."""
+        for statement in body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    for target in targets:
+                        self._track_assignment(target, node.value)
+                if isinstance(node, ast.Call):
+                    self._track_call(CallChain.of(node))
+
+    def _track_assignment(self, target: ast.expr, value: ast.expr) -> None:
+        if not isinstance(target, ast.Name):
+            return
+        call = CallChain.of(value)
+        self.sessions.add(target.id)
+        if call.root in self.frames or any(name in self.frames for name in call.given):
+            self.frames.add(target.id)
+            keeps_all_rows = call.root in self.whole and set(call.names) <= KEEP_ALL_ROWS
+            (self.whole.add if keeps_all_rows else self.whole.discard)(target.id)
+        else:
+            self.frames.discard(target.id)
+
+    def _track_call(self, call: CallChain) -> None:
+        """Mark the function as opaque if the batch is passed to another file's code, or to a function per row."""
+        is_passed_on = any(name in self.frames for name in call.given)
+        if (
+            is_passed_on
+            and not call.names
+            and call.root not in self.helpers
+            and call.root not in _LOG_FUNCTIONS
+        ):
+            self.opaque = True
+        if is_passed_on and call.names and call.root not in self.frames and not is_merge(call):
+            self.opaque = True
+        if self._is_on_batch(call) and {"foreach", "foreachPartition", "transform"} & {*call.names}:
+            self.opaque = True
+
+    def _is_on_batch(self, call: CallChain) -> bool:
+        return call.root in self.frames
+
+    def _is_action(self, call: CallChain) -> bool:
+        """Return whether a call processes every row of the batch."""
+        if self._is_on_batch(call):
+            return call.runs
+        return is_merge(call) and any(name in self.frames for name in call.given)
+
+    def _find_write(self, call: CallChain) -> BatchWrite | None:
+        """Return the write of a call, if it is one."""
+        if self._is_on_batch(call) and (format_name := find_write_format(call)) is not None:
+            local_names = self.sessions | self.frames | {self.frame, self.batch_id}
+            is_refusing = not self.depth and fails_if_exists(call)
+            return BatchWrite(
+                format_name,
+                is_append(call),
+                self.spans(call.node),
+                once=is_refusing and has_fixed_arguments(call, local_names),
+                no_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
+            )
+        return None
+
+    def _read_helper(self, call: CallChain) -> BatchCode | None:
+        """Read a function of the same file that gets the batch as an argument."""
+        function = self.helpers.get(call.root) if not call.names else None
+        if function is None or not any(name in self.frames for name in call.given):
+            return None
+        if self.depth == _MAX_DEPTH:
+            return BatchCode(function.name, opaque=True)
+        parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        bindings = dict(zip(parameters, call.given, strict=False)) | call.named
+        frame_parameter = next(
+            (name for name, argument_name in bindings.items() if argument_name in self.frames), None
+        )
+        batch_id_parameter = next(
+            (name for name, argument_name in bindings.items() if argument_name == self.batch_id), ""
+        )
+        if frame_parameter is None:
+            return BatchCode(function.name, opaque=True)
+        visitor = BatchFunctionFacts(
+            frame_parameter, batch_id_parameter, self.helpers, self.spans, self.depth + 1
+        )
+        return visitor.of(function, BatchCode(function.name))
+
+    def _uses_batch_id(self, body: Sequence[ast.stmt]) -> bool:
+        """Return whether the batch id is used for more than a log line."""
+        if not self.batch_id:
+            return False
+        pending: list[ast.AST] = list(body)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Call):
+                call = CallChain.of(node)
+                if (call.names[-1] if call.names else call.root) in _LOG_FUNCTIONS:
+                    continue
+                if not call.names and call.root in self.helpers:
+                    # The helper's use of the batch id is read in the helper.
+                    pending += [argument for argument in node.args if not isinstance(argument, ast.Name)]
+                    continue
+            if isinstance(node, ast.Name) and node.id == self.batch_id:
+                return True
+            pending.extend(ast.iter_child_nodes(node))
+        return False
+
+    def _find_longest_path(self, body: Sequence[ast.stmt]) -> list[Span]:
+        """Return the actions on the path through the statements with the most of them."""
+        spans: list[Span] = []
+        longest: list[Span] = []
+        for statement in body:
+            if isinstance(statement, ast.If):
+                spans += self._list_actions(statement.test)
+                then_spans, else_spans = (
+                    self._find_longest_path(statement.body),
+                    self._find_longest_path(statement.orelse),
+                )
+                for branch, other_branch, statements in (
+                    (then_spans, else_spans, statement.body),
+                    (else_spans, then_spans, statement.orelse),
+                ):
+                    if statements and isinstance(statements[-1], ast.Return | ast.Raise):
+                        longest = _pick_longest(longest, spans + branch)
+                        spans += other_branch
+                        break
+                else:
+                    spans += _pick_longest(then_spans, else_spans)
+            elif isinstance(statement, ast.For | ast.While):
+                body_spans = self._find_longest_path(statement.body)
+                retries = any(isinstance(child, ast.Try) for child in statement.body)
+                spans += body_spans if retries else body_spans * 2
+            elif isinstance(statement, ast.Try):
+                spans += (
+                    self._find_longest_path(statement.body)
+                    + self._find_longest_path(statement.orelse)
+                    + self._find_longest_path(statement.finalbody)
+                )
+            elif isinstance(statement, ast.With):
+                spans += self._find_longest_path(statement.body)
+            elif isinstance(statement, ast.Match):
+                branches: list[list[Span]] = [self._find_longest_path(case.body) for case in statement.cases]
+                spans += _pick_longest(*branches)
+            elif not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                spans += self._list_actions(statement)
+        return _pick_longest(longest, spans)
+
+    def _list_actions(self, node: ast.AST) -> list[Span]:
+        spans = []
+        for child in ast.walk(node):
+            if isinstance(child, ast.Call):
+                call = CallChain.of(child)
+                helper_facts = self._read_helper(call)
+                spans += (
+                    list(helper_facts.actions)
+                    if helper_facts
+                    else [self.spans(child)]
+                    if self._is_action(call)
+                    else []
+                )
+        return spans
+
+    def _find_swallowed(self, body: Sequence[ast.stmt]) -> Iterator[Span]:
+        """Yield `except` clauses around a write that catch anything and neither raise, exit, nor write elsewhere.
+
+        A function that raises elsewhere may re-raise the exception, so it is not reported.
+        """
+        nodes = [child for statement in body for child in ast.walk(statement)]
+        raises_in_handlers = {
+            id(child)
+            for clause in nodes
+            if isinstance(clause, ast.ExceptHandler)
+            for child in ast.walk(clause)
+            if isinstance(child, ast.Raise)
+        }
+        if any(isinstance(child, ast.Raise) and id(child) not in raises_in_handlers for child in nodes):
+            return
+        for child in nodes:
+            if not isinstance(child, ast.Try) or not any(
+                self._uses_batch(statement) for statement in child.body
+            ):
+                continue
+            for clause in child.handlers:
+                if _catches_anything(clause) and not self._handles_failure(clause):
+                    yield self.spans(clause)
+
+    def _uses_batch(self, statement: ast.stmt) -> bool:
+        """Return whether a statement writes the batch or passes it on."""
+        calls = [CallChain.of(node) for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        return any(
+            self._is_action(call)
+            or {"foreach", "foreachPartition"} & {*call.names}
+            or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.given} & self.frames)
+            for call in calls
+        )
+
+    def _handles_failure(self, clause: ast.ExceptHandler) -> bool:
+        """Return whether a clause raises, ends the process, or uses the batch otherwise."""
+        for node in ast.walk(clause):
+            if isinstance(node, ast.Raise):
+                return True
+            if isinstance(node, ast.Call):
+                call = CallChain.of(node)
+                if (call.names[-1] if call.names else call.root) in _EXIT_FUNCTIONS:
+                    return True
+                if (call.root in self.frames and call.runs) or {*call.given} & self.frames:
+                    return True
+        return False
+
+    def _find_collected(self, calls: Sequence[CallChain]) -> Iterator[Span]:
+        """Yield calls that collect every row of the batch in the driver."""
+        for call in calls:
+            is_collect = call.names and call.names[-1] in ("collect", "toPandas", "toArrow")
+            if is_collect and call.root in self.whole and set(call.names[:-1]) <= KEEP_ALL_ROWS:
+                yield self.spans(call.node)
+
+    def _find_outer_views(self, calls: Sequence[CallChain]) -> Iterator[tuple[str, Span]]:
+        """Yield temporary views of the batch that another session reads."""
+        views = {
+            name
+            for call in calls
+            if self._is_on_batch(call)
+            and call.names
+            and call.names[-1] in VIEWS
+            and (name := get_string_argument(call.node))
+        }
+        for call in calls:
+            is_other_session = call.root not in self.frames | self.sessions | {self.frame, self.batch_id}
+            if is_other_session and call.root and call.names in (("sql",), ("table",)):
+                text = get_string_argument(call.node) or ""
+                for name in sorted(views):
+                    if re.search(rf"\b{re.escape(name)}\b", text):
+                        yield name, self.spans(call.node)
+
+
+def _pick_longest(*branches: list[Span]) -> list[Span]:
+    return max(branches, key=len)
+
+
+def _catches_anything(clause: ast.ExceptHandler) -> bool:
+    """Return whether a clause is a bare `except`, or catches `Exception` or `BaseException`."""
+    kinds = clause.type.elts if isinstance(clause.type, ast.Tuple) else [clause.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _CATCH_ALL) for kind in kinds)

@@ -1,0 +1,1 @@
+"""Analysis of a query's plan: event time, columns, determinism, delivery guarantee."""

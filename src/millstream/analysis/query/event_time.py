@@ -1,0 +1,197 @@
+"""Analyse event time in a planned query: the watermarks below an operator, where they are lost, and bounded keys."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Read, WatermarkOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.analysis.query.plan_model import Column, Expression, Operator, PlannedQuery
+    from millstream.diagnostics.finding import Span
+
+# Functions with few possible results: remainders, parts of a date or a time of day, and booleans.
+_FEW_VALUES = frozenset(
+    {
+        "remainder",
+        "pmod",
+        "hour",
+        "minute",
+        "second",
+        "month",
+        "quarter",
+        "year",
+        "sign",
+        "signum",
+        "width_bucket",
+    }
+    | {"day_of_week", "week_day", "day_of_month", "day_of_year", "week_of_year"}
+    | {
+        "equal_to",
+        "equal_null_safe",
+        "greater_than",
+        "greater_than_or_equal",
+        "less_than",
+        "less_than_or_equal",
+    }
+    | {
+        "and",
+        "or",
+        "not",
+        "in",
+        "in_set",
+        "is_null",
+        "is_not_null",
+        "like",
+        "rlike",
+        "contains",
+        "starts_with",
+    }
+)
+
+# One window per hour gives nine thousand rows per year.
+_SHORT_WINDOW = timedelta(hours=1)
+
+
+def find_span(query: PlannedQuery, operator: Operator) -> Span | None:
+    """Return the span of an operator, or of its query if it has none."""
+    return operator.span or query.span
+
+
+def owner_label(query: PlannedQuery, operator: Operator) -> str:
+    """Name the view or query of an operator, for a message: `view 'per_minute'`."""
+    return f"view '{operator.view}'" if operator.view else f"query '{query.name}'"
+
+
+def list_keyed_operators(query: PlannedQuery) -> Iterator[Aggregate | Deduplicate]:
+    """Yield the aggregations of a query, then its deduplications."""
+    yield from query.of(Aggregate)
+    yield from query.of(Deduplicate)
+
+
+def walk_below(operator: Operator) -> Iterator[Operator]:
+    """Yield the operators below an operator, from the top."""
+    return (child for side in operator.inputs for child in side.walk())
+
+
+def list_watermarks(operator: Operator) -> list[WatermarkOperator]:
+    """List the streaming watermarks below an operator."""
+    return [
+        child for child in walk_below(operator) if isinstance(child, WatermarkOperator) and child.streaming
+    ]
+
+
+def list_streams(operator: Operator) -> list[Read]:
+    """List the streams that an operator reads."""
+    return [child for child in operator.walk() if isinstance(child, Read) and child.streaming]
+
+
+def is_time(column: Column) -> bool:
+    """Return whether the column is a timestamp, a date, or a window."""
+    type_name = column.type.lower()
+    return type_name.startswith(("timestamp", "date", "struct<start:timestamp", "struct<`start`:timestamp"))
+
+
+def has_time_key(operator: Aggregate | Deduplicate) -> bool:
+    """Return whether a window or a timestamp is among the keys. A date is not counted: it adds one entry per day."""
+    return any(is_time(key) and key.type.lower() != "date" and key.origins for key in operator.keys)
+
+
+def outputs_every_window(aggregate: Aggregate) -> bool:
+    """Return whether complete mode writes more windows with each batch, because windows do not repeat."""
+    window = aggregate.window
+    if window is None:
+        return False
+    step = window.slide or window.length
+    return len(aggregate.keys) > 1 or (step is not None and step < _SHORT_WINDOW)
+
+
+def find_lost_watermark(operator: Aggregate | Deduplicate) -> tuple[Column, WatermarkOperator] | None:
+    """Return a key computed from event time that lost its watermark, and that watermark.
+
+    Return `None` also if another key has a watermark, because Spark evicts by that key.
+    """
+    if any(key.delay is not None for key in operator.keys):
+        return None
+    for watermark in list_watermarks(operator):
+        event_time_column = watermark.column(watermark.event_time)
+        for key in operator.keys:
+            if event_time_column and is_time(key) and key.origins & event_time_column.origins:
+                return key, watermark
+    return None
+
+
+def find_losing_operator(operator: Operator, watermark: WatermarkOperator) -> Operator:
+    """Return the operator at which the column of the watermark lost it."""
+    event_time_column = watermark.column(watermark.event_time)
+    origins = event_time_column.origins if event_time_column else frozenset()
+    kept_names = {child.name.lower() for child in watermark.columns}
+    origin = operator
+    for child in operator.walk():
+        if not any(descendant is watermark for descendant in walk_below(child)):
+            continue
+        if any(
+            column.delay is None
+            and is_time(column)
+            and column.origins & origins
+            and not (column.copied and column.name.lower() in kept_names - {watermark.event_time.lower()})
+            for column in child.columns
+        ):
+            origin = child
+    return origin
+
+
+def is_bounded(operator: Operator, column: Column) -> bool:
+    """Return whether a column has a limited number of values, whatever the stream contains."""
+    if column.type.lower() in ("boolean", "tinyint", "void"):
+        return True
+    static = {child.source for child in operator.walk() if isinstance(child, Read) and not child.streaming}
+    if all(source in static for source, _ in column.origins) and not column.volatile:
+        return True
+    origin = find_definition(operator, column.name)
+    return origin is not None and _has_few_values(origin[0], origin[1])
+
+
+def find_definition(operator: Operator, name: str) -> tuple[Operator, Expression] | None:
+    """Return the operator, at or below this one, and the expression that computes a column of this name."""
+    for child in operator.walk():
+        for expression in child.expressions:
+            if expression.function == "alias" and _get_alias(expression) == name.lower():
+                return child, expression
+            if expression.text == name and expression.function not in ("column", "literal"):
+                return child, expression
+    return None
+
+
+def _get_alias(expression: Expression) -> str:
+    return expression.text.rpartition(" AS ")[2].strip("`").lower()
+
+
+def _has_few_values(operator: Operator, expression: Expression) -> bool:
+    if expression.function == "literal" or expression.type.lower() in ("boolean", "tinyint"):
+        return True
+    if expression.function in _FEW_VALUES:
+        return True
+    if expression.function == "column":
+        column = expression.column
+        input_operator = next((side for side in operator.inputs if column and side.column(column.name)), None)
+        return bool(column and input_operator and is_bounded(input_operator, column))
+    return bool(expression.inputs) and all(_has_few_values(operator, child) for child in expression.inputs)
+
+
+def is_keyed_by_sinks(query: PlannedQuery, operator: Aggregate | Deduplicate) -> bool:
+    """Return whether every sink stores one row per key of the operator, so its table is as large as the state."""
+    names = {key.name.lower() for key in operator.keys}
+    origins = {origin for key in operator.keys for origin in key.origins}
+
+    def is_same_key(key: tuple[str, ...]) -> bool:
+        columns = [query.root.column(name) for name in key]
+        key_origins = {origin for column in columns if column for origin in column.origins}
+        return bool(key) and (
+            {name.lower() for name in key} == names or (bool(key_origins) and key_origins == origins)
+        )
+
+    return bool(query.sinks) and all(is_same_key(sink.key) for sink in query.sinks)

@@ -1,0 +1,73 @@
+"""A query that has not run, next to the checkpoint of a removed query that wrote to the same sink."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.analysis.rule_context import Code, Facts
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.metadata import QueryMetadata, read
+from millstream.diagnostics.failure import CannotGoOn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from millstream.diagnostics.finding import Finding
+
+CODE = Code.of(__name__)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Compare each query that has not run yet with the checkpoints next to its own."""
+    pipeline = facts.pipeline
+    folders = {query: pipeline.checkpoint(query).local for query in pipeline.queries}
+    for query, folder in folders.items():
+        if folder is None or Checkpoint(folder).planned() is not None or not folder.parent.is_dir():
+            continue
+        mode = pipeline.queries[query].output_mode
+        sinks = [
+            entry.sink
+            for entry in pipeline.queries[query].to
+            if entry.sink.keeps and not entry.sink.is_rerun_idempotent(mode)
+        ]
+        for sibling in sorted(folder.parent.iterdir()):
+            record = _read_used_metadata(sibling) if sibling not in folders.values() else None
+            if record is None or record.query in pipeline.queries:
+                continue
+            sink = next(
+                (
+                    entry
+                    for entry in sinks
+                    if any(entry.matches_identity(target_record) for target_record in record.sinks)
+                ),
+                None,
+            )
+            if sink is None:
+                continue
+            prefix = f"{pipeline.folder}/"
+            old, new = (str(path).removeprefix(prefix) for path in (sibling, folder))
+            move = f"{f'rm -r {new} && ' if folder.exists() else ''}mv {old} {new}"
+            target = sink.describe().replace(prefix, "")
+            yield CODE.warning(
+                f"query '{query}' has not run, and '{record.query}', which is no longer in the spec, has written "
+                f"to {target}",
+                facts.places.key("queries", query),
+                label="starts from the beginning",
+                why="a renamed query has a new checkpoint: it reads its sources from the start, and all "
+                "rows are appended again",
+                fix=f"to continue as '{query}', while no run is active and no batch is spooled: {move}; to start "
+                "from the beginning, "
+                f"delete {old}",
+                query=query,
+            )
+
+
+def _read_used_metadata(folder: Path) -> QueryMetadata | None:
+    """Read the metadata of a checkpoint that has committed a batch; `None` for others."""
+    try:
+        is_used = folder.is_dir() and Checkpoint(folder).committed() is not None
+        return read(folder) if is_used else None
+    except (CannotGoOn, OSError):
+        # A record that is damaged or not readable concerns its own query only.
+        return None

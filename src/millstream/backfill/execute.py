@@ -1,0 +1,269 @@
+"""Run a backfill: compare each sink with the batch result of its query, and write the missing rows once."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from millstream.backfill import event_time, inputs
+from millstream.backfill.failure import explain_failure
+from millstream.backfill.report import BackfillReport, SinkOutcome
+from millstream.backfill.sink_write import open_backfill_write
+from millstream.backfill.targets import select_targets
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
+from millstream.engine.batch.batch_run import compute_batch_results
+from millstream.engine.batch.table_diff import DIFFERENT, KEPT, MISSING, SURPLUS, find_differences
+from millstream.engine.delivery.undelivered import check_backfill, describe_batches, list_undelivered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.backfill.options import BackfillOptions
+    from millstream.backfill.targets import BackfillTarget
+    from millstream.engine.batch.table_diff import Differences
+    from millstream.pipeline.model import Pipeline
+
+
+def backfill(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    planned: Sequence[PlannedQuery],
+    queries: Sequence[str],
+    options: BackfillOptions,
+    say: Callable[[str], None],
+) -> BackfillReport:
+    """Compare the sinks of these queries and write them unless the options forbid it. `planned` are their plans.
+
+    Takes no lock and writes no checkpoint. Before anything is written, raises `WrongUse` if the range cannot be
+    determined or a sink cannot be written, and `CannotGoOn` if rows would be written twice.
+    """
+    plans = {item.name: item for item in planned}
+    report = BackfillReport(pipeline.name)
+    runs = [_QueryBackfill(spark, pipeline, plans[query], options, report, say) for query in queries]
+    for run in runs:
+        run.prepare()
+    if not any(run.targets for run in runs):
+        raise WrongUse("no sink is left: " + "; ".join(report.notes), "choose other queries")
+    for run in runs:
+        try:
+            run.run()
+        except MillstreamError:
+            raise
+        except Exception as error:
+            raise explain_failure(run.query, error, "fix the error and run the backfill again") from error
+    if not any(item.compared for item in report.outcomes):
+        raise WrongUse("nothing can be compared: " + "; ".join(report.notes), "choose other queries")
+    return report
+
+
+class _QueryBackfill:
+    """The backfill of one query."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        plan: PlannedQuery,
+        options: BackfillOptions,
+        report: BackfillReport,
+        say: Callable[[str], None],
+    ) -> None:
+        self.spark, self.pipeline, self.plan, self.options = spark, pipeline, plan, options
+        self.report, self.say = report, say
+        self.query = plan.name
+        self.part = inputs.reduce_to_query(pipeline, self.query)
+        self.targets: list[BackfillTarget] = []
+
+    def prepare(self) -> None:
+        """Determine the range and the sinks. Raises `WrongUse` if the backfill is impossible."""
+        inputs.require_rereadable(self.part)
+        self.cut = event_time.select_time_range(self.pipeline, self.plan, self.options)
+        self.targets = list(
+            select_targets(self.pipeline, self.query, self.options, self.cut, self.report.notes)
+        )
+        for target in self.targets:
+            event_time.nondeterministic_columns(self.plan, target.row_key)
+        self._check_progress()
+
+    def run(self) -> None:
+        """Compute the batch result and process each sink."""
+        if self.targets:
+            with self._checkpoint_lock():
+                self._compute()
+
+    @contextmanager
+    def _checkpoint_lock(self) -> Iterator[None]:
+        """Lock the checkpoint while rows are deleted that the query may be writing at the same time.
+
+        No lock is needed if the query delays its rows, because a backfill looks only at rows that are final, nor if
+        rows are only added or replaced by key.
+        """
+        folder = self.pipeline.checkpoint(self.query).local
+        deletes_own_rows = (
+            self.options.replace and self.options.writes and any(not target.side for target in self.targets)
+        )
+        if (
+            not deletes_own_rows
+            or event_time.delays_output(self.plan)
+            or folder is None
+            or not folder.is_dir()
+        ):
+            yield
+            return
+        with CheckpointLock(folder, f"{self.pipeline.name}.{self.query} backfill"):
+            # Checked under the lock: a run that was killed just before may have left an uncommitted batch.
+            checkpoint = Checkpoint(folder)
+            if checkpoint.planned() != checkpoint.committed():
+                raise CannotGoOn(
+                    f"query '{self.query}' has started a batch but not committed it: its rows would be deleted",
+                    "let the query finish it first: millstream run --until-caught-up",
+                )
+            yield
+
+    def _check_progress(self) -> inputs.Stand:
+        """Return the query's progress. Raises `CannotGoOn` if the query or a spooled batch would write rows again.
+
+        The order matters: first the checkpoint is read, then spooled batches are listed, then the sinks are read. A
+        batch is spooled before it is committed, so no row of the batch result can arrive later; a batch that was
+        delivered in between is found in the sink.
+        """
+        progress = inputs.read_progress(self.pipeline, self.query)
+        own_targets = [target for target in self.targets if not target.side]
+        if not self.options.compare and any(not target.row_key for target in own_targets):
+            inputs.check_bounded(self.part, self.query, progress)
+        for target in own_targets:
+            if not self.options.compare:
+                check_backfill(self.pipeline, self.query, target.key)
+            elif batches := list_undelivered(self.pipeline, self.query, target.key):
+                self.report.notes.append(
+                    f"{describe_batches(batches)}: their rows are missing there until they are "
+                    "delivered with 'millstream "
+                    f"deadletter replay {self.query}'"
+                )
+        return progress
+
+    def _compute(self) -> None:
+        progress = self._check_progress()
+        keyless = any(not (target.side or target.row_key) for target in self.targets)
+        raw = inputs.bounded_reader(
+            self.spark, self.part, progress, bounded=keyless and not self.options.compare
+        )
+        if not self.options.accept_gap:
+            inputs.require_complete_input(
+                self.part, self.query, self.cut, event_time.input_time_reach(self.plan), raw
+            )
+        cut = self._final_range(progress)
+        if self.options.dry:
+            static = {
+                name: entry.model_copy(update={"static": True}) for name, entry in self.part.sources.items()
+            }
+            self.report.read[self.query] = {name: raw(name, entry).count() for name, entry in static.items()}
+        self.say(f"{self.query}: computing the batch result")
+        try:
+            rows = compute_batch_results(self.spark, self.part, raw)[self.query]
+            result = rows.where(cut.sql()).persist(KEPT)
+        except AnalysisException as error:
+            message = str(error).strip().split("\n")[0]
+            raise MillstreamError(
+                f"query '{self.query}' cannot be computed as a batch: {message}",
+                "operations that Spark supports only on streams have no batch result; choose other queries",
+            ) from error
+        try:
+            for target in self.targets:
+                sink_result = target.sink.outcome(rows)
+                self._process_sink(
+                    target, result if sink_result is None else sink_result.where(cut.sql()), cut
+                )
+        finally:
+            result.unpersist()
+
+    def _final_range(self, progress: inputs.Stand) -> EventTimeRange:
+        """Return the range without the rows that the query itself has yet to write."""
+        until = event_time.find_write_frontier(self.plan, progress.watermark, self.options)
+        if until is None or (self.cut.end is not None and self.cut.end <= until):
+            return self.cut
+        cut = self.cut
+        if not cut.path:
+            cut = EventTimeRange(
+                event_time.find_event_time_column(self.pipeline, self.plan, self.options.column)[1]
+            )
+        if cut.start is not None and cut.start >= until:
+            raise WrongUse(
+                f"query '{self.query}' has yet to write the rows of this range itself: it has written up to "
+                f"{until.isoformat(' ', 'seconds')}",
+                "choose an earlier range, or another table with --into",
+            )
+        self.report.notes.append(
+            f"{self.query}: rows from {until.isoformat(' ', 'seconds')} on are left out, because the query itself "
+            "has yet to write or rewrite them"
+        )
+        return cut.before(until)
+
+    def _process_sink(self, target: BackfillTarget, result: DataFrame, cut: EventTimeRange) -> None:
+        """Compare one sink, and write its missing rows."""
+        names = target.sink.takes(result.columns)
+        not_compared = [
+            name for name in event_time.nondeterministic_columns(self.plan, target.row_key) if name in names
+        ]
+        if not_compared:
+            self.report.notes.append(
+                f"{self.query}: {', '.join(not_compared)} is not compared, because its values differ in each run"
+            )
+        expected = result.select(*(f"`{name}`" for name in names))
+        schema = StructType([expected.schema[name] for name in names])
+        outcome = SinkOutcome(self.query, target.key, cut)
+        self.report.outcomes.append(outcome)
+        with ExitStack() as stack:
+            # Opened before the table is read, because opening completes the commit of a backfill that was killed.
+            put = None
+            if self.options.writes:
+                instead = cut if self.options.replace else None
+                put = open_backfill_write(self.spark, self.pipeline, target, schema, instead)
+            self.say(f"{self.query}: comparing {target.sink.describe()}")
+            rows = target.sink.held(self.spark, schema, target.mode, cut)
+            if rows is None:
+                outcome.compared = False
+                self.report.notes.append(
+                    f"{self.query}: the rows of {target.sink.describe()} cannot be compared"
+                )
+                return
+            by_lower = {name.lower(): name for name in names}
+            key = [by_lower.get(name.lower(), name) for name in target.row_key]
+            comparison = find_differences(
+                _as_schema(rows, schema).where(cut.sql()), expected, key, not_compared
+            )
+            stack.callback(comparison.forget)
+            self._record_counts(outcome, comparison)
+            if put and (outcome.added or outcome.changed or outcome.deleted):
+                self.say(f"{self.query}: writing {target.sink.describe()}")
+                put(comparison.wanted if self.options.replace else comparison.absent())
+
+    def _record_counts(self, outcome: SinkOutcome, comparison: Differences) -> None:
+        """Copy the counts of the comparison and of the rows to write into the outcome."""
+        outcome.wanted, outcome.held = comparison.wanted.count(), comparison.held.count()
+        outcome.missing, outcome.surplus = comparison.counts[MISSING], comparison.counts[SURPLUS]
+        outcome.different = comparison.counts[DIFFERENT]
+        if self.options.compare:
+            outcome.differences = comparison.rows(self.options.limit)
+            return
+        outcome.added, outcome.changed = outcome.missing, outcome.different
+        outcome.deleted = outcome.surplus if self.options.replace else 0
+
+
+def _as_schema(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Cast the rows to the names and types of `schema`, by position."""
+    columns = [
+        F.col(f"`{name.replace('`', '``')}`").cast(field.dataType).alias(field.name)
+        for name, field in zip(rows.columns, schema.fields, strict=True)
+    ]
+    return rows.select(*columns)

@@ -1,0 +1,130 @@
+"""Check several targets in one process with one Spark session, started when a target first needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from millstream.checking.check import Checked, check
+from millstream.checking.targets import CheckTarget, TargetKind
+from millstream.diagnostics.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.pipeline.spec_file import Loaded
+
+# Settings of Spark SQL that Spark reads once at its start. All others can differ between sessions.
+AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.dir")
+
+# A check ends before the JVM's second compiler pays off. The compiler takes half of the CPU time of a check of
+# two queries, on cores that the check itself needs.
+BRIEF = "-XX:TieredStopAtLevel=1"
+
+
+def _silent(message: str) -> None:
+    """Ignore the progress message."""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of checking one target. `loaded` is its spec, if it has one."""
+
+    target: CheckTarget
+    checked: Checked
+    loaded: Loaded | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 without errors, 1 with errors, 2 if the spec cannot be read, 4 if no server responded.
+
+        4 is returned only if there is no other kind of error.
+        """
+        if self.checked.unreadable:
+            return 2
+        errors = {finding.code for finding in self.checked.findings if finding.severity is Severity.ERROR}
+        return (4 if self.checked.silent and errors == {"MS560"} else 1) if errors else 0
+
+
+@dataclass
+class Checker:
+    """Checks targets, each in a separate session. A context manager that stops Spark at the end.
+
+    `load` reads a spec. `fast` checks without Spark, `connect` connects to the servers too. `arguments` are passed
+    to a script. `say` receives progress messages.
+    """
+
+    load: Callable[[Path], Loaded]
+    fast: bool = False
+    connect: bool = False
+    arguments: Sequence[str] = ()
+    say: Callable[[str], None] = _silent
+    conf: dict[str, object] = field(default_factory=dict)
+    _spark: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._spark is not None:
+            self._spark.stop()
+            self._spark = None
+
+    def all(self, targets: Sequence[CheckTarget]) -> list[CheckReport]:
+        """Return the reports of all targets, in their order."""
+        specs = {target: self.load(target.path) for target in targets if target.kind is TargetKind.SPEC}
+        for loaded in specs.values():
+            self._reserve(loaded)
+        return [self._report(target, specs.get(target)) for target in targets]
+
+    def again(self, target: CheckTarget) -> CheckReport:
+        """Read one target again and return its report."""
+        return self.all([target])[0]
+
+    def _reserve(self, loaded: Loaded) -> None:
+        """Collect the settings that Spark reads at its start. Has no effect once Spark has started."""
+        settings = loaded.pipeline.spark if loaded.pipeline else {}
+        self.conf |= {key: value for key, value in settings.items() if is_startup_setting(key)}
+
+    def _report(self, target: CheckTarget, loaded: Loaded | None) -> CheckReport:
+        if loaded is None:
+            return CheckReport(target, self._check_script(target))
+        if self.fast or loaded.failed or loaded.pipeline is None:
+            return CheckReport(target, check(loaded, connect=self.connect), loaded)
+        from millstream.spark.session_scope import separate_session  # noqa: PLC0415 - a check without Spark does not load PySpark
+
+        spark = self.spark()
+        self.say(f"checking {target.name} with Spark ...")
+        with separate_session(spark, _session_settings(loaded.pipeline.spark)) as session:
+            return CheckReport(target, check(loaded, session, connect=self.connect), loaded)
+
+    def _check_script(self, target: CheckTarget) -> Checked:
+        """Run a script or a project, and check the calls that it makes to Spark."""
+        from millstream.checking.scripts.check import check_script  # noqa: PLC0415 - as above, it loads PySpark
+
+        spark = self.spark()
+        self.say(f"running {target.name} with empty sources ...")
+        return check_script(spark, target.path, self.arguments)
+
+    def spark(self) -> SparkSession:
+        """Return the Spark session of this process, started by the first call."""
+        if self._spark is None:
+            from millstream.spark.session import open_session  # noqa: PLC0415 - as above
+
+            self.say("starting Spark ...")
+            # A check runs no batch: one core is enough.
+            conf = {"spark.driver.defaultJavaOptions": BRIEF, **self.conf, "spark.master": "local[1]"}
+            self._spark = open_session("millstream check", conf)
+        return self._spark
+
+
+def is_startup_setting(key: str) -> bool:
+    """Return whether Spark reads this setting only at its start. All others can differ between sessions."""
+    return not key.startswith("spark.sql.") or key.startswith(AT_START)
+
+
+def _session_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in settings.items() if not is_startup_setting(key)}

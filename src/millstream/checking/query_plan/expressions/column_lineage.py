@@ -1,0 +1,156 @@
+"""Trace each output column of a node to source columns, unstable expressions and time windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from millstream.analysis.query.plan_model import Column
+from millstream.checking.query_plan.expressions.time_windows import read_sliding_window, read_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from millstream.analysis.query.plan_model import Expression, Operator, TimeWindow, Volatile
+    from millstream.checking.query_plan.expressions.expressions import Expressions, Parsed
+    from millstream.checking.query_plan.plan_nodes import Attribute, PlanNode
+
+
+@dataclass
+class Made:
+    """An operator with the ids, windows and row conditions that the operators above it need."""
+
+    operator: Operator
+    ids: list[int]
+    """The ids of its columns, in their order."""
+    windows: dict[int, TimeWindow] = field(default_factory=dict)
+    rows: tuple[Volatile, ...] = ()
+    """Unstable values that decide whether a row exists. They affect every column of the operators above."""
+
+    @property
+    def columns(self) -> dict[int, Column]:
+        """Its columns by id."""
+        return dict(zip(self.ids, self.operator.columns, strict=True))
+
+
+def merge_volatile(*volatile: Iterable[Volatile]) -> tuple[Volatile, ...]:
+    """Return all values in order, without duplicates."""
+    return tuple(dict.fromkeys(value for values in volatile for value in values))
+
+
+def find_volatile(expression: Expression, expressions: Expressions) -> tuple[Volatile, ...]:
+    """Return the unstable values in an expression and in the columns that it reads."""
+    parts = list(expression.walk())
+    own = (expressions.volatile[id(part)] for part in parts if id(part) in expressions.volatile)
+    return merge_volatile(own, *(part.column.volatile for part in parts if part.column))
+
+
+@dataclass
+class ColumnFlow:
+    """Derives a node's columns from those of the nodes below it."""
+
+    node: PlanNode
+    below: Sequence[Made]
+    fields: Mapping[str, list[Parsed]]
+    values: Mapping[int, Expression]
+    """The value of each top-level expression of a field, by the expression's Python id."""
+    made: Expressions
+    rows: tuple[Volatile, ...]
+    always: tuple[Volatile, ...] = ()
+    """Unstable values that affect every column that the node creates."""
+
+    def columns(self) -> list[Column]:
+        """Return the node's columns."""
+        return [self._column(attribute, place) for place, attribute in enumerate(self.node.output)]
+
+    def windows(self) -> dict[int, TimeWindow]:
+        """Return the event-time windows by the id of the column that contains the window or a part of it."""
+        known = {number: one for made in self.below for number, one in made.windows.items()}
+        for place, attribute in enumerate(self.node.output):
+            window_ = self._window(attribute.id, place, known)
+            if window_:
+                known[attribute.id] = window_
+        output_ids = {attribute.id for attribute in self.node.output}
+        return {number: one for number, one in known.items() if number in output_ids}
+
+    def _window(self, number: int, place: int, known: Mapping[int, TimeWindow]) -> TimeWindow | None:
+        alias = self._aliases().get(number)
+        if alias is not None:
+            leaf = alias.bare
+            while leaf.kind in ("GetStructField", "Cast", "KnownNullable") and leaf.inputs:
+                leaf = leaf.inputs[0]
+            return known.get(-1 if leaf.id is None else leaf.id) or read_window(alias)
+        if self.node.kind == "Expand" and number not in known:
+            return read_sliding_window(self._projections(), place)
+        sides = [list(made.ids) for made in self.below]
+        if number not in known and sides and all(len(side) == len(self.node.output) for side in sides):
+            return next((known[side[place]] for side in sides if side[place] in known), None)
+        return None
+
+    def _aliases(self) -> dict[int, Parsed]:
+        return {
+            parsed.id: parsed
+            for trees in self.fields.values()
+            for parsed in trees
+            if parsed.kind == "Alias" and parsed.id is not None
+        }
+
+    def _column(self, attribute: Attribute, place: int) -> Column:
+        below = {number: column for made in self.below for number, column in made.columns.items()}
+        alias = self._aliases().get(attribute.id)
+        if alias is not None:
+            return self._of(
+                attribute, [self.values[id(alias)]], copied=alias.bare.kind == "AttributeReference"
+            )
+        if self.node.kind == "Expand" and (projections := self._projections()):
+            values = [self.values[id(one[place])] for one in projections if place < len(one)]
+            return self._of(attribute, values, copied=all(one.column for one in values))
+        if attribute.id in below and self.node.kind != "Union":
+            return self._named(attribute, [below[attribute.id]], copied=True)
+        sides = [list(made.operator.columns) for made in self.below]
+        if self._positional(sides):
+            return self._named(attribute, [side[place] for side in sides], copied=True)
+        if self.node.kind == "Generate":
+            return self._of(attribute, [self.values[id(one)] for one in self.fields.get("generator", ())])
+        return self._named(attribute, list(below.values()), copied=False)
+
+    def _positional(self, sides: Sequence[Sequence[Column]]) -> bool:
+        kinds = {"Union", "Intersect", "Except", "View", "SubqueryAlias", "CTERelationRef", "Repartition"}
+        return (
+            self.node.kind in kinds
+            and bool(sides)
+            and all(len(side) == len(self.node.output) for side in sides)
+        )
+
+    def _projections(self) -> list[list[Parsed]]:
+        """Return the rows that an Expand creates from each row."""
+        flat = self.fields.get("projections", [])
+        width = len(self.node.output)
+        return [flat[start : start + width] for start in range(0, len(flat), width)] if width else []
+
+    def _of(self, attribute: Attribute, values: Sequence[Expression], *, copied: bool = False) -> Column:
+        """Return a column that expressions compute."""
+        leaves = [part.column for value in values for part in value.walk() if part.column]
+        volatile = merge_volatile(
+            *(find_volatile(value, self.made) for value in values), self.always, self.rows
+        )
+        return self._give(attribute, leaves, volatile, copied=copied)
+
+    def _named(self, attribute: Attribute, columns: Sequence[Column], *, copied: bool) -> Column:
+        """Return a column derived from columns below. `copied` is true if it is unchanged."""
+        volatile = merge_volatile(
+            *(column.volatile for column in columns), () if copied else self.always, self.rows
+        )
+        return self._give(attribute, columns, volatile, copied=copied)
+
+    def _give(
+        self, attribute: Attribute, leaves: Sequence[Column], volatile: tuple[Volatile, ...], *, copied: bool
+    ) -> Column:
+        origins = frozenset(origin for leaf in leaves for origin in leaf.origins)
+        is_unchanged = copied and len(origins) == 1 and all(leaf.copied for leaf in leaves) and bool(leaves)
+        return replace(plain_column(attribute), volatile=volatile, origins=origins, copied=is_unchanged)
+
+
+def plain_column(attribute: Attribute) -> Column:
+    """Return a column with only Spark's own description of it."""
+    return Column(attribute.name, attribute.type, attribute.nullable, attribute.delay)

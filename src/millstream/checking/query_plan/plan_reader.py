@@ -1,0 +1,305 @@
+"""Build operators from the nodes of Spark's analysed plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from millstream.analysis.query.plan_model import Deduplicate, Operator, Read, WatermarkOperator
+from millstream.checking.query_plan import node_mapping
+from millstream.checking.query_plan.build_context import Context
+from millstream.checking.query_plan.expressions.column_lineage import (
+    ColumnFlow,
+    Made,
+    merge_volatile,
+    plain_column,
+)
+from millstream.checking.query_plan.expressions.expressions import Expressions, parse_fields
+from millstream.checking.query_plan.leaf_reads import read_leaf
+from millstream.checking.query_plan.plan_nodes import (
+    UNANSWERED,
+    UNKNOWN_SHAPE,
+    PlanNode,
+    read_node,
+    read_plan,
+)
+from millstream.checking.query_plan.source_spans import SourceCall, Stretch, Where, parse
+from millstream.checking.query_plan.state_growth import growth_of_deduplicate
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from millstream.analysis.query.plan_model import Column
+    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.diagnostics.finding import Span
+
+_NOWHERE = Where()
+# The prefix of the metrics that the engine adds.
+OURS = "millstream:"
+# Nodes that only name things.
+_NAMES = {"SubqueryAlias", "View", "WithCTE", "CTERelationDef", "CTERelationRef", "ResolvedHint"}
+
+
+def operators(frame: DataFrame, where: Where = _NOWHERE, mode: OutputMode | None = None) -> Operator:
+    """Return the operators of a DataFrame, from Spark's analysed plan. The result is the root.
+
+    `where` maps plan nodes to places and names. `mode` is the query's output mode, which decides when state is
+    removed. Nodes that only name things (aliases, views, CTEs) are left out. A source of the spec is a Read with
+    its watermark and deduplication, without the decoding of its bytes. Unknown nodes and expressions become a
+    plain `Operator` or `Expression`. Runs no job.
+    """
+    builder = _Builder(where, complete=mode is OutputMode.COMPLETE)
+    return _with_numbers(builder.build(read_plan(frame), None).operator, iter(range(1_000_000)))
+
+
+def _with_numbers(operator: Operator, numbers: Iterator[int]) -> Operator:
+    number = next(numbers)
+    inputs = tuple(_with_numbers(child, numbers) for child in operator.inputs)
+    subqueries = tuple(_with_numbers(child, numbers) for child in operator.subqueries)
+    return replace(operator, number=number, inputs=inputs, subqueries=subqueries)
+
+
+class _Builder:
+    """One pass over a plan, from its leaves to its top."""
+
+    def __init__(self, where: Where, *, complete: bool) -> None:
+        self._where = where
+        self._complete = complete
+        self._leaves = 0
+        self._shared: dict[object, PlanNode] = {}
+        # Spark stores the names of temporary views in lower case.
+        self._names = {name.lower(): name for name in (*where.formats, *where.views)}
+
+    def build(self, node: PlanNode, view: str | None) -> Made:
+        """Return the operators of a node and all nodes below it. `view` is the view that they belong to."""
+        if node.kind == "WithCTE":
+            for child in node.children[:-1]:
+                self._shared[child.fields.get("id")] = child.children[0]
+            return self.build(node.children[-1], view)
+        if node.kind == "CTERelationRef" and node.fields.get("cteId") in self._shared:
+            return self._renamed(node, self.build(self._shared[node.fields["cteId"]], view))
+        if node.kind == "View" and (name := self._names.get(_view_name(node))):
+            if name in self._where.formats:
+                return self._source(node, name)
+            return self._renamed(node, self.build(node.children[0], name))
+        if node.kind == "CollectMetrics" and str(node.fields.get("name", "")).startswith(OURS):
+            # The node only counts rows.
+            return self._renamed(node, self.build(node.children[0], view))
+        if node.kind in _NAMES and len(node.children) == 1:
+            return self._renamed(node, self.build(node.children[0], view))
+        if not node.children:
+            return self._leaf(node, view)
+        below = [self.build(child, view) for child in node.children]
+        try:
+            return self._operator(node, below, view)
+        except UNKNOWN_SHAPE:
+            # An unknown shape of a node must not prevent the check of the pipeline.
+            return self._plain_operator(node, below, view)
+
+    def _operator(self, node: PlanNode, below: list[Made], view: str | None) -> Made:
+        fields = parse_fields(node.fields, node.java)
+        span = self._span(node, fields, view)
+        columns = {number: column for made in below for number, column in made.columns.items()}
+        made = Expressions(columns, self._where, span)
+        values = {id(one): made.value(one) for some in fields.values() for one in some}
+        rows = merge_volatile(
+            *(one.rows for one in below), *node_mapping.find_row_volatile(node, fields, values, made, columns)
+        )
+        flow = ColumnFlow(
+            node,
+            below,
+            fields,
+            values,
+            made,
+            rows,
+            node_mapping.find_function_volatile(node, fields, values, made),
+        )
+        base = Operator(
+            number=0,
+            node=node.kind,
+            text=node.text,
+            inputs=tuple(one.operator for one in below),
+            columns=tuple(flow.columns()),
+            expressions=tuple(values.values()),
+            streaming=any(one.operator.streaming for one in below),
+            span=span,
+            view=view,
+            subqueries=tuple(self._subqueries(fields, view)),
+        )
+        origin = self._origin(node)
+        processor = origin.processor if isinstance(origin, SourceCall) else ""
+        context = Context(node, below, fields, values, flow, processor, complete=self._complete)
+        return Made(
+            node_mapping.specialise_operator(base, context),
+            [one.id for one in node.output],
+            flow.windows(),
+            rows,
+        )
+
+    def _subqueries(self, fields: dict[str, list[Parsed]], view: str | None) -> Iterator[Operator]:
+        """Yield the plans of subqueries in a node's expressions."""
+        expressions = (expression for some in fields.values() for tree in some for expression in tree.walk())
+        for expression in expressions:
+            if isinstance(plan := expression.entry.get("plan"), list) and plan:
+                yield self.build(read_node(expression.java().plan(), iter(plan)), view).operator
+
+    def _plain_operator(self, node: PlanNode, below: list[Made], view: str | None) -> Made:
+        """Return a plain operator for a node of unknown shape, with its name and columns."""
+        rows = merge_volatile(*(one.rows for one in below))
+        columns = tuple(replace(plain_column(one), volatile=rows) for one in node.output)
+        operator = Operator(
+            number=0,
+            node=node.kind,
+            text=node.text,
+            inputs=tuple(one.operator for one in below),
+            columns=columns,
+            streaming=any(one.operator.streaming for one in below),
+            span=self._view_span(view),
+            view=view,
+        )
+        return Made(operator, [one.id for one in node.output], {}, rows)
+
+    def _renamed(self, node: PlanNode, result: Made) -> Made:
+        """Return the operator below a node that only names things, with the node's names and ids of columns."""
+        ids = [attribute.id for attribute in node.output]
+        if ids == result.ids or len(ids) != len(result.ids):
+            return result
+        windows = {
+            new: result.windows[old]
+            for new, old in zip(ids, result.ids, strict=True)
+            if old in result.windows
+        }
+        named = tuple(
+            replace(column, name=attribute.name)
+            for attribute, column in zip(node.output, result.operator.columns, strict=True)
+        )
+        return Made(replace(result.operator, columns=named), ids, windows, result.rows)
+
+    def _leaf(self, node: PlanNode, view: str | None) -> Made:
+        streaming = node.streaming
+        self._leaves += 1
+        leaf_read = read_leaf(node, self._leaves)
+        source = leaf_read.source
+        columns = tuple(
+            replace(plain_column(attribute), origins=frozenset({(source, attribute.name)}), copied=True)
+            if source
+            else plain_column(attribute)
+            for attribute in node.output
+        )
+        read = Read(
+            number=0,
+            node=node.kind,
+            text=f"{leaf_read.format} {source}"
+            if source and not source.startswith(leaf_read.format)
+            else source or leaf_read.format,
+            columns=columns,
+            streaming=streaming,
+            span=self._node_span(node)
+            or (self._where.named(source) if source else None)
+            or self._view_span(view),
+            view=view,
+            source=source,
+            format=self._where.formats.get(source or "", leaf_read.format),
+            options=leaf_read.options,
+        )
+        return Made(read, [attribute.id for attribute in node.output])
+
+    def _source(self, node: PlanNode, name: str) -> Made:
+        """Return a source of the spec, without its decoding."""
+        nodes_below = list(node.walk())
+        span = self._where.named(name)
+        streaming = node.streaming
+        columns = tuple(
+            replace(plain_column(one), delay=None, origins=frozenset({(name, one.name)}), copied=True)
+            for one in node.output
+        )
+        format_ = self._where.formats[name]
+        operator: Operator = Read(
+            number=0,
+            node=nodes_below[-1].kind,
+            text=f"{format_} {name}",
+            columns=columns,
+            streaming=streaming,
+            span=span,
+            source=name,
+            format=format_,
+        )
+        for one in reversed(nodes_below):
+            if one.kind == "EventTimeWatermark":
+                event_time = next((column for column in one.output if column.delay is not None), None)
+                if event_time and event_time.delay is not None:
+                    columns = tuple(
+                        replace(column, delay=event_time.delay) if column.name == event_time.name else column
+                        for column in columns
+                    )
+                    operator = WatermarkOperator(
+                        **_common_fields(one, operator, columns, self._where.watermark(name) or span),
+                        event_time=event_time.name,
+                        delay=event_time.delay,
+                    )
+            elif one.kind in ("Deduplicate", "DeduplicateWithinWatermark"):
+                keys = node_mapping.read_deduplication_keys(one, columns)
+                within = one.kind != "Deduplicate"
+                growth, leaves = growth_of_deduplicate(keys, within=within, every=len(keys) == len(columns))
+                operator = Deduplicate(
+                    **_common_fields(one, operator, columns, self._where.deduplication(name) or span),
+                    growth=growth,
+                    leaves=leaves,
+                    keys=keys,
+                    within_watermark=within,
+                )
+        return Made(operator, [one.id for one in node.output])
+
+    def _span(self, node: PlanNode, fields: dict[str, list[Parsed]], view: str | None) -> Span | None:
+        """Return the operator's place, narrowed to its part of a statement if possible."""
+        if isinstance(origin := self._origin(node), SourceCall):
+            # A call creates one operator, and no expression locates it better.
+            return self._where.call(origin) or self._view_span(view)
+        whole = self._node_span(node)
+        part = node_mapping.locating_expression(node, fields)
+        if part is not None:
+            expressions = Expressions({}, self._where, whole)
+            return expressions.place(part) or self._view_span(view)
+        return whole or self._view_span(view)
+
+    def _node_span(self, node: PlanNode) -> Span | None:
+        match self._origin(node):
+            case Stretch() as stretch:
+                return self._where.sql(stretch)
+            case SourceCall() as call:
+                return self._where.call(call)
+            case _:
+                return None
+
+    def _origin(self, node: PlanNode) -> Stretch | SourceCall | None:
+        try:
+            return parse(str(node.java.origin().toString()))
+        except UNANSWERED:
+            return None
+
+    def _view_span(self, view: str | None) -> Span | None:
+        return self._where.named(view) if view else None
+
+
+def _common_fields(
+    node: PlanNode, made: Operator, columns: tuple[Column, ...], span: Span | None
+) -> dict[str, Any]:
+    return {
+        "number": 0,
+        "node": node.kind,
+        "text": node.text,
+        "inputs": (made,),
+        "columns": columns,
+        "streaming": made.streaming,
+        "span": span,
+    }
+
+
+def _view_name(node: PlanNode) -> str:
+    """Return the name of the view that a node reads, in lower case."""
+    description = node.fields.get("desc")
+    identifier = description.get("identifier") if isinstance(description, dict) else None
+    return str(identifier.get("table", "")).lower() if isinstance(identifier, dict) else ""

@@ -1,0 +1,1 @@
+"""Check PySpark scripts and declarative-pipelines projects that do not use Millstream."""

@@ -1,0 +1,1 @@
+"""Check projects of Spark Declarative Pipelines, flow by flow."""

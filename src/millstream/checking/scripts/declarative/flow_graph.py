@@ -1,0 +1,201 @@
+"""The datasets and flows of a declarative pipeline. Flows are registered as in Spark and built when read."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pyspark.pipelines.graph_element_registry import GraphElementRegistry
+from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
+from pyspark.sql import DataFrame
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+from millstream.checking.scripts.interception.recording import Doubt
+from millstream.diagnostics.spec_codes import build_finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.pipelines.flow import AutoCdcFlow, Flow
+    from pyspark.pipelines.output import Output
+
+    from millstream.checking.scripts.declarative.project_spec import Project
+    from millstream.checking.scripts.interception.readers import ReaderPatch
+    from millstream.diagnostics.finding import Finding, Span
+
+
+class DatasetKind(StrEnum):
+    """The kind of a dataset."""
+
+    STREAMING_TABLE = "streaming table"
+    MATERIALIZED_VIEW = "materialized view"
+    TEMPORARY_VIEW = "temporary view"
+    SINK = "sink"
+
+
+@dataclass
+class DeclaredDataset:
+    """A dataset that flows write."""
+
+    name: str
+    kind: DatasetKind
+    span: Span | None
+    schema: Any = None
+    format: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class DeclaredFlow:
+    """A flow: a query, and the dataset it writes."""
+
+    name: str
+    target: str
+    make: Callable[[], Any]
+    span: Span | None
+    text: str | None = None
+    """Its SQL statement, or None for a flow in Python."""
+    frame: DataFrame | Unknown | None = None
+    failed: Exception | None = None
+
+
+class FlowGraph(GraphElementRegistry):
+    """Collects the datasets and flows that a project's files register, and builds the frames of the flows."""
+
+    def __init__(self, project: Project, reading: ReaderPatch) -> None:
+        self.project = project
+        self.reading = reading
+        self.datasets: dict[str, DeclaredDataset] = {}
+        self.flows: list[DeclaredFlow] = []
+        self.findings: list[Finding] = []
+        self.sql: Callable[[str, Path], None] = lambda _text, _file: None
+        self._in_progress: list[str] = []
+
+    def register_output(self, output: Output) -> None:
+        """Add a dataset that Python declares."""
+        span = _span(output)
+        match output:
+            case StreamingTable():
+                dataset = DeclaredDataset(
+                    output.name, DatasetKind.STREAMING_TABLE, span, output.schema, output.format or ""
+                )
+            case MaterializedView():
+                dataset = DeclaredDataset(
+                    output.name, DatasetKind.MATERIALIZED_VIEW, span, output.schema, output.format or ""
+                )
+            case TemporaryView():
+                dataset = DeclaredDataset(output.name, DatasetKind.TEMPORARY_VIEW, span)
+            case Sink():
+                dataset = DeclaredDataset(
+                    output.name, DatasetKind.SINK, span, None, output.format, dict(output.options)
+                )
+            case _:
+                return
+        self.declare(dataset)
+
+    def register_flow(self, flow: Flow) -> None:
+        """Add a flow whose query is a Python function."""
+        self.flows.append(DeclaredFlow(flow.name, flow.target, flow.func, _span(flow)))
+
+    def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
+        """Add an AUTO CDC flow, which cannot be checked."""
+        self.changes(flow.target, _span(flow))
+
+    def register_sql(self, sql_text: str, file_path: Path) -> None:
+        """Add the datasets and flows of an SQL file."""
+        self.sql(sql_text, file_path)
+
+    def changes(self, target: str, span: Span | None) -> None:
+        """Add an AUTO CDC flow into a table. Spark creates its query."""
+        doubt = Doubt(
+            f"the AUTO CDC flow into '{target}'", "Spark creates its query when the pipeline runs", span
+        )
+        self.reading.recording.doubt(doubt)
+        unknown = Unknown(doubt, self.reading.recording, streaming=True)
+        self.flows.append(DeclaredFlow(target, target, lambda: unknown, span))
+
+    def declare(self, dataset: DeclaredDataset) -> None:
+        """Add a dataset. Add a finding for a second one with the same name, which Spark refuses."""
+        key = self.key(dataset.name)
+        if key in self.datasets:
+            existing = self.datasets[key]
+            line = f" (line {existing.span.line} of {existing.span.file})" if existing.span else ""
+            self.findings.append(
+                build_finding(
+                    "MS118",
+                    f"{dataset.kind} '{dataset.name}' has the same name as a {existing.kind}{line}",
+                    dataset.span,
+                    why="Spark refuses two datasets with the same name",
+                    fix="give one of them another name",
+                )
+            )
+            return
+        self.datasets[key] = dataset
+
+    def key(self, name: str) -> str:
+        """Return a dataset's name in lower case, without the pipeline's default catalog and database."""
+        parts = [part.strip("`").lower() for part in name.split(".")]
+        defaults = [self.project.catalog.lower(), self.project.database.lower()]
+        if len(parts) == 3 and parts[0] == defaults[0]:
+            parts = parts[1:]
+        if len(parts) == 2 and parts[0] == defaults[1]:
+            parts = parts[1:]
+        return ".".join(parts)
+
+    def read(self, session: Any, name: str, *, streaming: bool) -> Any:
+        """Return a dataset of the pipeline as a frame, or None if the pipeline has no dataset with this name."""
+        dataset = self.datasets.get(self.key(name))
+        if dataset is None or dataset.kind is DatasetKind.SINK:
+            return None
+        flows = [flow for flow in self.flows if self.key(flow.target) == self.key(name)]
+        for flow in flows:
+            self.make(flow)
+        frame = next((flow.frame for flow in flows if flow.frame is not None), None)
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
+            return frame
+        if isinstance(frame, Unknown):
+            return Unknown(frame.doubt, self.reading.recording, streaming=streaming)
+        if dataset.schema is None and frame is None:
+            doubt = Doubt(
+                f"'{name}'", "the flow that writes it cannot be analysed", call_sites.current_span()
+            )
+            return Unknown(doubt, self.reading.recording, streaming=streaming)
+        schema = dataset.schema if dataset.schema is not None else frame.schema  # type: ignore[union-attr]
+        return self.reading.empty_table(session, dataset.name, schema, streaming=streaming)
+
+    def make(self, flow: DeclaredFlow) -> None:
+        """Build the frame of a flow once, and store the error if its query raises one."""
+        if flow.frame is not None or flow.failed is not None:
+            return
+        if flow.name in self._in_progress:
+            cycle = " → ".join([*self._in_progress[self._in_progress.index(flow.name) :], flow.name])
+            flow.failed = RecursionError(f"it reads itself: {cycle}")
+            return
+        self._in_progress.append(flow.name)
+        try:
+            with call_sites.attribute_to_statement(flow.span if flow.text else None):
+                frame = flow.make()
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            flow.failed = flow.failed or error
+        else:
+            if isinstance(frame, Absent):
+                frame = Unknown(frame.doubt, self.reading.recording, streaming=True)
+            if isinstance(frame, DataFrame | Unknown):
+                flow.frame = frame
+            else:
+                returned = "None" if frame is None else type(frame).__name__
+                flow.failed = TypeError(f"its function must return a DataFrame; it returned {returned}")
+        finally:
+            self._in_progress.remove(flow.name)
+
+
+def _span(element: Any) -> Span | None:
+    location = element.source_code_location
+    with contextlib.suppress(AttributeError):
+        if location.line_number is not None:
+            return call_sites.line_span(location.filename, location.line_number)
+    return None

@@ -1,0 +1,148 @@
+"""Read the spec of a Spark declarative-pipelines project, and find the settings that Spark refuses."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.diagnostics.spec_codes import build_finding
+from millstream.pipeline.introspection import find_nearest
+from millstream.pipeline.load.document import YamlDocument, parse_yaml
+from millstream.pipeline.spec_file import display_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from millstream.diagnostics.finding import Finding
+
+NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
+_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
+
+
+@dataclass
+class Project:
+    """A project with the settings that could be read from its spec."""
+
+    folder: Path
+    file: str
+    """The name of the spec in findings."""
+    text: str
+    name: str = ""
+    catalog: str = "spark_catalog"
+    database: str = "default"
+    configuration: dict[str, str] = field(default_factory=dict)
+    sources: list[Path] = field(default_factory=list)
+    """The files of its libraries, in the order in which Spark loads them."""
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read_project_spec(spec: Path) -> Project:
+    """Read a spec. Never raises for its contents: errors become `findings`."""
+    file = str(display_path(spec))
+    try:
+        text = spec.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        unreadable = build_finding("MS001", f"the file cannot be read: {error}")
+        return Project(spec.parent, file, "", findings=[unreadable])
+    document = parse_yaml(file, text)
+    project = Project(spec.parent.resolve(), file, text, findings=list(document.findings))
+    if document.unreadable:
+        return project
+    if not isinstance(document.data, dict):
+        project.findings.append(build_finding("MS001", "the spec is not a mapping of keys to values"))
+        return project
+    project.findings += _key_findings(document)
+    data = document.data
+    project.name = str(data.get("name", ""))
+    project.catalog = str(data.get("catalog") or project.catalog)
+    project.database = str(data.get("database", data.get("schema")) or project.database)
+    configuration = data.get("configuration")
+    if isinstance(configuration, dict):
+        project.configuration = {str(key): str(value) for key, value in configuration.items()}
+    for number, pattern in _patterns(document):
+        _add_files(project, document, number, pattern)
+    return project
+
+
+def _key_findings(document: YamlDocument) -> Iterator[Finding]:
+    """Yield a finding for each key of a spec that Spark refuses."""
+    for key in document.data:
+        if key not in _KEYS:
+            near = find_nearest(str(key), _KEYS)
+            yield build_finding(
+                "MS118",
+                f"Spark does not know the key '{key}' in a pipeline spec",
+                document.keys.get((key,)),
+                fix=f"write '{near}'" if near else f"use one of {', '.join(_KEYS)}",
+            )
+    for key in ("name", "storage"):
+        if key not in document.data:
+            span = next(iter(document.keys.values()), None)
+            yield build_finding(
+                "MS118", f"the spec has no '{key}', and Spark requires one", span, fix=f"add '{key}: …'"
+            )
+    storage = document.data.get("storage")
+    if isinstance(storage, str) and ":/" not in storage:
+        yield build_finding(
+            "MS118",
+            "the storage is not an absolute path with a scheme",
+            document.values.get(("storage",)),
+            why="Spark refuses to run the pipeline: PIPELINE_STORAGE_ROOT_INVALID",
+            fix="write file:///…, s3a://… or hdfs://…",
+        )
+    configuration = document.data.get("configuration") or {}
+    for key, value in configuration.items() if isinstance(configuration, dict) else ():
+        if not isinstance(value, str):
+            yield build_finding(
+                "MS118",
+                f"the value of '{key}' is not a string, and Spark accepts only strings here",
+                document.values.get(("configuration", key)),
+                fix=f"write it in quotes: '{value}'",
+            )
+
+
+def _patterns(document: YamlDocument) -> Iterator[tuple[int, str]]:
+    libraries = document.data.get("libraries")
+    for number, entry in enumerate(libraries if isinstance(libraries, list) else ()):
+        inside: Any = entry.get("glob") if isinstance(entry, dict) else None
+        if isinstance(inside, dict) and isinstance(inside.get("include"), str):
+            yield number, inside["include"]
+
+
+def _add_files(project: Project, document: YamlDocument, number: int, pattern: str) -> None:
+    """Add the files of one pattern."""
+    span = document.values.get(("libraries", number, "glob", "include"))
+    is_whole_folder = pattern.endswith("/**") and not glob.has_magic(pattern[:-3])
+    if glob.has_magic(pattern) and not is_whole_folder:
+        project.findings.append(
+            build_finding(
+                "MS118",
+                f"Spark does not accept the pattern '{pattern}'",
+                span,
+                fix="name a file, or a whole folder: 'transformations/**'",
+            )
+        )
+        return
+    expression = f"{pattern}/*" if is_whole_folder else pattern
+    try:
+        files = [
+            path
+            for path in project.folder.glob(expression)
+            if path.is_file() and "__pycache__" not in path.parts
+        ]
+    except (NotImplementedError, ValueError):
+        files = []
+    if not files:
+        project.findings.append(
+            build_finding(
+                "MS118", f"no file matches '{pattern}'", span, fix="name files relative to the spec"
+            )
+        )
+    for file in sorted(files):
+        if file.suffix in (".py", ".sql"):
+            project.sources.append(file)
+        else:
+            message = f"'{display_path(file)}' is neither Python nor SQL, and Spark accepts nothing else"
+            project.findings.append(build_finding("MS118", message, span, fix="exclude it from the pattern"))

@@ -1,0 +1,236 @@
+"""Create the findings of a recorded script: Spark's refusals, the rules, and the parts that cannot be checked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from millstream.analysis.deduplicate import deduplicate_findings
+from millstream.analysis.rule_runner import load_rules, phrases_by_code, run_plan_rules
+from millstream.analysis.suppressions import apply_suppressions
+from millstream.checking.check import Checked
+from millstream.checking.compat.start_check import RefusalCause, find_refusal
+from millstream.checking.scripts.guarantees import derive_guarantee
+from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
+from millstream.checking.scripts.query_plans import ScriptSpans, plan_query, streams_read
+from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.spec_codes import build_finding
+from millstream.pipeline.spec_file import sort_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from millstream.analysis.query.delivery_guarantee import Promise
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.checking.scripts.interception.recording import Doubt, Recording, Started
+    from millstream.checking.scripts.runner import Ran
+    from millstream.diagnostics.finding import Finding
+
+# Findings that would be rules if the script had a spec, so a comment can allow them too.
+ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
+
+
+def check_recording(ran: Ran, first: str, found: Sequence[Finding] = ()) -> Checked:
+    """Check what was recorded. `first` is the file whose findings come first, as findings name it.
+
+    `found` are earlier findings to include.
+    """
+    recording = ran.recording
+    places = ScriptSpans.of(recording, ran.texts)
+    verdict: list[Finding] = []
+    plans: list[PlannedQuery] = []
+    promised: list[Promise] = []
+    for query in recording.queries:
+        if not isinstance(query.frame, DataFrame):
+            continue
+        refused = list(find_start_refusals(query, query.frame, places))
+        verdict += refused
+        plan = plan_query(query, places, recording.conf)
+        plans.append(plan)
+        promised.append(derive_guarantee(query, streams_read(plan, recording.sources), plan))
+    own_findings = [*found, *find_script_problems(ran), *find_shared_resources(recording)]
+    ruled = [*own_findings, *run_plan_rules(plans)]
+    files = {finding.span.file for finding in (*ruled, *verdict) if finding.span} | {first}
+    texts = {name: text for name in files if (text := _read_text(name)) is not None}
+    known = set(load_rules()) | ALLOWABLE
+    unsuppressed = apply_suppressions(ruled, texts, known, known if ran.raised is None else set())
+    findings = sort_findings(deduplicate_findings(unsuppressed, verdict, phrases_by_code()), first)
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    return Checked(findings, tuple(plans), [] if failed else promised, tuple(verdict), texts)
+
+
+def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
+    """Yield the refusal of `start()`, located at the refused operator or at the call that sets the output mode."""
+    refused = find_refusal(frame, query.mode, query.trigger, query.format or None)
+    if refused is not None:
+        message = f"query '{query.name}' {refused.about(query.mode, query.trigger)}"
+        span = places.span_of_node(refused.node)
+        if span is None and refused.cause is not RefusalCause.TRIGGER:
+            span = query.mode_span
+        yield build_finding(
+            "MS311", message, span or query.span, why=refused.why, fix=refused.fix, query=query.name
+        )
+    if not query.checkpoint and query.format.lower() not in OWN_CHECKPOINT:
+        yield build_finding(
+            "MS116",
+            f"query '{query.name}' writes {query.format} and has no checkpoint location",
+            query.span,
+            why="Spark refuses to start it: without a checkpoint it cannot know what it has already read and written",
+            fix="add .option('checkpointLocation', …), with a separate folder for each query",
+            query=query.name,
+        )
+
+
+def find_script_problems(ran: Ran) -> Iterator[Finding]:
+    """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
+    recording, raised = ran.recording, ran.raised
+    if raised is not None:
+        empty = raised.is_missing_value and recording.emptied
+        yield build_finding(
+            "MS114",
+            f"the script ends here: {raised.what}",
+            raised.span,
+            severity=Severity.INFO if empty else Severity.ERROR,
+            why="sources have no rows in a check, and the script needs a row: the code after this line is not checked"
+            if empty
+            else raised.why,
+            fix=raised.fix,
+        )
+    elif ran.script and not recording.queries:
+        yield build_finding(
+            "MS115",
+            "the script starts no streaming query",
+            None,
+            severity=Severity.INFO,
+            why="only queries that writeStream … start() or toTable() starts are checked",
+            fix="pass the arguments with which the script starts a query, after the file",
+        )
+    for doubt in recording.doubts:
+        yield describe_unknown(doubt, recording)
+    if raised is None and ran.script:
+        yield from _wait_findings(ran)
+
+
+def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
+    """Return the finding for an unknown value, with the queries that depend on it."""
+    dependent = [
+        query.name
+        for query in recording.queries
+        if not isinstance(query.frame, DataFrame) and query.frame.doubt == doubt
+    ]
+    queries = (
+        f"{_joined_names(dependent)} cannot be checked"
+        if dependent
+        else "code that uses it cannot be checked"
+    )
+    message = f"{doubt.what} is not known here: {queries}"
+    return build_finding(
+        "MS113", message, doubt.span, severity=Severity.INFO, why=doubt.why, fix=doubt.fix,
+        query=dependent[0] if len(dependent) == 1 else None,
+    )  # fmt: skip
+
+
+def find_shared_resources(recording: Recording) -> Iterator[Finding]:
+    """Yield findings about queries that share a checkpoint or a name, and about missing checkpoints."""
+    by_checkpoint: dict[str, list[Started]] = defaultdict(list)
+    by_name: dict[str, list[Started]] = defaultdict(list)
+    for query in recording.queries:
+        if query.checkpoint:
+            by_checkpoint[query.checkpoint.rstrip("/")].append(query)
+        if query.named:
+            by_name[query.name].append(query)
+        if not query.checkpoint and query.format == "foreachBatch":
+            yield build_finding(
+                "MS116",
+                f"query '{query.name}' has no checkpoint location",
+                query.span,
+                severity=Severity.WARNING,
+                why="Spark creates a temporary one for this run: after a restart the query starts from scratch, so"
+                " rows may be written again or be missing",
+                fix="add .option('checkpointLocation', …)",
+                query=query.name,
+            )
+    for location, queries in by_checkpoint.items():
+        yield from _shared_findings(
+            queries, f"the checkpoint '{location}'", "each query would use the other's offsets as its own"
+        )
+    for name, queries in by_name.items():
+        if not any(started.trigger.ends for started in queries):
+            yield from _shared_findings(
+                queries, f"the name '{name}'", "Spark does not start a second query with the same name"
+            )
+
+
+def _shared_findings(queries: list[Started], shared: str, reason: str) -> Iterable[Finding]:
+    for later in queries[1:]:
+        line = queries[0].span.line if queries[0].span else 0
+        if later.span == queries[0].span:
+            # One call in a loop starts a query for each of several inputs, all with one folder.
+            line = 0
+        where = f" (line {line})" if line else ""
+        yield build_finding(
+            "MS117",
+            f"query '{later.name}' uses {shared}, which query '{queries[0].name}'{where} uses too",
+            later.span,
+            why=reason,
+            fix="use a separate one for each query",
+            query=later.name,
+        )
+
+
+def _wait_findings(ran: Ran) -> Iterator[Finding]:
+    """Yield findings if the script ends before its queries do, or waits before it has started all of them."""
+    queries, waits = ran.recording.queries, ran.recording.waits
+    running = [query for query in queries if not query.trigger.ends]
+    for wait in waits:
+        blocking = next(
+            (
+                started
+                for started in running
+                if wait.query in (None, started.number) and started.number <= wait.started
+            ),
+            None,
+        )
+        later = [started for started in queries if started.number > wait.started]
+        if blocking and later and not wait.bounded and _waits_for(wait.query, blocking):
+            yield build_finding(
+                "MS119",
+                f"{_joined_names([started.name for started in later])} starts only after '{blocking.name}' has ended",
+                wait.span,
+                why=f"'{blocking.name}' runs until it is stopped, and this call waits for that",
+                fix="start all queries first, then wait with spark.streams.awaitAnyTermination()",
+                query=later[0].name,
+            )
+            return
+    if queries and not waits and not ran.is_endless:
+        yield build_finding(
+            "MS119",
+            "the script ends without waiting for its queries",
+            queries[-1].span,
+            severity=Severity.WARNING,
+            why="when spark-submit or python runs the script, its queries end with it",
+            fix="end it with .awaitTermination(), or with spark.streams.awaitAnyTermination() for several",
+            query=queries[-1].name,
+        )
+
+
+def _waits_for(number: int | None, query: Started) -> bool:
+    return number is None or number == query.number
+
+
+def _joined_names(names: list[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) == 1:
+        return f"query {quoted[0]}"
+    return f"queries {', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _read_text(name: str) -> str | None:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        # The findings in this file are shown without their lines.
+        return None

@@ -1,0 +1,258 @@
+"""Locate a call in the user's own code: the file, the line and the columns of the method's name."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import sysconfig
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+import millstream
+from millstream.diagnostics.finding import Span
+from millstream.diagnostics.lines import TextLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+_LIBRARY_FOLDERS = tuple(
+    {
+        str(Path(place).resolve()) + "/"
+        for place in (
+            *(str(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+            str(Path(str(pyspark.__file__)).parent),
+            str(Path(str(millstream.__file__)).parent),
+        )
+    }
+)
+
+# Functions of Millstream that call the user's code. Frames above them are not the user's, whatever their file is.
+_EDGES = {
+    (str(Path(__file__).parents[1] / file), name)
+    for file, name in (
+        ("runner.py", "_run_once"),
+        ("declarative/check.py", "_load_files"),
+        ("declarative/check.py", "_build_flows"),
+    )
+}
+
+_statements: list[Span | None] = []
+
+# The working folder of the check.
+_start = [Path.cwd()]
+
+Place = tuple[int, int, int, int]
+"""First line, first column, last line, end column (exclusive). Lines count from 1, columns (bytes) from 0."""
+
+
+@cache
+def is_user_file(file: str) -> bool:
+    """Return whether a file is the user's, and not of Python, an installed package, Spark or Millstream."""
+    return not file.startswith("<") and not str(Path(file).resolve()).startswith(_LIBRARY_FOLDERS)
+
+
+def is_millstream_frame(frame: FrameType) -> bool:
+    """Return whether a frame runs code of Millstream."""
+    return frame.f_code.co_filename.startswith(f"{Path(str(millstream.__file__)).parent}/")
+
+
+def find_user_frame() -> FrameType | None:
+    """Return the innermost frame of the current thread that runs the user's code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if _is_edge(frame):
+            return None
+        frame = frame.f_back
+    return frame
+
+
+def current_span() -> Span | None:
+    """Return the span of the user's current call, or of the SQL statement that is being turned into a query."""
+    if _statements and _statements[-1] is not None:
+        return _statements[-1]
+    frame = find_user_frame()
+    return None if frame is None else span_of(frame)
+
+
+@contextmanager
+def attribute_to_statement(statement: Span | None) -> Iterator[None]:
+    """Attribute all calls in the block to this SQL statement, or to the user's code if it is None."""
+    _statements.append(statement)
+    try:
+        yield
+    finally:
+        _statements.pop()
+
+
+def span_of(frame: FrameType, instruction: int | None = None) -> Span:
+    """Return the span of a frame's call at an instruction, by default the current one: method name and arguments."""
+    file = frame.f_code.co_filename
+    name = display_name(file)
+    place = _position(frame.f_code, frame.f_lasti if instruction is None else instruction)
+    if place is None:
+        return Span.point(name, frame.f_lineno)
+    node = _nodes(file).get(place)
+    attribute = node.func if isinstance(node, ast.Call) else node
+    if node is None or not isinstance(attribute, ast.Attribute):
+        line, column, last, end = place
+        return Span(name, line, column + 1, *((last, end + 1) if last == line else (line, column + 2)))
+    line, stop = attribute.end_lineno or place[0], attribute.end_col_offset or 0
+    start = stop - len(attribute.attr.encode())
+    return Span(name, line, start + 1, line, (place[3] if place[2] == line else stop) + 1)
+
+
+def line_span(file: str, line: int) -> Span:
+    """Return the span of a line of a file, without its indentation."""
+    try:
+        text = Path(file).read_text(encoding="utf-8").splitlines()[line - 1]
+    except (OSError, ValueError, IndexError):
+        text = ""
+    start = len(text) - len(text.lstrip())
+    return Span(display_name(file), line, start + 1, line, max(len(text.rstrip()), start + 1) + 1)
+
+
+def assigned_name(frame: FrameType | None) -> str:
+    """Return the variable that a frame's call, or the call of its function, is assigned to, or ""."""
+    function = ""
+    while frame is not None:
+        place = _position(frame.f_code, frame.f_lasti)
+        target, returned = _target(frame.f_code.co_filename, place) if place else ("", False)
+        if not returned:
+            return target or function
+        function = function or target
+        frame = frame.f_back
+        while frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = None if _is_edge(frame) else frame.f_back
+    return function
+
+
+def _target(file: str, place: Place) -> tuple[str, bool]:
+    """Return the name that the value at a place is assigned to, and whether it is the returning function's name."""
+    for statement, name, returned in _names(file):
+        is_after_start = (statement[0], statement[1]) <= (place[0], place[1])
+        if is_after_start and (place[2], place[3]) <= (statement[2], statement[3]):
+            return name, returned
+    return "", False
+
+
+def _is_edge(frame: FrameType) -> bool:
+    return (frame.f_code.co_filename, frame.f_code.co_name) in _EDGES
+
+
+def _position(code: CodeType, instruction: int) -> Place | None:
+    position = next(islice(code.co_positions(), instruction // 2, None), None)
+    if position is None or None in position:
+        return None
+    line, last, column, end = position
+    return line or 0, column or 0, last or 0, end or 0
+
+
+@cache
+def _tree(file: str) -> ast.Module:
+    try:
+        return ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        # The file was deleted while it ran. Only its line numbers are known.
+        return ast.Module(body=[], type_ignores=[])
+
+
+@cache
+def _nodes(file: str) -> dict[Place, ast.AST]:
+    """Return the calls and attributes of a file by their place."""
+    nodes: dict[Place, ast.AST] = {}
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Call | ast.Attribute):
+            place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+            nodes.setdefault(place, node)
+    return nodes
+
+
+@cache
+def _names(file: str) -> list[tuple[Place, str, bool]]:
+    """Return the assignments and returns of a file, innermost first: place, name, and whether it is a return."""
+    names: list[tuple[Place, str, bool]] = []
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+            names.append((place, node.targets[0].id, False))
+        elif isinstance(node, ast.FunctionDef):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Return) and part.value is not None:
+                    place = (part.lineno, part.col_offset, part.end_lineno or 0, part.end_col_offset or 0)
+                    names.append((place, node.name, True))
+    return names[::-1]
+
+
+def reset_caches() -> None:
+    """Clear the caches of files, which may have changed, and name files relative to the current folder."""
+    for cached in (_tree, _nodes, _names, is_user_file):
+        cached.cache_clear()
+    _start[:] = [Path.cwd()]
+
+
+def display_name(file: str | Path) -> str:
+    """Return the name of a file in findings, even if the user's code has changed the working folder."""
+    path, start = Path(file), _start[0]
+    full_path = path if path.is_absolute() else Path.cwd() / path
+    try:
+        return os.path.relpath(full_path, start) if full_path.resolve().is_relative_to(start) else str(path)
+    except OSError:
+        return str(path)
+
+
+def is_spark_call() -> bool:
+    """Return whether the current call comes from Spark's own Python code or from Py4J."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if "/py4j/" in frame.f_code.co_filename or "/pyspark/" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def method_span(file: str, line: int, method: str) -> Span:
+    """Return the span of a method's call on a line, or of the whole line if the call is not found."""
+    candidates = [
+        node
+        for node in _nodes(file).values()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+        and node.lineno <= line <= (node.end_lineno or line)
+    ]  # fmt: skip
+    on_line = [node for node in candidates if node.func.end_lineno == line]
+    if len(on_line or candidates) != 1:
+        return line_span(file, line)
+    node = (on_line or candidates)[0]
+    last, stop = node.func.end_lineno or line, node.func.end_col_offset or 0
+    end = (node.end_col_offset or stop) if node.end_lineno == last else stop
+    return Span(display_name(file), last, stop - len(method.encode()) + 1, last, end + 1)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An SQL text that the user passed to Spark, and the span of the call or statement."""
+
+    span: Span
+    text: str
+
+
+def span_within(given: Given, start: int, stop: int) -> Span:
+    """Return the span of a part of an SQL text if the file contains the text verbatim, else of the call."""
+    call, text = given.span, given.text
+    try:
+        lines = TextLines(Path(_start[0], call.file).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return call
+    offset = lines.text.find(text)
+    if offset < 0 or not text.strip() or lines.text.find(text, offset + 1) >= 0:
+        return call
+    line_end = text.find("\n", start, stop)
+    # Only the first line of a longer part is marked.
+    return lines.span(call.file, offset + start, offset + (line_end if line_end > start else stop))

@@ -1,0 +1,304 @@
+"""Replace Spark's readers during a check, so that sources have columns but no rows, without any connection."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.recording import Doubt, SourceRead
+from millstream.checking.scripts.interception.spark_formats import (
+    EMPTY_AS_ITSELF,
+    FILES,
+    FIXED,
+    KNOWN,
+    UNCONNECTED,
+    short_name,
+)
+from millstream.frames.build_views import SOURCE_OPTION
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.types import StructType
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import Recording
+
+Reader = DataStreamReader | DataFrameReader
+
+# The three columns that a change data feed adds to the columns of its table.
+_CHANGES = "_change_type string, _commit_version bigint, _commit_timestamp timestamp"
+
+
+@dataclass
+class _ReaderSettings:
+    """The settings of a reader."""
+
+    format: str = ""
+    schema: Any = None
+    options: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+
+
+class ReaderPatch:
+    """Replaces the methods of Spark's readers. `empty` is an empty folder."""
+
+    def __init__(self, recording: Recording, empty: str) -> None:
+        self.recording = recording
+        self.empty = empty
+        self.python_sources: dict[str, Any] = {}
+        self.own: Callable[[Any, str, bool], Any] = lambda _session, _name, _streaming: None
+        """Returns a dataset of a declarative pipeline, given a session, a name, and whether to read a stream."""
+
+    def install(self, patches: Patches) -> None:
+        """Replace the methods of both readers."""
+        for reader in (DataStreamReader, DataFrameReader):
+            for method in ("format", "schema", "option", "options"):
+                patches.wrap(reader, method, _RECORDERS[method])
+            patches.wrap(reader, "load", self._load)
+            patches.wrap(reader, "table", self._table)
+            patches.wrap(reader, "changes", self._table)
+            for method in ("json", "csv", "parquet", "orc", "text", "xml"):
+                patches.wrap(reader, method, self._file(method))
+        patches.wrap(DataStreamReader, "name", _record_name)
+        patches.wrap(DataFrameReader, "jdbc", self._jdbc)
+
+    def table(self, session: Any, name: str, *, streaming: bool, original: Callable[[], Any]) -> Any:
+        """Return a table or view: Spark's own if the session has it, else an empty one with the recorded columns."""
+        key = name.replace("`", "").lower()
+        own = self.own(session, name, streaming)
+        if own is not None:
+            return own
+        if key in self.recording.unknown:
+            return Unknown(self.recording.unknown[key], self.recording, streaming=streaming)
+        if _exists(session, name):
+            return original()
+        return self._known(session, _ReaderSettings(format="table"), name, streaming=streaming)
+
+    def frame(self, spark: Any, schema: Any, *, streaming: bool) -> DataFrame:
+        """Return a frame with these columns and no rows, without recording a source."""
+        reader = (
+            internals.java_session(spark).readStream() if streaming else internals.java_session(spark).read()
+        )
+        return DataFrame(reader.schema(_java_schema(spark, schema)).json(self.empty), spark)
+
+    def empty_table(self, session: Any, name: str, schema: Any, *, streaming: bool) -> DataFrame:
+        """Return an empty table whose columns are known."""
+        return self._empty(
+            session, _ReaderSettings(format="table", name=name), schema, name, streaming=streaming
+        )
+
+    def _load(
+        self, _original: Any, reader: Reader, path: Any = None, format: Any = None, schema: Any = None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        if format is not None:
+            reader.format(format)
+        if schema is not None:
+            reader.schema(schema)
+        reader.options(**options)
+        settings = _settings_of(reader)
+        streaming = isinstance(reader, DataStreamReader)
+        default = reader._spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
+        kind = short_name(settings.format or default)
+        settings.format = kind
+        place = path if isinstance(path, str) else (path[0] if path else settings.options.get("path", ""))
+        if kind in UNCONNECTED and (streaming or kind != "kafka"):
+            return self._unconnected(reader, settings, streaming=streaming)
+        if kind in FILES or (kind in KNOWN and settings.schema is None):
+            return self._files(reader, settings, place, streaming=streaming)
+        return self._known(reader._spark, settings, place, streaming=streaming)
+
+    def _unconnected(self, reader: Reader, settings: _ReaderSettings, *, streaming: bool) -> Any:
+        """Return Spark's own frame for a format that connects only when its query starts."""
+        name = self._read(settings, "", streaming=streaming)
+        reader._jreader = reader._jreader.option(SOURCE_OPTION, name)
+        return reader._df(reader._jreader.load())
+
+    def _files(self, reader: Reader, settings: _ReaderSettings, place: str, *, streaming: bool) -> Any:
+        """Return an empty frame for a file format or a format with fixed columns."""
+        spark, kind = reader._spark, settings.format
+        schema = settings.schema or KNOWN.get(kind)
+        if schema is None and kind not in FIXED:
+            infers = not streaming or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
+            if infers:
+                return self._known(spark, settings, place, streaming=streaming)
+        return self._empty(spark, settings, schema, place, streaming=streaming)
+
+    def _known(self, spark: Any, settings: _ReaderSettings, place: str, *, streaming: bool) -> Any:
+        """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
+        key = place.replace("`", "").rstrip("/").lower()
+        schema = settings.schema or self.recording.tables.get(key) or self._python_columns(settings)
+        if schema is None and place:
+            schema = _columns_of_files(spark, settings, place)
+        if schema is not None:
+            if str(settings.options.get("readChangeFeed", "")).lower() == "true":
+                schema = f"{_ddl(schema)}, {_CHANGES}"
+            return self._empty(spark, settings, schema, place, streaming=streaming)
+        span = call_sites.current_span()
+        place = place or settings.options.get("dbtable", "")
+        label = f"{settings.format} {place}".strip()
+        doubt = Doubt(
+            label,
+            "its columns are not known without connecting",
+            span,
+            "give the reader a schema with .schema(…)",
+        )
+        self.recording.emptied = True
+        return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
+
+    def _empty(
+        self, spark: Any, settings: _ReaderSettings, schema: Any, place: str, *, streaming: bool
+    ) -> DataFrame:
+        """Return a recorded frame with these columns and no rows."""
+        name = self._read(settings, place, streaming=streaming)
+        self.recording.emptied = True
+        options = {
+            key: value for key, value in settings.options.items() if key.lower() not in ("path", "paths")
+        }
+        kind = settings.format if settings.format in EMPTY_AS_ITSELF else "json"
+        # The JVM's reader bypasses the replaced methods, because this is not a read of the script.
+        reader = (
+            internals.java_session(spark).readStream() if streaming else internals.java_session(spark).read()
+        )
+        reader = reader.format(kind).option(SOURCE_OPTION, name)
+        if schema is not None:
+            reader = reader.schema(_ddl(schema) if isinstance(schema, str) else _java_schema(spark, schema))
+        if kind == settings.format:
+            for key, value in options.items():
+                reader = reader.option(key, value)
+        return DataFrame(reader.load(self.empty), spark)
+
+    def _read(self, settings: _ReaderSettings, place: str, *, streaming: bool) -> str:
+        """Record a source and return its name."""
+        frame = call_sites.find_user_frame()
+        span = call_sites.current_span()
+        base_name = settings.name or call_sites.assigned_name(frame) or settings.format
+        options = {**settings.options, **({"path": place} if place else {})}
+        known = self.recording.sources.get(base_name)
+        if known and (known.format, known.options) == (settings.format, options):
+            # The same source is read again for another query.
+            return base_name
+        name = self.recording.fresh(base_name)
+        self.recording.sources[name] = SourceRead(name, settings.format, options, span, streaming)
+        return name
+
+    def _table(self, original: Any, reader: Reader, name: str) -> Any:
+        streaming = isinstance(reader, DataStreamReader)
+        return self.table(reader._spark, name, streaming=streaming, original=lambda: original(reader, name))
+
+    def _jdbc(self, _original: Any, reader: Reader, url: str, table: str, *_more: Any, **_named: Any) -> Any:
+        return self._known(
+            reader._spark, _ReaderSettings(format="jdbc", options={"url": url}), table, streaming=False
+        )
+
+    def _file(self, kind: str) -> Callable[..., Any]:
+        """Return the replacement for a reader's method that is named like its format."""
+
+        def method(original: Any, reader: Reader, *paths: Any, **named: Any) -> Any:
+            bound = inspect.signature(original).bind(reader, *paths, **named).arguments
+            bound.pop("self", None)
+            place = bound.pop("path", None) or bound.pop("paths", None)
+            bound.update(bound.pop("options", {}))
+            if place is not None and not isinstance(place, str | list | tuple):
+                return original(reader, *paths, **named)
+            schema = bound.pop("schema", None)
+            options = {key: value for key, value in bound.items() if value is not None}
+            return self._load(None, reader, place, format=kind, schema=schema, **options)
+
+        return method
+
+    def _python_columns(self, settings: _ReaderSettings) -> Any:
+        """Return the columns of a Python data source that the script registered."""
+        kind = self.python_sources.get(settings.format)
+        return None if kind is None else kind(options=dict(settings.options)).schema()
+
+
+def _exists(session: Any, name: str) -> bool:
+    try:
+        return bool(internals.java_session(session).catalog().tableExists(name))
+    except PySparkException:
+        # The name refers to a catalog that this session does not know.
+        return False
+
+
+def _columns_of_files(spark: Any, settings: _ReaderSettings, place: str) -> StructType | None:
+    """Return the columns of local files, or None if there are no files or they cannot be read."""
+    path = Path(place.removeprefix("file://"))
+    if (
+        "://" in place.removeprefix("file://")
+        or settings.format not in (*FILES, "delta")
+        or not path.exists()
+    ):
+        return None
+    reader = internals.java_session(spark).read().format(settings.format)
+    for key, value in settings.options.items():
+        if key.lower() != "path":
+            reader = reader.option(key, value)
+    try:
+        frame = reader.load(str(path))
+    except PySparkException:
+        # The folder is empty or the files have another format, so the columns are not known.
+        return None
+    from pyspark.sql.dataframe import DataFrame  # noqa: PLC0415 - Spark creates frames with this class
+
+    return DataFrame(frame, spark).schema
+
+
+def _settings_of(reader: Any) -> _ReaderSettings:
+    settings: _ReaderSettings = reader.__dict__.setdefault("_millstream", _ReaderSettings())
+    return settings
+
+
+def _ddl(schema: Any) -> str:
+    return schema if isinstance(schema, str) else ", ".join(
+        f"`{column.name}` {column.dataType.simpleString()}" for column in schema.fields
+    )  # fmt: skip
+
+
+def _java_schema(spark: Any, schema: Any) -> Any:
+    return internals.java_session(spark).parseDataType(schema.json())
+
+
+def _record_format(original: Any, reader: Any, source: str) -> Any:
+    _settings_of(reader).format = source
+    return original(reader, source)
+
+
+def _record_schema(original: Any, reader: Any, schema: Any) -> Any:
+    _settings_of(reader).schema = schema
+    return original(reader, schema)
+
+
+def _record_option(original: Any, reader: Any, key: str, value: Any) -> Any:
+    _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return original(reader, key, value)
+
+
+def _record_options(original: Any, reader: Any, **options: Any) -> Any:
+    for key, value in options.items():
+        _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return original(reader, **options)
+
+
+def _record_name(original: Any, reader: Any, name: str) -> Any:
+    _settings_of(reader).name = name
+    return original(reader, name)
+
+
+_RECORDERS: dict[str, Callable[..., Any]] = {
+    "format": _record_format,
+    "schema": _record_schema,
+    "option": _record_option,
+    "options": _record_options,
+}

@@ -1,0 +1,114 @@
+"""Record a script's calls to Spark that a check needs: queries started, tables written, waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.spec.output_mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from millstream.checking.scripts.interception.placeholders import Unknown
+    from millstream.checking.scripts.interception.streaming_query import Handle
+    from millstream.diagnostics.finding import Span
+
+
+@dataclass
+class Started:
+    """A streaming query that the script started."""
+
+    number: int
+    """Its position among the script's queries, from 1."""
+    frame: DataFrame | Unknown
+    name: str = ""
+    """The query's name, or a generated one."""
+    named: bool = False
+    mode: OutputMode = OutputMode.APPEND
+    trigger: Trigger = field(default_factory=Trigger)
+    format: str = ""
+    """Spark's name of the sink's format, such as kafka, delta or foreachBatch. Other names are in lower case."""
+    target: str = ""
+    """The path or table, if there is one."""
+    options: dict[str, str] = field(default_factory=dict)
+    partitioned: tuple[str, ...] = ()
+    function: Callable[..., Any] | None = None
+    """The argument of foreachBatch or foreach."""
+    checkpoint: str = ""
+    span: Span | None = None
+    """The call that starts it."""
+    mode_span: Span | None = None
+    columns: StructType | None = None
+    """The columns that the query writes, or None if they are not known."""
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """A source that the script read, with its name in the plan."""
+
+    name: str
+    format: str
+    options: dict[str, str]
+    span: Span | None
+    streaming: bool
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A call that waits for a query, given by its number, or for any query."""
+
+    query: int | None
+    started: int
+    """The number of queries that were started before the call."""
+    span: Span | None
+    bounded: bool = False
+    """True if it waits for a limited time or for the available rows."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A value that is not known in a check, and the reason in one clause."""
+
+    what: str
+    why: str
+    span: Span | None
+    fix: str = ""
+
+
+@dataclass
+class Recording:
+    """The record of one run of a script."""
+
+    queries: list[Started] = field(default_factory=list)
+    sources: dict[str, SourceRead] = field(default_factory=dict)
+    tables: dict[str, StructType] = field(default_factory=dict)
+    """Columns of tables and paths that the script creates or writes, by their name in lower case."""
+    unknown: dict[str, Doubt] = field(default_factory=dict)
+    """Temporary views with unknown columns, by their name in lower case."""
+    doubts: list[Doubt] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    conf: dict[str, str] = field(default_factory=dict)
+    """Session settings that the script changed."""
+    handles: list[Handle] = field(default_factory=list)
+    """The query handles that the script received."""
+    emptied: bool = False
+    """True if the script read a source that is empty only in the check."""
+
+    def doubt(self, doubt: Doubt) -> Doubt:
+        """Record a value that is not known, without duplicates."""
+        if doubt not in self.doubts:
+            self.doubts.append(doubt)
+        return doubt
+
+    def fresh(self, base_name: str) -> str:
+        """Return a unique name for a source."""
+        name, number = base_name, 1
+        while name in self.sources:
+            number += 1
+            name = f"{base_name} {number}"
+        return name

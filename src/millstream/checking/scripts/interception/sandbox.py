@@ -1,0 +1,239 @@
+"""Run a script in a sandbox: it does not sleep, write files, start programs or open connections."""
+
+from __future__ import annotations
+
+import _posixsubprocess
+import atexit
+import builtins
+import contextlib
+import functools
+import io
+import logging
+import os
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
+from millstream.checking.scripts.interception.recording import Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import Recording
+
+# A script that sleeps more often than this waits for its queries in a loop.
+MOST_SLEEPS = 200
+
+# Seconds to wait at the script's end for each of its threads.
+LONGEST_JOIN = 5.0
+
+# Functions that change files, with their first parameters. None stands for a parameter that is not changed.
+_CHANGES: dict[str, tuple[str | None, ...]] = {
+    "chmod": ("path",),
+    "chown": ("path",),
+    "fchmod": ("fd",),
+    "fchown": ("fd",),
+    "lchown": ("path",),
+    "link": ("src", "dst"),
+    "makedirs": ("name",),
+    "mkdir": ("path",),
+    "mkfifo": ("path",),
+    "mknod": ("path",),
+    "remove": ("path",),
+    "removedirs": ("name",),
+    "removexattr": ("path",),
+    "rename": ("src", "dst"),
+    "renames": ("old", "new"),
+    "replace": ("src", "dst"),
+    "rmdir": ("path",),
+    "setxattr": ("path",),
+    "symlink": (None, "dst"),
+    "truncate": ("path",),
+    "unlink": ("path",),
+    "utime": ("path",),
+}
+_TREE_CHANGES: dict[str, tuple[str | None, ...]] = {
+    "copy": (None, "dst"),
+    "copy2": (None, "dst"),
+    "copyfile": (None, "dst"),
+    "copytree": (None, "dst"),
+    "move": ("src", "dst"),
+    "rmtree": ("path",),
+}
+
+
+class Waits(BaseException):
+    """Raised when the script would wait forever. Its earlier calls are recorded."""
+
+
+class ScriptSandbox:
+    """Replaces functions with effects outside of the process.
+
+    `private` is the folder for the script's temporary files, `spark` that of Spark's own Python code. No other
+    folder may be written.
+    """
+
+    def __init__(self, recording: Recording, private: Path, spark: Path) -> None:
+        self.recording = recording
+        self.private = str(private.resolve())
+        self.audit = Audit((f"{self.private}/", f"{spark.resolve()}/"))
+        self.sleeps = 0
+
+    def install(self, patches: Patches) -> None:
+        """Replace functions of Python's own modules."""
+        patches.wrap(time, "sleep", lambda original, seconds: self._sleep(seconds, original))
+        patches.set(builtins, "input", lambda *_args: "")
+        patches.set(signal, "pause", lambda: self._sleep(0))
+        patches.wrap(threading.Event, "wait", self._wait)
+        patches.set(threading, "excepthook", lambda _args: None)
+        patches.set(atexit, "register", lambda function, *_args, **_named: function)
+        for owner, name in ((builtins, "open"), (io, "open"), (tarfile, "bltn_open")):
+            patches.wrap(owner, name, self._open)
+        patches.wrap(os, "open", self._os_open)
+        for owner, changes in ((os, _CHANGES), (shutil, _TREE_CHANGES)):
+            for name, changed in changes.items():
+                # Not every operating system has all of these functions.
+                if hasattr(owner, name):
+                    patches.wrap(owner, name, functools.partial(self._change, changed))
+        # Python raises no audit event for these two functions.
+        patches.wrap(_posixsubprocess, "fork_exec", self._start_program)
+        patches.set(os, "_exit", sys.exit)
+        patches.set(tempfile, "tempdir", self.private)
+        self.audit.start()
+        patches.after(self.audit.stop)
+
+    def _sleep(self, seconds: float, original: Callable[[float], None] = time.sleep) -> None:
+        if call_sites.find_user_frame() is None:
+            original(seconds)
+            return
+        self.sleeps += 1
+        if self.sleeps > MOST_SLEEPS:
+            self.recording.waits.append(Wait(None, len(self.recording.queries), call_sites.current_span()))
+            raise Waits
+
+    def _wait(self, original: Any, event: threading.Event, timeout: float | None = None) -> bool:
+        if call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
+            self._sleep(0)
+            return True
+        return bool(original(event, timeout))
+
+    def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **named: Any) -> Any:
+        if set(mode) & set("wax+") and not self._may_write(file):
+            return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(named))
+        return original(file, mode, *args, **named)
+
+    def _os_open(self, original: Any, path: Any, flags: int, *args: Any, **named: Any) -> Any:
+        if (
+            flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            and not self._may_write(path)
+            and not named.get("dir_fd")
+        ):
+            return original(os.devnull, os.O_RDWR)
+        return original(path, flags, *args, **named)
+
+    def _change(self, parameters: tuple[str | None, ...], original: Any, *args: Any, **named: Any) -> Any:
+        """Call a function that changes files only if all changed files are the check's own."""
+        paths = {name: value for name, value in zip(parameters, args, strict=False) if name}
+        paths |= {name: named[name] for name in parameters if name in named}
+        if all(self.audit.is_writable(path, _folder_descriptor(name, named)) for name, path in paths.items()):
+            return original(*args, **named)
+        return paths.get("dst")
+
+    def _may_write(self, path: Any) -> bool:
+        """Return whether this may be written: a descriptor, the null device or a file of the private folder."""
+        return isinstance(path, int) or os.fsdecode(path) == os.devnull or self.audit.is_writable(path)
+
+    def _start_program(self, original: Any, *args: Any, **named: Any) -> Any:
+        if call_sites.find_user_frame() is None:
+            return original(*args, **named)
+        raise RefusedCall("a check does not start other programs")
+
+
+def _folder_descriptor(parameter: str, named: dict[str, Any]) -> int | None:
+    """Return the descriptor of the folder that a path is relative to, if the call passes one."""
+    folder: int | None = named.get(f"{parameter}_dir_fd", named.get("dir_fd"))
+    return folder
+
+
+def _without_opener(named: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in named.items() if key != "opener"}
+
+
+@contextlib.contextmanager
+def as_python_runs(path: Path, args: list[str]) -> Iterator[None]:
+    """Set up the process as `python path args…` does, and restore it afterwards."""
+    before = dict(sys.modules)
+    argv, search, folder, variables = sys.argv, list(sys.path), Path.cwd(), dict(os.environ)
+    bytecode, root = sys.dont_write_bytecode, logging.getLogger()
+    handlers, level, disabled = list(root.handlers), root.level, logging.root.manager.disable
+    threads = set(threading.enumerate())
+    sys.argv, sys.dont_write_bytecode = [str(path), *args], True
+    sys.path.insert(0, str(path.parent.resolve()))
+    quiet = io.StringIO()
+    with (
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+        warnings.catch_warnings(),
+        _restored_signals(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            for thread in set(threading.enumerate()) - threads:
+                if not thread.daemon:
+                    thread.join(LONGEST_JOIN)
+            sys.argv, sys.path[:], sys.dont_write_bytecode = argv, search, bytecode
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(variables)
+            root.handlers[:], root.level, logging.root.manager.disable = handlers, level, disabled
+            for name in set(sys.modules) - set(before):
+                file = getattr(sys.modules[name], "__file__", None)
+                if file and call_sites.is_user_file(file):
+                    del sys.modules[name]
+            sys.modules["__main__"] = before["__main__"]
+
+
+@contextlib.contextmanager
+def _restored_signals() -> Iterator[None]:
+    """Restore the process's signal handlers afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    before = {kind: signal.getsignal(kind) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `Waits` in this thread if the block runs longer than `seconds`."""
+    ended = threading.Event()
+    thread = threading.get_ident()
+
+    def watch(wait: Callable[[float], bool]) -> None:
+        if not wait(seconds):
+            import ctypes  # noqa: PLC0415 - needed only for a script that does not end
+
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Waits))
+
+    threading.Thread(target=watch, args=(ended.wait,), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()

@@ -1,0 +1,136 @@
+"""Replace the session that a script creates with a session of the check."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.core.rdd import RDD
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from pyspark.sql.conf import RuntimeConfig
+from pyspark.sql.datasource import DataSourceRegistration
+from pyspark.sql.functions import builtin
+
+from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+
+if TYPE_CHECKING:
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.readers import ReaderPatch
+    from millstream.checking.scripts.interception.recording import Recording
+
+# Settings with these prefixes load code, open a warehouse or belong to the session of the check.
+_IGNORED_SETTINGS = (
+    "spark.sql.extensions",
+    "spark.sql.catalog",
+    "spark.sql.warehouse",
+    "spark.sql.hive",
+    "spark.sql.ui",
+)
+# Methods that take another frame, and return an unknown one if that frame is unknown.
+_TWO_FRAME_METHODS = (
+    "join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "subtract",
+    "exceptAll", "lateralJoin",
+)  # fmt: skip
+_FILE_READS = ("textFile", "wholeTextFiles", "binaryFiles", "sequenceFile", "hadoopFile", "newAPIHadoopFile")
+_RDD_WRITES = (
+    "foreach", "foreachPartition", "saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile",
+    "saveAsNewAPIHadoopFile", "saveAsHadoopDataset", "saveAsNewAPIHadoopDataset", "checkpoint", "localCheckpoint",
+)  # fmt: skip
+
+
+class Sessions:
+    """Replaces the methods that create and stop sessions and contexts."""
+
+    def __init__(self, lent: Any, recording: Recording, reading: ReaderPatch) -> None:
+        self.lent = lent
+        self.recording = recording
+        self.reading = reading
+
+    def install(self, patches: Patches) -> None:
+        """Replace the methods of sessions, contexts, frames and their conf."""
+        for method in ("getOrCreate", "create"):
+            patches.wrap(SparkSession.Builder, method, self._session)
+        for owner in (SparkSession, SparkContext):
+            patches.set(owner, "stop", lambda *_args: None)
+        patches.set(SparkSession, "newSession", lambda _session: self.lent)
+        context = self.lent.sparkContext
+        patches.set(SparkContext, "__new__", staticmethod(lambda *_args, **_named: context))
+        patches.set(
+            SparkContext, "__init__", lambda *args, **named: _return_none(self._context(*args, **named))
+        )
+        patches.set(SparkContext, "getOrCreate", classmethod(self._context))
+        patches.set(SparkContext, "addPyFile", lambda _context, path: sys.path.insert(1, path))
+        for method in ("setLogLevel", "addFile", "addArchive", "setCheckpointDir", "setJobGroup"):
+            patches.set(SparkContext, method, lambda *_args, **_named: None)
+        for method in _FILE_READS:
+            patches.set(SparkContext, method, lambda context, *_args, **_named: context.parallelize([]))
+        for method in _RDD_WRITES:
+            patches.set(RDD, method, lambda *_args, **_named: None)
+        self._frames(patches)
+        patches.wrap(RuntimeConfig, "set", self._set)
+        patches.wrap(RuntimeConfig, "get", self._get)
+        patches.set(DataSourceRegistration, "register", self._register)
+
+    def _frames(self, patches: Patches) -> None:
+        for method in _TWO_FRAME_METHODS:
+            patches.wrap(ClassicFrame, method, self._two_frames)
+        # Calls inside the user's function are noted one by one, not as one call of `transform`.
+        patches.set(
+            ClassicFrame, "transform", lambda frame, func, *args, **named: func(frame, *args, **named)
+        )
+        for owner in (functions, builtin):
+            patches.wrap(owner, "broadcast", self._two_frames)
+        for method in ("checkpoint", "localCheckpoint"):
+            patches.set(ClassicFrame, method, lambda frame, *_args, **_named: frame)
+        for method in ("foreach", "foreachPartition"):
+            patches.set(ClassicFrame, method, lambda *_args: None)
+
+    def _session(self, _original: Any, builder: Any) -> SparkSession:
+        for key, value in builder._options.items():
+            self._set(None, self.lent.conf, key, value)
+        lent: SparkSession = self.lent
+        return lent
+
+    def _context(self, *args: Any, **named: Any) -> Any:
+        """Apply the settings of a requested context, and return the existing context."""
+        for argument in (*args, *named.values()):
+            for key, value in argument.getAll() if isinstance(argument, SparkConf) else ():
+                self._set(None, self.lent.conf, key, value)
+        return self.lent.sparkContext
+
+    def _set(self, _original: Any, conf: RuntimeConfig, key: str, value: Any) -> None:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        self.recording.conf[key] = text
+        is_harmless = key.startswith("spark.sql.") and not key.startswith(_IGNORED_SETTINGS)
+        if is_harmless and conf.isModifiable(key):
+            conf._jconf.set(key, text)
+
+    def _get(self, original: Any, conf: RuntimeConfig, key: str, *default: Any) -> Any:
+        return self.recording.conf[key] if key in self.recording.conf else original(conf, key, *default)
+
+    def _register(self, _sources: Any, kind: Any) -> None:
+        self.reading.python_sources[kind.name().lower()] = kind
+
+    def _two_frames(self, original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
+        unknown = next(
+            (
+                argument
+                for argument in (frame, *args, *named.values())
+                if isinstance(argument, Unknown | Absent)
+            ),
+            None,
+        )
+        if unknown is None:
+            return original(frame, *args, **named)
+        streams = [
+            argument
+            for argument in (frame, *args)
+            if isinstance(argument, DataFrame | Unknown) and argument.isStreaming
+        ]
+        return Unknown(unknown.doubt, self.recording, streaming=bool(streams))
+
+
+def _return_none(_value: object) -> None:
+    """Return None, as an initialiser must."""

@@ -1,0 +1,241 @@
+"""Replace `spark.sql` during a check: analyse queries, and do not run commands that change something."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.sql_formatter import SQLStringFormatter
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+from millstream.checking.scripts.interception.recording import Doubt
+from millstream.checking.scripts.interception.spark_formats import FILES, short_name
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.dataframe import DataFrame
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.readers import ReaderPatch
+    from millstream.checking.scripts.interception.recording import Recording
+
+# Statements that Spark accepts only in a declarative pipeline. Spark's own error says so.
+_PIPELINE_STATEMENTS = ("CreateStreamingTable", "CreateMaterializedView", "CreateFlowCommand")
+
+
+class Statements:
+    """Replaces `spark.sql` and `spark.table`."""
+
+    def __init__(self, recording: Recording, reading: ReaderPatch) -> None:
+        self.recording = recording
+        self.reading = reading
+        self.texts: dict[str, call_sites.Given] = {}
+        """The user's original SQL, by the SQL text that Spark received."""
+
+    def install(self, patches: Patches) -> None:
+        """Replace the methods of the session and the catalog."""
+        patches.wrap(SparkSession, "sql", self._sql)
+        patches.wrap(SparkSession, "table", self._table)
+        patches.wrap(Catalog, "tableExists", self._exists)
+        for method in (
+            "createTable",
+            "createExternalTable",
+            "refreshTable",
+            "recoverPartitions",
+            "cacheTable",
+        ):
+            patches.set(Catalog, method, lambda *_args, **_named: None)
+
+    def _table(self, original: Any, session: SparkSession, name: str) -> Any:
+        return self.reading.table(session, name, streaming=False, original=lambda: original(session, name))
+
+    def _exists(self, original: Any, catalog: Catalog, name: str, *more: Any) -> bool:
+        key = name.replace("`", "").lower()
+        return key in self.recording.tables or key in self.recording.unknown or original(catalog, name, *more)
+
+    def _sql(self, original: Any, session: Any, sqlQuery: str, args: Any = None, **named: Any) -> Any:  # noqa: N803
+        unknown = next(
+            (argument for argument in named.values() if isinstance(argument, Unknown | Absent)), None
+        )
+        if unknown is not None:
+            return Unknown(unknown.doubt, self.recording, streaming=getattr(unknown, "isStreaming", False))
+        span = call_sites.current_span()
+        formatter = SQLStringFormatter(session)
+        try:
+            text = formatter.format(sqlQuery, **named) if named else sqlQuery
+            if span is not None:
+                self.texts[text] = call_sites.Given(span, text)
+            return self._run_checked(original, session, text, args)
+        finally:
+            formatter.clear()
+
+    def _run_checked(self, original: Any, session: Any, text: str, args: Any) -> Any:
+        try:
+            plan = internals.parse_plan(session, text)
+        except PySparkException:
+            # The original call raises the same error.
+            return original(session, text, args)
+        kind = str(plan.getClass().getSimpleName())
+        if kind in ("CreateViewCommand", "CreateView"):
+            return self._view(original, session, text, args, plan)
+        if kind == "SetCommand" or kind.startswith(_PIPELINE_STATEMENTS):
+            return original(session, text, args)
+        if _is_command(session, plan):
+            self._record_table(session, kind, plan)
+            return Absent(
+                Doubt("a command", "a check does not run it", call_sites.current_span()), self._no_result()
+            )
+        text, unknown = self.prepare_query(session, text, plan)
+        return original(session, text, args) if unknown is None else unknown
+
+    def prepare_query(self, session: Any, text: str, plan: Any) -> tuple[str, Unknown | None]:
+        """Create temporary views for the tables that a parsed query reads, and return the text that uses them.
+
+        A name with a dot is replaced by a view's name of the same width, so that Spark's positions stay correct.
+        The second value is not None if the columns of a table that the query reads are not known.
+        """
+        doubt, streams, original_text = None, False, text
+        cte_names = _cte_names(plan)
+        for name, streaming in find_relations(plan):
+            streams = streams or streaming
+            frame = None if name.lower() in cte_names else self._frame(session, name, streaming=streaming)
+            if isinstance(frame, Unknown | Absent):
+                doubt = doubt or frame.doubt
+            elif frame is not None:
+                view = re.sub(r"\W", "_", name.rpartition(".")[2]) if "." in name else name
+                frame.createOrReplaceTempView(view)
+                quoted = re.escape(name).replace(r"\.", r"`?\s*\.\s*`?")
+                pattern = rf"(?<![\w.`])`?{quoted}`?(?![\w.`])"
+                text = re.sub(pattern, _padded(view), text, flags=re.IGNORECASE) if view != name else text
+        if original_text in self.texts:
+            self.texts[text] = self.texts[original_text]
+        return text, None if doubt is None else Unknown(doubt, self.recording, streaming=streams)
+
+    def _frame(self, session: Any, name: str, *, streaming: bool) -> Any:
+        """Return the frame for a name, or None for a view of the session."""
+        own = self.reading.own(session, name, streaming)
+        if own is not None:
+            return own
+        kind, _, path = name.partition(".")
+        if path and short_name(kind) in (*FILES, "delta") and "/" in path:
+            return session.read.format(kind).load(path)
+        if name.lower() in self.recording.unknown:
+            return Unknown(self.recording.unknown[name.lower()], self.recording, streaming=streaming)
+        schema = self.recording.tables.get(name.lower())
+        if has_table(session, name):
+            return None
+        if schema is not None:
+            return self.reading.empty_table(session, name, schema, streaming=streaming)
+        reason = "its columns are not known without connecting"
+        doubt = Doubt(f"table {name}", reason, call_sites.current_span(), "read it with a schema")
+        return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
+
+    def _view(self, original: Any, session: Any, text: str, args: Any, plan: Any) -> Any:
+        """Create a view in this session, or record it as unknown if it reads an unknown table."""
+        inner = plan.plan() if hasattr(plan, "plan") else plan.query()
+        name = str(plan.name().unquotedString()) if hasattr(plan, "name") else ""
+        text, unknown = self.prepare_query(session, text, inner)
+        if unknown is not None:
+            self.recording.unknown[name.lower()] = unknown.doubt
+        elif plan.getClass().getSimpleName() == "CreateViewCommand":
+            return original(session, text, args)
+        return self._no_result()
+
+    def _record_table(self, session: Any, kind: str, plan: Any) -> None:
+        """Record the columns of a table that the script creates."""
+        with contextlib.suppress(Exception):
+            parts = plan.name().nameParts() if kind.startswith("CreateTable") else None
+            if parts is None:
+                return
+            name = ".".join(parts.apply(index) for index in range(parts.size())).lower()
+            if kind == "CreateTable":
+                self.recording.tables[name] = session._parse_ddl(plan.tableSchema().toDDL())
+            else:
+                self.recording.tables[name] = frame_of(session, plan.query()).schema
+
+    def _no_result(self) -> Unknown:
+        doubt = Doubt("a command", "a check does not run it", call_sites.current_span())
+        return Unknown(doubt, self.recording, streaming=False)
+
+
+def _padded(view: str) -> Callable[[re.Match[str]], str]:
+    """Return a replacement function that pads the name to the same width, so that positions stay correct."""
+    return lambda match: view.rjust(len(match[0]))
+
+
+def has_table(session: Any, name: str) -> bool:
+    """Return whether the session has a table or view of this name. False for a catalog that it does not know."""
+    try:
+        return bool(internals.java_session(session).catalog().tableExists(name))
+    except PySparkException:
+        return False
+
+
+def frame_of(session: Any, plan: Any) -> DataFrame:
+    """Return a parsed query as a frame."""
+    return internals.frame_of_plan(session, plan)
+
+
+def find_relations(plan: Any) -> list[tuple[str, bool]]:
+    """Return the tables that a parsed statement reads, each with whether it is read as a stream."""
+    tables: dict[str, bool] = {}
+    for node in walk_plan(plan):
+        if node.getClass().getSimpleName() == "UnresolvedRelation":
+            parts = node.multipartIdentifier()
+            name = ".".join(str(parts.apply(index)) for index in range(parts.size()))
+            tables[name] = tables.get(name, False) or bool(node.isStreaming())
+    return list(tables.items())
+
+
+def walk_plan(plan: Any) -> list[Any]:
+    """Return the operators of a parsed plan and of its named subqueries, from the top."""
+    waiting, result = [plan], []
+    while waiting:
+        node = waiting.pop()
+        result.append(node)
+        for group in (node.children(), node.innerChildren()):
+            waiting += [
+                child
+                for child in (group.apply(index) for index in range(group.size()))
+                if hasattr(child, "innerChildren") and _is_plan(child)
+            ]
+        subqueries = node.subqueries() if hasattr(node, "subqueries") else None
+        if subqueries is not None:
+            waiting += [subqueries.apply(index) for index in range(subqueries.size())]
+    return result
+
+
+def _is_plan(node: Any) -> bool:
+    return ".plans." in node.getClass().getName() or ".analysis." in node.getClass().getName()
+
+
+def _cte_names(plan: Any) -> set[str]:
+    """Return the names that a statement's WITH clauses define."""
+    names = set()
+    for node in walk_plan(plan):
+        if node.getClass().getSimpleName() == "UnresolvedWith":
+            relations_ = node.cteRelations()
+            names |= {str(relations_.apply(index)._1()).lower() for index in range(relations_.size())}
+    return names
+
+
+def _is_command(session: Any, plan: Any) -> bool:
+    """Return whether Spark would run this statement immediately."""
+    names = ("logical.Command", "logical.ParsedStatement", "logical.UnaryParsedStatement")
+    classes = [_class(session, f"org.apache.spark.sql.catalyst.plans.{name}") for name in names]
+    return any(kind.isInstance(node) for node in walk_plan(plan) for kind in classes if kind is not None)
+
+
+def _class(session: Any, name: str) -> Any:
+    loader = internals.jvm(session).org.apache.spark.util.Utils
+    try:
+        return loader.classForName(name, False, True)  # noqa: FBT003 - a Java method
+    except PySparkException:
+        return None

@@ -1,0 +1,153 @@
+"""The handle of a recorded query. It behaves like a query that has ended without an error and without rows."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.recording import Wait
+
+if TYPE_CHECKING:
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import Recording, Started
+
+
+# How often a script may list the running queries before the list becomes empty, so that a polling loop ends.
+MOST_LOOKS = 8
+
+
+class Handle(StreamingQuery):
+    """The result of `start()` in a check."""
+
+    def __init__(self, query: Started, recording: Recording) -> None:
+        self._query = query
+        self._recording = recording
+        self._id, self._run = str(uuid.uuid4()), str(uuid.uuid4())
+        # The first read of `isActive` is true, so scripts can check the start. The second ends a polling loop.
+        self._looks = 1
+        recording.handles.append(self)
+
+    @property
+    def id(self) -> str:
+        """An identifier that is valid only in this check."""
+        return self._id
+
+    @property
+    def runId(self) -> str:  # noqa: N802 - Spark's name
+        """An identifier that is valid only in this check."""
+        return self._run
+
+    @property
+    def name(self) -> str:
+        """The name that the script gave to the query."""
+        return self._query.name if self._query.named else None  # type: ignore[return-value]
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """True at the first access, false afterwards."""
+        self._looks -= 1
+        if self._looks < 0:
+            self._wait()
+        return self._looks >= 0
+
+    @property
+    def running(self) -> bool:
+        """True until the script has read `isActive` or stopped the query."""
+        return self._looks > 0
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The status of a query that has ended."""
+        return {"message": "Stopped", "isDataAvailable": False, "isTriggerActive": False}
+
+    @property
+    def lastProgress(self) -> StreamingQueryProgress:  # noqa: N802 - Spark's name
+        """One empty batch."""
+        return StreamingQueryProgress.fromJson(_PROGRESS | {"id": self._id, "runId": self._run})
+
+    @property
+    def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802 - Spark's name
+        """One empty batch."""
+        return [self.lastProgress]
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
+        """Return at once."""
+        self._wait(bounded=timeout is not None)
+        return None if timeout is None else True
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Return at once."""
+        self._wait(bounded=True)
+
+    def stop(self) -> None:
+        """Mark the query as stopped."""
+        self._looks = 0
+
+    def explain(self, extended: bool = False) -> None:
+        """Print nothing."""
+
+    def exception(self) -> None:
+        """Return None, because the query ended without an error."""
+
+    def _wait(self, *, bounded: bool = False) -> None:
+        started = len(self._recording.queries)
+        self._recording.waits.append(Wait(self._query.number, started, call_sites.current_span(), bounded))
+
+
+class Manager:
+    """Replaces the methods of `spark.streams`."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._looks = 0
+        self._known = 0
+
+    def install(self, patches: Patches) -> None:
+        """Replace the methods. Listeners are ignored, because no query runs."""
+        manager = StreamingQueryManager
+        handles = self.recording.handles
+        patches.set(manager, "active", property(lambda _streams: self._active()))
+        patches.set(
+            manager, "get", lambda _streams, id: next((handle for handle in handles if handle.id == id), None)
+        )
+        patches.set(manager, "awaitAnyTermination", self._await_any)
+        for method in ("addListener", "removeListener"):
+            patches.set(manager, method, lambda _streams, _listener: None)
+        patches.set(manager, "resetTerminated", lambda _streams: None)
+
+    def _active(self) -> list[Handle]:
+        """Return the running queries, or none after `MOST_LOOKS` calls without a new start."""
+        running = [handle for handle in self.recording.handles if handle.running]
+        if len(self.recording.handles) > self._known:
+            self._known, self._looks = len(self.recording.handles), 0
+        self._looks += 1
+        if not running or self._looks <= MOST_LOOKS:
+            return running
+        self._await_any()
+        return []
+
+    def _await_any(self, timeout: int | None = None) -> bool | None:
+        started = len(self.recording.queries)
+        self.recording.waits.append(Wait(None, started, call_sites.current_span(), timeout is not None))
+        return None if timeout is None else True
+
+
+_PROGRESS: dict[str, Any] = {
+    "name": None,
+    "timestamp": "1970-01-01T00:00:00.000Z",
+    "batchId": 0,
+    "batchDuration": 0,
+    "numInputRows": 0,
+    "inputRowsPerSecond": 0.0,
+    "processedRowsPerSecond": 0.0,
+    "durationMs": {},
+    "eventTime": {},
+    "stateOperators": [],
+    "sources": [],
+    "sink": {"description": "", "numOutputRows": 0, "metrics": {}},
+    "observedMetrics": {},
+}

@@ -1,0 +1,212 @@
+"""Replace Spark's writers during a check: `start()` records the query, and nothing is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.merge import MergeIntoWriter
+from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.recording import Started
+from millstream.checking.scripts.interception.spark_formats import short_name
+from millstream.checking.scripts.interception.streaming_query import Handle
+from millstream.spec.duration import Duration
+from millstream.spec.output_mode import OutputMode
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.placeholders import Unknown
+    from millstream.checking.scripts.interception.recording import Recording
+
+_TRIGGERS = {
+    "processingTime": "processing_time",
+    "once": "once",
+    "availableNow": "available_now",
+    "continuous": "continuous",
+    "realTime": "real_time",
+}
+_BATCH = ("save", "insertInto", "saveAsTable", "json", "parquet", "text", "csv", "xml", "orc", "jdbc")
+_TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+
+
+class WriterPatch:
+    """Replaces the methods of Spark's writers."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def install(self, patches: Patches) -> None:
+        """Replace the methods that write or start, and record the settings of the others."""
+        for method in ("format", "outputMode", "queryName", "option", "options", "trigger", "partitionBy"):
+            patches.wrap(DataStreamWriter, method, self._with_recording(method))
+        patches.wrap(DataStreamWriter, "foreachBatch", self._foreach_batch)
+        patches.wrap(DataStreamWriter, "foreach", self._foreach)
+        patches.wrap(DataStreamWriter, "start", self._start)
+        patches.wrap(DataStreamWriter, "toTable", self._to_table)
+        for method in _BATCH:
+            patches.wrap(DataFrameWriter, method, self._batch)
+        for method in _TABLE:
+            patches.wrap(DataFrameWriterV2, method, self._into_table)
+        patches.wrap(MergeIntoWriter, "merge", lambda *_args: None)
+
+    def draft(self, writer: Any) -> Started:
+        """Return the settings of a writer so far."""
+        query: Started | None = writer.__dict__.get("_millstream")
+        if query is None:
+            query = writer.__dict__["_millstream"] = Started(0, writer._df)
+        return query
+
+    def started(self, writer: Any, target: str, session: Any) -> Handle:
+        """Record the query of a writer whose settings are complete."""
+        query = self.draft(writer)
+        query.number = len(self.recording.queries) + 1
+        query.span, query.target = call_sites.current_span(), target or query.options.get("path", "")
+        frame = call_sites.find_user_frame()
+        conf = self.recording.conf
+        if not query.named:
+            query.name = call_sites.assigned_name(frame) or f"query {query.number}"
+        query.checkpoint = query.options.get("checkpointLocation") or (
+            f"{conf['spark.sql.streaming.checkpointLocation']}/{query.name}"
+            if query.named and "spark.sql.streaming.checkpointLocation" in conf
+            else conf.get("spark.sql.streaming.checkpointLocation", "")
+        )
+        if not query.format:
+            query.format = short_name(
+                session.conf.get("spark.sql.sources.default", "parquet") if session else "parquet"
+            )
+        if session is not None:
+            query.columns = query.frame.schema
+            keys = [query.target] if query.format != "memory" else [query.name]
+            for key in filter(None, keys):
+                self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
+        self.recording.queries.append(query)
+        return Handle(query, self.recording)
+
+    def _with_recording(self, method: str) -> Callable[..., Any]:
+        """Return a replacement for a method that records its setting after Spark has accepted it."""
+
+        def record(original: Any, writer: Any, *args: Any, **named: Any) -> Any:
+            result = original(writer, *args, **named)
+            record_setting(self.draft(writer), method, args, named)
+            return result
+
+        return record
+
+    def _foreach_batch(self, original: Any, writer: Any, func: Any) -> Any:
+        if not callable(func):
+            return original(writer, func)
+        query = self.draft(writer)
+        query.format, query.function = "foreachBatch", func
+        return writer
+
+    def _foreach(self, _original: Any, writer: Any, f: Any) -> Any:
+        # Spark's own validation, which raises an error for an object without `process`.
+        writer._construct_foreach_function(f)
+        query = self.draft(writer)
+        query.format, query.function = "foreach", f
+        return writer
+
+    def _start(
+        self, _original: Any, writer: Any, path: str | None = None, format: str | None = None,
+        outputMode: str | None = None, partitionBy: Any = None, queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Handle:  # fmt: skip
+        writer.options(**options)
+        for method, value in (
+            ("outputMode", outputMode),
+            ("partitionBy", partitionBy),
+            ("format", format),
+            ("queryName", queryName),
+        ):
+            if value is not None:
+                getattr(writer, method)(value)
+        return self.started(writer, path or "", writer._spark)
+
+    def _to_table(
+        self, _original: Any, writer: Any, tableName: str, format: str | None = None,  # noqa: N803
+        outputMode: str | None = None, partitionBy: Any = None, queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Handle:  # fmt: skip
+        return self._start(None, writer, tableName, format, outputMode, partitionBy, queryName, **options)
+
+    def _batch(self, _original: Any, writer: Any, *args: Any, **named: Any) -> None:
+        target = next((argument for argument in (*args, *named.values()) if isinstance(argument, str)), "")
+        if target:
+            self.recording.tables.setdefault(target.replace("`", "").rstrip("/").lower(), writer._df.schema)
+
+    def _into_table(self, _original: Any, writer: Any, *_args: Any) -> None:
+        """Ignore a write of DataFrameWriterV2, because only the JVM knows the table's name."""
+
+
+def record_setting(query: Started, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Record the setting of one writer method on a query."""
+    match method:
+        case "format":
+            query.format = short_name(str(args[0] if args else named["source"]))
+        case "outputMode":
+            query.mode = OutputMode(str(args[0] if args else named["outputMode"]).lower())
+            query.mode_span = call_sites.current_span()
+        case "queryName":
+            query.name, query.named = str(args[0] if args else named["queryName"]), True
+        case "option":
+            query.options[str(args[0])] = str(args[1] if len(args) > 1 else named["value"])
+        case "options":
+            query.options.update({key: str(value) for key, value in named.items()})
+        case "trigger":
+            query.trigger = _trigger(named)
+        case "partitionBy":
+            columns = args[0] if args and isinstance(args[0], list | tuple) else args
+            query.partitioned = tuple(str(column) for column in columns)
+
+
+def _trigger(named: dict[str, Any]) -> Trigger:
+    settings = {_TRIGGERS[key]: value for key, value in named.items() if value is not None}
+    for key, value in settings.items():
+        if isinstance(value, str):
+            try:
+                settings[key] = Duration(value.strip())
+            except ValueError:
+                # Spark's parser accepts more spellings than `Duration`, and accepted this one. Only the kind matters.
+                settings[key] = Duration("1 second")
+    return Trigger(**settings)
+
+
+class UnknownWriter:
+    """The writer of an unknown stream. Its query is recorded nevertheless."""
+
+    def __init__(self, frame: Unknown, recording: Recording) -> None:
+        self._df = frame
+        self._writing = WriterPatch(recording)
+
+    def foreachBatch(self, func: Any) -> UnknownWriter:  # noqa: N802 - Spark's name
+        """Record the function."""
+        query = self._writing.draft(self)
+        query.format, query.function = "foreachBatch", func
+        return self
+
+    def start(self, path: str = "", **settings: Any) -> Handle:
+        """Record the query."""
+        for method in ("format", "outputMode", "queryName"):
+            if settings.get(method) is not None:
+                record_setting(self._writing.draft(self), method, (settings.pop(method),), {})
+        record_setting(self._writing.draft(self), "options", (), settings)
+        return self._writing.started(self, path, None)
+
+    def toTable(self, tableName: str, **settings: Any) -> Handle:  # noqa: N802, N803 - Spark's names
+        """Record the query."""
+        return self.start(tableName, **settings)
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("__"):
+            raise AttributeError(method)
+
+        def record(*args: Any, **named: Any) -> UnknownWriter:
+            record_setting(self._writing.draft(self), method, args, named)
+            return self
+
+        return record

@@ -1,0 +1,30 @@
+"""Replace a small file so that a crash or a power cut leaves the old one or the whole new one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_durably(file: Path, text: str) -> None:
+    """Replace a file, readable by its owner only. It is on the disk when this returns. Raises `OSError`.
+
+    The text is on the disk before the file gets its name, and the name before this returns. Otherwise a file system
+    may keep the rename and lose the text, which leaves an empty file.
+    """
+    draft = file.with_name(f".{file.name}.half")
+    with os.fdopen(
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+    ) as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

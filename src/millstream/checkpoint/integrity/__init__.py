@@ -1,0 +1,1 @@
+"""Find, describe and repair damage in a checkpoint folder."""

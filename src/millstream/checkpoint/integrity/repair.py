@@ -1,0 +1,40 @@
+"""Repair a checkpoint where possible. Torn files are moved aside, never deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.atomic_file import write_durably
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.checkpoint.integrity.damage_report import CheckpointDamage
+
+
+def repair(folder: Path, damage: CheckpointDamage) -> list[Path]:
+    """Repair one damage, and return the new places of the files that were moved aside.
+
+    They go into `_millstream/aside/`, under their path with slashes as dots and a number. Raises OSError if the
+    folder cannot be written.
+    """
+    moved = []
+    for file in damage.aside:
+        moved.append(_move_aside(folder, file))
+    # Hadoop compares a file with its checksum file, which is that of the former file.
+    sum_file = damage.file.with_name(f".{damage.file.name}.crc")
+    sum_file.unlink(missing_ok=True)
+    if damage.written is not None:
+        write_durably(damage.file, damage.written)
+    return moved
+
+
+def _move_aside(folder: Path, file: Path) -> Path:
+    """Move one file. A second file of that name gets the next number."""
+    aside_folder = folder / "_millstream" / "aside"
+    aside_folder.mkdir(parents=True, exist_ok=True)
+    name = ".".join(file.relative_to(folder).parts)
+    number = 1 + sum(path.name.startswith(f"{name}.") for path in aside_folder.iterdir())
+    target = aside_folder / f"{name}.{number}"
+    file.rename(target)
+    return target

@@ -1,0 +1,118 @@
+"""Record next to Spark's files what wrote a checkpoint: operators, sources, sinks, settings and versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.checkpoint.atomic_file import write_durably
+from millstream.diagnostics.failure import CannotGoOn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RecordedOperator:
+    """One operator of a query's analysed plan.
+
+    `kind` is Spark's name of it (Aggregate, Join). `text` is what it does, with names and without expression ids.
+    `shape` is the same with columns by position, so that a renamed column does not count as a change.
+    """
+
+    kind: str
+    text: str
+    shape: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the operator's text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class QueryMetadata:
+    """Everything about a query with which a later version is compared."""
+
+    query: str
+    query_id: str
+    operators: tuple[RecordedOperator, ...]
+    sources: tuple[dict[str, str], ...]
+    """One entry per source in plan order: its name in the spec, its kind, what it reads, topic ids, `folder`."""
+    sinks: tuple[dict[str, str], ...]
+    """One entry per sink: its key in the sink's own ledger, its kind, its target.
+
+    `since` is the first batch that the sink can have in its ledger. It is empty for a sink without a ledger, and
+    missing if an older version wrote the record.
+    """
+    output_mode: str
+    pinned: dict[str, str]
+    """Settings that Spark keeps in the checkpoint, whatever a later session sets."""
+    unpinned: dict[str, str]
+    """Settings that change results and that Spark does not keep."""
+    versions: dict[str, str]
+    code: dict[str, str] = field(default_factory=dict)
+    """Hashes of the spec, its SQL files and its Python files."""
+
+    def log(self, index: int) -> int:
+        """Return the number of a source's folder in `sources/`, by its place in the plan.
+
+        A view that is united with itself has its source at two places. Spark reads it once, with one folder.
+        """
+        source = self.sources[index] if index < len(self.sources) else {}
+        return int(source.get("folder", index))
+
+    def to_json(self) -> str:
+        """Return the record as indented JSON, with each operator's fingerprint."""
+        data = asdict(self)
+        for entry, operator in zip(data["operators"], self.operators, strict=True):
+            entry["fingerprint"] = operator.fingerprint
+        return json.dumps(data, indent=1, sort_keys=True)
+
+    def sink(self, key: str) -> dict[str, str] | None:
+        """Return the entry of a sink by its key, with or without the query's id in front."""
+        return next(
+            (entry for entry in self.sinks if key in (entry["key"], entry["key"].partition("/")[2])), None
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> QueryMetadata:
+        """Read what `to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        operators = tuple(
+            RecordedOperator(kind=entry["kind"], text=entry["text"], shape=entry["shape"])
+            for entry in data.pop("operators")
+        )
+        return cls(
+            operators=operators,
+            sources=tuple(data.pop("sources")),
+            sinks=tuple(data.pop("sinks")),
+            **data,
+        )
+
+
+def read(checkpoint: Path) -> QueryMetadata | None:
+    """Return the record of a checkpoint, or None if it has none."""
+    file = checkpoint / "_millstream" / "record.json"
+    if not file.exists():
+        return None
+    try:
+        return QueryMetadata.from_json(file.read_text())
+    except (ValueError, KeyError, TypeError) as error:
+        raise CannotGoOn(f"{file} cannot be read: {error}", "delete the file; it is written again") from error
+
+
+def write(checkpoint: Path, record: QueryMetadata) -> None:
+    """Write the record. A former record that differs is kept next to it as `record-<n>.json`, oldest first."""
+    folder = checkpoint / "_millstream"
+    folder.mkdir(parents=True, exist_ok=True)
+    file, text = folder / "record.json", record.to_json()
+    if file.exists():
+        former = file.read_text()
+        if former == text:
+            return
+        number = len(list(folder.glob("record-*.json"))) + 1
+        write_durably(folder / f"record-{number}.json", former)
+    write_durably(file, text)

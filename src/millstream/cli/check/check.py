@@ -1,0 +1,274 @@
+"""`millstream check`: find errors in pipelines before they start."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from millstream.cli.project import find_spec, load_project, project_options, use_colors
+from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.render import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.checking.batch_check import Checker, CheckReport
+    from millstream.checking.check import Checked
+    from millstream.checking.targets import CheckTarget
+    from millstream.pipeline.model import Pipeline
+    from millstream.pipeline.spec_file import Loaded
+
+FORMS: tuple[str, ...] = get_args(Form)
+_PATH = click.Path(path_type=Path)
+
+
+class _WithArguments(click.Command):
+    """A command that passes the words after `--` to the script that it checks."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before `--`; store the rest in `ctx.obj`."""
+        index = args.index("--") if "--" in args else len(args)
+        ctx.obj = args[index + 1 :]
+        return super().parse_args(ctx, args[:index])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage, with the script's arguments at the end."""
+        return [*super().collect_usage_pieces(ctx), "[ARGUMENT]..."]
+
+
+@click.command(
+    "check",
+    cls=_WithArguments,
+    context_settings={"ignore_unknown_options": True},
+    short_help="Find errors in a pipeline before it starts.",
+)
+@click.argument("targets", nargs=-1, type=_PATH, metavar="[TARGET]...")
+@project_options
+@click.option(
+    "--fast", is_flag=True, help="Run only the checks that need no Spark; takes well under a second."
+)
+@click.option("--connect", is_flag=True, help="Also connect to brokers, databases and tables.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, then check again.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also apply the other fixes; they may change results.")
+@click.option("--diff", is_flag=True, help="Print the fixes as a patch, and apply none.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@click.pass_obj
+def command(
+    arguments: list[str],
+    /,
+    targets: tuple[Path, ...],
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    form: str,
+    as_json: bool,
+    **chosen: bool,
+) -> int:
+    """Find errors in pipelines before anything runs.
+
+    A TARGET is a spec, a folder with specs in it, a PySpark script, or a folder with a spark-pipeline.yml. The
+    default is the spec in this folder or the nearest one above. Words after a script, or after --, are its arguments.
+
+    The rules run first. Then Spark plans every view and query over empty streams. Nothing is connected to, unless
+    --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
+
+    Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
+    read, and with 4 if --connect cannot reach a system. With several targets, the highest code counts.
+    """
+    from millstream.checking.batch_check import Checker
+    from millstream.checking.targets import TargetKind
+
+    check_targets, script_arguments = _targets(targets, file)
+    _refuse_odd(chosen, "json" if as_json else form)
+    if foreign := next((target for target in check_targets if target.kind is not TargetKind.SPEC), None):
+        if chosen["connect"]:
+            raise WrongUse(
+                f"--connect needs a pipeline spec, and {foreign.name} is not one", "leave --connect out"
+            )
+        if chosen["fast"]:
+            raise WrongUse(
+                f"--fast needs a pipeline spec, and {foreign.name} must be run to be checked",
+                "leave --fast out",
+            )
+    with Checker(
+        load=lambda path: load_project(path, overrides, env_file),
+        fast=chosen["fast"],
+        connect=chosen["connect"],
+        arguments=[*script_arguments, *arguments],
+        say=print_progress,
+    ) as checker:
+        if chosen["watch"]:
+            from millstream.cli.check.watch import watch
+
+            show_report = partial(print_reports, form=form, fast=chosen["fast"], following=False)
+            return watch(checker, check_targets, [env_file] if env_file else [], show_report)
+        reports = checker.all(check_targets)
+        if chosen["diff"]:
+            return _diff(reports, unsafe=chosen["unsafe_fixes"])
+        if chosen["fix"] or chosen["unsafe_fixes"]:
+            reports = [_fixed(checker, report, unsafe=chosen["unsafe_fixes"]) for report in reports]
+    print_progress("")
+    return print_reports(reports, "json" if as_json else form, fast=chosen["fast"])
+
+
+def check_with_spark(loaded: Loaded) -> Checked:
+    """Run all checks, with Spark, on a spec that is already loaded."""
+    from millstream.checking.batch_check import Checker
+    from millstream.checking.targets import CheckTarget, TargetKind
+
+    with Checker(load=lambda _: loaded, say=print_progress) as checker:
+        report = checker.again(CheckTarget(TargetKind.SPEC, Path(loaded.places.file)))
+    print_progress("")
+    return report.checked
+
+
+def print_reports(reports: Sequence[CheckReport], form: str, *, fast: bool, following: bool = True) -> int:
+    """Print reports to stdout in one format, with the next command if `following`, and return the exit code."""
+    if form == "text":
+        for report in reports:
+            click.echo(_text(report, named=len(reports) > 1), nl=False)
+        if len(reports) > 1:
+            click.echo(format_total(reports))
+    else:
+        click.echo(_machine(reports, form), nl=False)
+    worst = max(report.exit_code for report in reports)
+    if following and form == "text" and worst == 0 and all(report.loaded for report in reports):
+        click.echo(f"next: {'millstream check' if fast else 'millstream run'}", err=True)
+    return worst
+
+
+def _text(report: CheckReport, *, named: bool) -> str:
+    """Format the report of one target as text."""
+    from millstream.diagnostics.render import render
+    from millstream.spec.secrets.redaction import redact_values
+
+    checked, pipeline = report.checked, report.loaded.pipeline if report.loaded else None
+    guarantees = [promise.plain() for promise in checked.promises]
+    rendered = redact_values(
+        render(checked.findings, checked.texts, "text", use_colors(sys.stdout), guarantees)
+    )
+    if not checked.findings:
+        rendered = f"{format_counts(pipeline) if pipeline else report.target.name}, no findings\n\n{rendered}"
+    return f"{report.target.name}\n\n{rendered}\n" if named else rendered
+
+
+def _machine(reports: Sequence[CheckReport], form: str) -> str:
+    """Format the reports of all targets together for programs."""
+    from millstream.analysis.rule_pages import read_page
+    from millstream.diagnostics.render import render
+    from millstream.spec.secrets.redaction import redact_values
+
+    findings = [finding for report in reports for finding in report.checked.findings]
+    texts = {name: text for report in reports for name, text in report.checked.texts.items()}
+    guarantees = [
+        {**promise.plain(), "target": report.target.name}
+        for report in reports
+        for promise in report.checked.promises
+    ]
+    pages = {code: text for code in {finding.code for finding in findings} if (text := read_page(code))}
+    return redact_values(
+        render(findings, texts, form, False, guarantees, pages)  # type: ignore[arg-type]  # noqa: FBT003 - colour
+    )
+
+
+def format_total(reports: Sequence[CheckReport]) -> str:
+    """Return `3 checked: 2 without errors, 1 with errors`, and the number of findings."""
+    from millstream.diagnostics.text import count_by_severity
+
+    failed = sum(report.exit_code > 0 for report in reports)
+    findings = [found for report in reports for found in report.checked.findings]
+    message = f"{len(reports)} checked: {len(reports) - failed} without errors, {failed} with errors"
+    return f"{message} ({count_by_severity(findings)})" if findings else message
+
+
+def format_counts(pipeline: Pipeline) -> str:
+    """Return the size of a pipeline, as in `ecommerce: 4 sources, 2 views, 2 queries`."""
+    parts = ((pipeline.sources, "source"), (pipeline.views, "view"), (pipeline.queries, "query"))
+    words = [f"{len(items)} {word if len(items) == 1 else _plural(word)}" for items, word in parts]
+    return f"{pipeline.name}: {', '.join(words)}"
+
+
+def _plural(word: str) -> str:
+    return "queries" if word == "query" else f"{word}s"
+
+
+def _targets(words: Sequence[Path], file: Path | None) -> tuple[list[CheckTarget], list[str]]:
+    """Split the words into targets and the arguments of a script, which begin at the first word that is no file."""
+    from millstream.checking.targets import TargetKind, find_targets
+
+    if words and file:
+        raise WrongUse("-f and targets cannot be combined", "leave -f out")
+    if not words:
+        return find_targets([find_spec(file)]), []
+    paths = list(takewhile(Path.exists, words))
+    arguments = [str(word) for word in words[len(paths) :]]
+    check_targets = find_targets(paths)
+    if arguments and [target.kind for target in check_targets] != [TargetKind.SCRIPT]:
+        if arguments[0].startswith("-"):
+            raise _no_option(arguments[0])
+        find_targets([Path(arguments[0])])
+    return check_targets, arguments
+
+
+def _no_option(word: str) -> click.NoSuchOption:
+    """Return click's error for an unknown option, with the nearest known one."""
+    from difflib import get_close_matches
+
+    context = click.get_current_context()
+    options = [name for option in context.command.params for name in option.opts if name.startswith("--")]
+    name = word.partition("=")[0]
+    return click.NoSuchOption(name, possibilities=get_close_matches(name, options), ctx=context)
+
+
+def _refuse_odd(chosen: dict[str, bool], form: str) -> None:
+    """Raise `WrongUse` for options that cannot be combined."""
+    edits = chosen["fix"] or chosen["unsafe_fixes"] or chosen["diff"]
+    if chosen["watch"] and edits:
+        raise WrongUse("--watch does not change the files that it watches", "leave one of the options out")
+    if chosen["watch"] and form not in ("text", "concise"):
+        raise WrongUse(f"--watch prints text, not {form}", "leave out --format, or use --format concise")
+    if chosen["diff"] and form != "text":
+        raise WrongUse(f"--diff prints a patch, not {form}", "leave one of the options out")
+
+
+def _fixed(checker: Checker, report: CheckReport, *, unsafe: bool) -> CheckReport:
+    """Apply the fixes of a target's findings, print them, and return the report of the repeated check."""
+    from millstream.checking.apply_fixes import collect_edits, fix_findings
+    from millstream.diagnostics.snippet import escape_control
+
+    fixed = fix_findings(report, lambda: checker.again(report.target), unsafe=unsafe)
+    print_progress("")
+    for change in fixed.changes:
+        name, finding = change.edit.file, change.finding
+        click.echo(
+            escape_control(f"fixed {name}:{change.edit.line + 1} {finding.code} {finding.fix}"), err=True
+        )
+    if remaining := len(collect_edits(fixed.report.checked.findings, unsafe=True)):
+        option = "--diff --unsafe-fixes" if not unsafe else "--diff"
+        noun = "fix was" if remaining == 1 else "fixes were"
+        click.echo(f"{remaining} {noun} not applied; see: millstream check {option}", err=True)
+    return fixed.report
+
+
+def _diff(reports: Sequence[CheckReport], *, unsafe: bool) -> int:
+    """Print the patch of all fixes, and return 1 if it is not empty."""
+    from millstream.checking.apply_fixes import render_patch
+
+    print_progress("")
+    parts = [render_patch(report.checked.findings, unsafe=unsafe) for report in reports]
+    click.echo("".join(parts), nl=False)
+    return max([1 if any(parts) else 0, *(report.exit_code for report in reports)])
+
+
+def print_progress(words: str) -> None:
+    """Print a line that the next one overwrites, on a terminal only."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{words}", nl=False, err=True)

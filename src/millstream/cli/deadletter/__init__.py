@@ -1,0 +1,1 @@
+"""The command `deadletter`, and the formats of a dead letter."""

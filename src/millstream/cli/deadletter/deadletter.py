@@ -1,0 +1,400 @@
+"""`millstream deadletter`: inspect, replay and delete dead letters and spooled batches."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.deadletter.text import (
+    dead_letter_json,
+    format_dead_letter,
+    format_place,
+    format_preview,
+    spooled_batch_json,
+)
+from millstream.cli.project import open_project, project_options
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
+    from millstream.connectors.api.sink import WriteResult
+    from millstream.engine.delivery.batch_spool import SpooledBatch
+    from millstream.pipeline.model import Pipeline
+
+# Number of records that `resend` reads and sends at a time.
+PORTION = 1000
+
+
+@click.group("deadletter", short_help="Inspect, replay or delete dead letters and spooled batches.")
+def command() -> None:
+    """Handle dead letters (malformed records, rows that broke an expectation) and batches that a sink refused."""
+
+
+@command.command("list")
+@project_options
+@click.option("--source", "sources", multiple=True, help="Only records of this source; can be repeated.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="Number of newest records to print; --json prints all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all of them as one JSON object.")
+def show_all(
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    sources: tuple[str, ...],
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    """List dead letters and spooled batches.
+
+    Shows the newest records, numbered from the oldest unless --source is given. --json prints every record, in no
+    particular order. Works while the pipeline runs.
+    """
+    from millstream.connectors.api.dead_letters import count_records
+    from millstream.engine.delivery.batch_spool import list_orphaned_batches, list_spooled_batches
+    from millstream.engine.delivery.undelivered import orphan_warnings
+
+    pipeline = _pipeline(file, overrides, env_file)
+    store = pipeline.letters
+    batches = (
+        []
+        if sources
+        else [*list_spooled_batches(pipeline, list(pipeline.queries)), *list_orphaned_batches(pipeline)]
+    )
+    if as_json:
+        _print_all(store, sources, batches)
+        return
+    groups = store.counts()
+    counts = {group: n for group, n in count_records(groups).items() if not sources or group[0] in sources}
+    newest = store.latest(limit, sources)
+    for line in _lines(newest, 0 if sources else groups.total()):
+        click.echo(line)
+    for batch in batches[:limit]:
+        click.echo(f"{batch.query} batch {batch.batch} waits for {batch.sink}  {batch.reason}")
+    for (source, reason), count in Counter(counts).most_common():
+        click.echo(f"{source}: {count} x {reason}", err=True)
+    if batches:
+        click.echo(
+            f"spooled batches: {len(batches)}; deliver them with millstream deadletter replay", err=True
+        )
+    for warning in () if sources else orphan_warnings(pipeline):
+        click.echo(warning, err=True)
+    if sum(counts.values()) > limit:
+        click.echo(
+            f"newest {limit} of {sum(counts.values())} records; --limit shows more, --json all", err=True
+        )
+    if len(batches) > limit:
+        click.echo(
+            f"first {limit} of {len(batches)} spooled batches; --limit shows more, --json all", err=True
+        )
+    if not counts and not batches:
+        click.echo(f"no dead letters in {store.describe()}", err=True)
+
+
+def _lines(newest: Sequence[DeadLetter], total: int) -> Iterator[str]:
+    """Yield one line per record, numbered if `total` is not 0. A record that two queries rejected appears once."""
+    printed = set()
+    for older, letter in enumerate(newest):
+        place = (letter.source, letter.topic, letter.partition, letter.offset)
+        if letter.offset is not None and place in printed:
+            continue
+        printed.add(place)
+        number = f"{total - older}  " if total else ""
+        yield f"{number}{format_place(letter)}  {letter.reason}  {format_preview(letter.value)}"
+
+
+def _print_all(store: DeadLetterStore, sources: Sequence[str], batches: Sequence[SpooledBatch]) -> None:
+    """Print one JSON object while reading, because there may be more records than fit into memory."""
+    from millstream.connectors.api.dead_letters import skip_duplicates
+
+    click.echo('{"records": [', nl=False)
+    between = ""
+    for letter in skip_duplicates(store.all(), store.counts()):
+        if not sources or letter.source in sources:
+            click.echo(between + json.dumps(dead_letter_json(letter)), nl=False)
+            between = ", "
+    click.echo(f'], "set_aside": {json.dumps([spooled_batch_json(batch) for batch in batches])}}}')
+
+
+@command.command("show")
+@click.argument("which")
+@project_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(
+    which: str, file: Path | None, overrides: Sequence[str], env_file: Path | None, *, as_json: bool
+) -> None:
+    """Print one dead letter in full.
+
+    WHICH is its number in `list`, or its place as TOPIC/PARTITION@OFFSET.
+    """
+    letter = _found(_pipeline(file, overrides, env_file).letters, which)
+    if as_json:
+        click.echo(json.dumps(dead_letter_json(letter)))
+        return
+    for line in format_dead_letter(letter):
+        click.echo(line)
+
+
+@command.command("replay")
+@click.argument("query", required=False)
+@project_options
+@click.option("--sink", help="Only batches for this sink: its kind, or its name in `list`.")
+def replay(
+    query: str | None, file: Path | None, overrides: Sequence[str], env_file: Path | None, sink: str | None
+) -> None:
+    """Deliver spooled batches to their sinks.
+
+    These are batches that a sink refused (`on_error: dead_letter`). They are delivered in order and each once. The
+    query must not be running; a running query delivers its batches itself when the sink is back. The sink's
+    `on_error` may have changed since; with `dead_letter_rows`, rows that the sink refuses become dead letters.
+    """
+    from millstream.engine.delivery.batch_spool import list_spooled_batches
+    from millstream.engine.delivery.spool_replay import replay
+    from millstream.engine.delivery.undelivered import check_replay, orphan_warnings
+    from millstream.engine.recovery.jvm_lock import lock_in_jvm
+    from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
+    from millstream.spark.session import open_session
+
+    pipeline = _pipeline(file, overrides, env_file)
+    for warning in orphan_warnings(pipeline):
+        click.echo(warning, err=True)
+    queries = choose_queries(pipeline, RunOptions(select=(query,) if query else ()))
+    batches = list_spooled_batches(pipeline, queries, sink)
+    check_replay(pipeline, batches)
+    queries = list(dict.fromkeys(batch.query for batch in batches))
+    if not queries:
+        click.echo("there are no spooled batches", err=True)
+        return
+    with ExitStack() as stack:
+        lock_checkpoints(pipeline, queries, stack)
+        click.echo("starting Spark", err=True)
+        log = pipeline.folder / ".millstream" / "logs" / "replay.log"
+        spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
+        stack.callback(spark.stop)
+        stack.enter_context(lock_in_jvm(spark, pipeline, queries))
+        count = replay(spark, pipeline, queries, sink, _print_delivery)
+    click.echo(f"delivered: {count}", err=True)
+
+
+def _print_delivery(batch: SpooledBatch, written: WriteResult) -> None:
+    """Print whether a batch was delivered, or was in the sink already."""
+    if written.skipped:
+        click.echo(f"{batch.query}: batch {batch.batch} was in {batch.sink} already")
+    else:
+        click.echo(f"{batch.query}: batch {batch.batch} delivered to {batch.sink}")
+
+
+@command.command("delete")
+@click.argument("query")
+@project_options
+@click.option("--sink", help="Only batches for this sink: its kind, or its name in `list`.")
+@click.option("--batch", "number", type=click.IntRange(0), help="Only the batch with this number.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def delete(
+    query: str,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    sink: str | None,
+    number: int | None,
+    *,
+    yes: bool,
+) -> None:
+    """Delete spooled batches of a query permanently.
+
+    Dead letters are not deleted. Use it for batches that are no longer needed, or whose query or sink is no longer in
+    the spec. The sink never gets their rows; `millstream backfill` can add them if the sources still have the data.
+    """
+    from millstream.checkpoint import adoption_log
+    from millstream.checkpoint.lock import CheckpointLock
+    from millstream.engine.delivery import batch_spool
+    from millstream.engine.events.event_bus import now
+    from millstream.engine.run import lock_checkpoints
+
+    pipeline = _pipeline(file, overrides, env_file)
+
+    def named() -> list[SpooledBatch]:
+        spooled = (
+            batch_spool.list_spooled_batches(pipeline, [query])
+            if query in pipeline.queries
+            else batch_spool.list_orphaned_batches(pipeline)
+        )
+        return [
+            batch
+            for batch in spooled
+            if batch.query == query and batch_spool.is_for_sink(batch, sink) and number in (None, batch.batch)
+        ]
+
+    candidates = named()
+    if not candidates:
+        click.echo("there is no such spooled batch", err=True)
+        return
+    with ExitStack() as stack:
+        # A run delivers spooled batches, so lock out runs while deleting.
+        if query in pipeline.queries:
+            lock_checkpoints(pipeline, [query], stack)
+        else:
+            for folder in {batch.checkpoint for batch in candidates if batch.checkpoint.is_dir()}:
+                stack.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query} deadletter"))
+        batches = named()
+        if not yes:
+            rows = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+            sinks = ", ".join(dict.fromkeys(batch.sink for batch in batches))
+            click.confirm(f"delete {rows} of query '{query}' for {sinks} permanently?", abort=True, err=True)
+        for batch in batches:
+            if batch.checkpoint.is_dir():
+                # Otherwise the next start reports the batch as missing in the sink.
+                key = f"{batch.query_id}/{batch.sink}"
+                adoption_log.add_missing(batch.checkpoint, batch.sink, key, [batch.batch], now())
+            batch.forget()
+            click.echo(f"{batch.query}: batch {batch.batch} for {batch.sink} deleted")
+    click.echo(f"deleted: {len(batches)}", err=True)
+
+
+@command.command("resend")
+@click.argument("which", nargs=-1)
+@project_options
+@click.option("--to", "topic", required=True, metavar="TOPIC", help="Target topic, on the records' broker.")
+@click.option("--source", help="Send all records of this source, instead of WHICH.")
+def resend(
+    which: tuple[str, ...],
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    topic: str,
+    source: str | None,
+) -> None:
+    """Send dead letters to a Kafka topic.
+
+    The records, which must have come from a topic, keep their original value, key and headers. Other programs can fix
+    them there, or the pipeline can read them again. WHICH are numbers in `list` or places as TOPIC/PARTITION@OFFSET.
+    The records stay in the list. A record that is sent twice is in the topic twice; the header
+    `millstream-dead-letter` has its original place.
+    """
+    if bool(which) == (source is not None):
+        raise WrongUse(
+            "resend needs to know what to send", "name records by number or place, or give --source"
+        )
+    pipeline = _pipeline(file, overrides, env_file)
+    chosen = (
+        (_found(pipeline.letters, item) for item in which) if which else _of(pipeline.letters, source or "")
+    )
+    sent: Counter[str] = Counter()
+    while portion := list(islice(chosen, PORTION)):
+        _resend(pipeline, portion, topic)
+        sent.update(item.source for item in portion)
+    for name, count in sent.items():
+        click.echo(f"{name}: {count} records sent to topic '{topic}'", err=True)
+
+
+def _of(store: DeadLetterStore, source: str) -> Iterator[DeadLetter]:
+    """Yield the records of a source, each once."""
+    from millstream.connectors.api.dead_letters import skip_duplicates
+
+    return (letter for letter in skip_duplicates(store.all(), store.counts()) if letter.source == source)
+
+
+def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> None:
+    """Send records, grouped by source. Raises `WrongUse` if they did not come from a topic."""
+    for name in dict.fromkeys(letter.source for letter in letters):
+        records = [letter for letter in letters if letter.source == name]
+        entry = pipeline.sources.get(name)
+        has_topic = entry is not None and all(letter.topic is not None for letter in records)
+        if entry is None or not has_topic or not entry.source.resend(topic, records):
+            raise WrongUse(
+                f"records of '{name}' did not come from a topic, so they cannot be sent to one",
+                "fix them where they came from; 'millstream deadletter show' prints them in full",
+            )
+
+
+@command.command("purge")
+@project_options
+@click.option("--before", metavar="DATE", help="Only records rejected before this UTC time: 2026-01-31.")
+@click.option("--source", help="Only records of this source or view.")
+@click.option("--all", "everything", is_flag=True, help="All records.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def purge(
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    before: str | None,
+    source: str | None,
+    *,
+    everything: bool,
+    yes: bool,
+) -> None:
+    """Delete dead letters permanently.
+
+    Spooled batches are not deleted. --before and --source can be combined.
+    """
+    from millstream.connectors.api.dead_letters import count_records
+
+    if everything == bool(before or source):
+        raise WrongUse(
+            "purge needs to know what to delete", "give --before, --source or both; or --all alone"
+        )
+    pipeline = _pipeline(file, overrides, env_file)
+    time = None if before is None else _time(before)
+    counts = count_records(pipeline.letters.counts(time))
+    matching = sum(count for (name, _), count in counts.items() if source in (None, name))
+    if not matching:
+        click.echo("there are no such records", err=True)
+        return
+    if not yes:
+        click.confirm(
+            f"delete {matching} records in {pipeline.letters.describe()} permanently?", abort=True, err=True
+        )
+    remaining = pipeline.letters.purge(time, source)
+    click.echo(f"{matching - remaining} records deleted", err=True)
+    if remaining:
+        click.echo(
+            f"{remaining} records were kept, because {pipeline.letters.describe()} can only be deleted from its "
+            "beginning and other records come before them",
+            err=True,
+        )
+
+
+def _pipeline(file: Path | None, overrides: Sequence[str], env_file: Path | None) -> Pipeline:
+    pipeline = open_project(file, overrides, env_file).pipeline
+    assert pipeline is not None
+    return pipeline
+
+
+def _found(store: DeadLetterStore, which: str) -> DeadLetter:
+    """Return the record with that number, counted from the oldest, or at that place."""
+    total = store.counts().total()
+    if which.isdecimal() and 0 < int(which) <= total:
+        return store.latest(total - int(which) + 1)[-1]
+    for letter in store.all():
+        if letter.topic is not None and which == f"{letter.topic}/{letter.partition}@{letter.offset}":
+            return letter
+    raise WrongUse(
+        f"there is no record {which}",
+        f"give a number from 1 to {total}, or TOPIC/PARTITION@OFFSET" if total else "no record was rejected",
+    )
+
+
+def _time(text: str) -> datetime:
+    """Parse a date or time; without a zone it is UTC."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise WrongUse(
+            f"'{text}' is not a date or time", "write it as 2026-01-31 or 2026-01-31T12:00:00Z"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,105 @@
+"""Format a dead letter: its place, a one-line preview, its full text, and JSON."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from millstream.connectors.api.dead_letters import DeadLetter
+    from millstream.engine.delivery.batch_spool import SpooledBatch
+
+# Number of bytes of a value that a line in the terminal shows; the JSON has all of them.
+SHOWN = 60
+_ROW = 16
+
+
+def dead_letter_json(letter: DeadLetter) -> dict[str, object]:
+    """Convert a dead letter to JSON, in a shape that stays stable."""
+    return {
+        "query": letter.query,
+        "source": letter.source,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "file": letter.file,
+        "timestamp": None if letter.timestamp is None else letter.timestamp.isoformat(),
+        "reason": letter.reason,
+        "key_base64": _base64(letter.key),
+        "value_base64": _base64(letter.value),
+        "headers": None if letter.headers is None else [_header(header) for header in letter.headers],
+        "expectation": letter.expectation,
+        "batch_id": letter.batch_id,
+        "at": letter.at.isoformat(),
+    }
+
+
+def _header(header: Mapping[str, str | bytes | None]) -> dict[str, object]:
+    """Convert a header, with its bytes in base64."""
+    value = header["value"]
+    return {"key": header["key"], "value_base64": _base64(value if isinstance(value, bytes) else None)}
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def format_place(letter: DeadLetter) -> str:
+    """Return the place of the record: `clicks clicks/3@1042` for a topic, else its file."""
+    if letter.topic is not None:
+        return f"{letter.source} {letter.topic}/{letter.partition}@{letter.offset}"
+    return f"{letter.source} {letter.file or '?'}"
+
+
+def format_preview(value: bytes | None) -> str:
+    """Return the beginning of a value, with terminal control characters escaped."""
+    if value is None:
+        return "null"
+    preview = ascii(value[:SHOWN].decode("utf-8", "backslashreplace"))
+    return preview + (" …" if len(value) > SHOWN else "")
+
+
+def format_dead_letter(letter: DeadLetter) -> Iterator[str]:
+    """Yield all fields of a dead letter as lines: bytes as text and in hexadecimal, control characters escaped."""
+    for name, value in (
+        ("query", letter.query),
+        ("source", letter.source),
+        ("place", format_place(letter).partition(" ")[2]),
+        ("time", letter.timestamp.isoformat() if letter.timestamp else None),
+        ("reason", letter.reason),
+        ("expectation", letter.expectation),
+        ("batch", letter.batch_id),
+        ("rejected", letter.at.isoformat()),
+    ):
+        if value is not None:
+            yield f"{name:<12} {value}"
+    for header in letter.headers or ():
+        data = header["value"]
+        yield f"header       {header['key']!a}: {_line(data if isinstance(data, bytes) else None)}"
+    for name, content in (("key", letter.key), ("value", letter.value)):
+        if content is None:
+            yield f"{name:<12} null"
+            continue
+        yield f"{name:<12} {len(content):,} bytes: {_line(content)}"
+        for start in range(0, len(content), _ROW):
+            row = content[start : start + _ROW]
+            characters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+            yield f"  {start:08x}  {row.hex(' '):<{_ROW * 3}} {characters}"
+
+
+def spooled_batch_json(batch: SpooledBatch) -> dict[str, object]:
+    """Convert a spooled batch to JSON."""
+    return {
+        "query": batch.query,
+        "sink": batch.sink,
+        "batch": batch.batch,
+        "reason": batch.reason,
+        "at": batch.at.isoformat(),
+    }
+
+
+def _line(value: bytes | None) -> str:
+    """Return all bytes as text."""
+    return "null" if value is None else ascii(value.decode("utf-8", "backslashreplace"))

@@ -1,0 +1,1 @@
+"""The commands `explain`, `config`, `graph` and `schema`, which describe a spec."""

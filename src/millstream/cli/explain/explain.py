@@ -1,0 +1,134 @@
+"""`millstream explain`: explain a finding, the settings of a kind, or the steps of a query."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millstream.cli.project import find_spec, open_project, project_options
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from millstream.pipeline.spec_file import Loaded
+
+
+@click.command("explain", short_help="Explain a finding, a source or sink kind, or a query.")
+@click.argument("what", metavar="CODE|KIND|QUERY")
+@project_options
+@click.option("--fast", is_flag=True, help="Explain a query without its plan; does not start Spark.")
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation of a query as one JSON object.")
+def command(
+    what: str,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    fast: bool,
+    as_json: bool,
+) -> None:
+    """Explain a finding (MS201), a source or sink kind (kafka), or a query.
+
+    For a query, print its path from sources to sinks, each operator of its plan with the state it stores, the effect
+    of a late row and of a crash, and the guarantee of each sink. Nothing is connected to.
+    """
+    from millstream.connectors import registry
+
+    if what.upper().startswith("MS") and what[2:].isdigit():
+        click.echo(code_page(what.upper()), nl=False)
+        return
+    kinds: dict[str, list[Any]] = {}
+    for group in (registry.sources(), registry.sinks()):
+        for name, kind in group.items():
+            kinds.setdefault(name, []).append(kind)
+    # A query may have the name of a kind. An option of the spec or of queries selects the query.
+    if what in kinds and not (file or as_json or fast):
+        click.echo("\n".join(text for kind in kinds[what] for text in describe_kind(kind)))
+        return
+    try:
+        find_spec(file)
+    except WrongUse:
+        raise WrongUse(_unknown(what, sorted(kinds)), "name a code, a kind, or a query of a spec") from None
+    loaded = open_project(file, overrides, env_file)
+    assert loaded.pipeline is not None
+    if what not in loaded.pipeline.queries:
+        known = loaded.pipeline.queries
+        raise WrongUse(_unknown(what, [*known, *kinds]), f"queries: {', '.join(known)}")
+    _query(loaded, what, fast=fast, as_json=as_json)
+
+
+def _query(loaded: Loaded, name: str, *, fast: bool, as_json: bool) -> None:
+    from millstream.cli.check.check import check_with_spark
+    from millstream.cli.explain.query_explanation import explain_query, format_explanation, plan_omitted_note
+
+    plans = () if fast else check_with_spark(loaded).queries
+    explanation = explain_query(loaded, name, next((plan for plan in plans if plan.name == name), None))
+    if as_json:
+        click.echo(json.dumps(explanation.plain(), indent=2))
+        return
+    click.echo("\n".join(format_explanation(explanation)))
+    if fast:
+        click.echo(plan_omitted_note([name]), err=True)
+    elif not explanation.planned:
+        click.echo("Spark cannot plan this query; 'millstream check' prints the reason", err=True)
+
+
+def code_page(code: str) -> str:
+    """Return the page of a code. Raises `WrongUse` if the code does not exist."""
+    from millstream.analysis import rule_pages
+    from millstream.diagnostics.spec_codes import CODES
+
+    text = rule_pages.read_page(code)
+    if text is not None:
+        return text
+    if code in CODES:
+        name, sentence = CODES[code]
+        return f"# {name} ({code})\n\n{sentence}\n"
+    raise WrongUse(f"there is no code {code}", "see docs/reference/rules.md for all codes")
+
+
+def describe_kind(kind: Any) -> Iterator[str]:
+    """Yield the description, properties and settings of a source or sink kind."""
+    from millstream.spec.field_docs import with_field_docs
+
+    with_field_docs(kind)
+    role = "sink" if hasattr(kind, "modes") else "source"
+    yield f"{kind.kind} ({role})"
+    yield f"  {(kind.__doc__ or '').strip().splitlines()[0]}"
+    if role == "sink":
+        from millstream.spec.output_mode import OutputMode
+
+        yield f"  output modes: {', '.join(str(mode) for mode in OutputMode if mode in kind.modes)}"
+    else:
+        ways = [word for word, can in (("stream", kind.streams), ("static table", kind.static)) if can]
+        yield f"  read as: {', '.join(ways)}; {'' if kind.replayable else 'not '}replayable"
+    yield "  settings (a single value sets the first):"
+    names = [kind.main, *(name for name in kind.model_fields if name != kind.main)]
+    width = max(len(name) for name in names)
+    for name in names:
+        field = kind.model_fields.get(name)
+        if field is not None:
+            description = " ".join((field.description or "").split())
+            yield f"    {name:<{width}}  {description}{_default(field)}"
+    yield ""
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return " Required."
+    value = field.get_default(call_default_factory=True)
+    # A default that has settings is documented with those.
+    return f" [{value}]" if isinstance(value, bool | int | float | str) and value != "" else ""
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name, names, n=1)
+    return f"there is no code, kind or query '{name}'" + (
+        f"; did you mean '{nearest[0]}'?" if nearest else ""
+    )

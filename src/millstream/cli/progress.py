@@ -1,0 +1,35 @@
+"""Show the progress of slow steps: one line that is overwritten on a terminal, one line per step elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+class ProgressReporter:
+    """Prints the current step to stderr."""
+
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.last = ""
+
+    def tell(self, text: str) -> None:
+        """Show the current step."""
+        if self.live:
+            click.echo(f"\r\x1b[2K{text}", err=True, nl=False)
+        # Print a rising count only on a terminal, where the line can be overwritten.
+        elif text.partition(":")[0] != self.last:
+            click.echo(text, err=True)
+        self.last = text.partition(":")[0]
+
+    def say(self, text: str) -> None:
+        """Print a line that stays on the screen."""
+        self.done()
+        click.echo(text, err=True)
+
+    def done(self) -> None:
+        """Clear the progress line."""
+        if self.live and self.last:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+        self.last = ""

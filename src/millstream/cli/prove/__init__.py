@@ -1,0 +1,1 @@
+"""The command `prove`, the driver process that it kills, and its faults."""

@@ -1,0 +1,1 @@
+"""The commands `run`, `show` and `demo`, and the display of a run."""

@@ -1,0 +1,248 @@
+"""`millstream run`: check the pipeline, then run it until it is caught up, its time is over or it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millstream.cli.project import open_project, project_options
+from millstream.cli.signals import handle_ending
+from millstream.diagnostics.failure import WrongUse
+from millstream.spec.duration import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from millstream.checking.check import Checked
+    from millstream.dashboard.live_run import PageOptions
+    from millstream.diagnostics.finding import Finding
+    from millstream.engine.run import RunOptions
+    from millstream.engine.supervisor import Supervisor
+    from millstream.pipeline.spec_file import Loaded
+
+
+@click.command("run", short_help="Run the pipeline.")
+@project_options
+@click.option("--select", multiple=True, metavar="QUERY", help="Run only this query; can be repeated.")
+@click.option("--exclude", multiple=True, metavar="QUERY", help="Do not run this query; can be repeated.")
+@click.option(
+    "--until-caught-up", is_flag=True, help="Process all data that the sources have now, then stop."
+)
+@click.option(
+    "--for", "length", metavar="TIME", help="Stop gracefully after this time, such as 60s or '5 minutes'."
+)
+@click.option("--repair", is_flag=True, help="Repair a damaged checkpoint where that is safe, then run.")
+@click.option(
+    "--accept-gap", is_flag=True, help="Continue although records were deleted before they were read."
+)
+@click.option("--adopt", is_flag=True, help="Continue from sink state written by an earlier checkpoint.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one JSON object per line.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
+@click.option("--no-page", is_flag=True, help="Do not serve the live page.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Port of the live page; 0 is any free port. [default: 4711, or the next free port]",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    help="Bind the live page to this address; other than loopback requires a token. [default: 127.0.0.1]",
+)
+@click.option(
+    "--history",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    help="List past runs, or serve the page of one of them.",
+)
+def command(
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    *,
+    until_caught_up: bool,
+    length: str | None,
+    repair: bool,
+    accept_gap: bool,
+    adopt: bool,
+    as_json: bool,
+    verbose: bool,
+    no_page: bool,
+    port: int | None,
+    host: str | None,
+    history: str | None,
+) -> int:
+    """Check the pipeline, then run its queries in one Spark session.
+
+    Exits with 0 if it was stopped gracefully or is caught up, with 1 if a query failed for good, and with 3 if a
+    query cannot resume from its checkpoint.
+    The first Ctrl-C, SIGTERM or closed terminal lets the batches in progress finish; the second stops at once.
+    """
+    from millstream.dashboard.http.app import LOCAL
+    from millstream.dashboard.live_run import PageOptions
+    from millstream.engine.run import RunOptions
+
+    page_options = PageOptions(host or LOCAL, port, served=not no_page)
+    loaded = open_project(file, overrides, env_file)
+    if history is not None:
+        from millstream.cli.run.history import command as past
+
+        return past(loaded, history, page_options, as_json=as_json)
+    options = RunOptions(select, exclude, until_caught_up, _seconds(length), repair, accept_gap, adopt)
+    return start(loaded, options, as_json=as_json, verbose=verbose, wish=page_options)
+
+
+def start(
+    loaded: Loaded,
+    options: RunOptions,
+    *,
+    as_json: bool = False,
+    verbose: bool = False,
+    known: Checked | None = None,
+    wish: PageOptions | None = None,
+    afterwards: Callable[[], RunOptions | None] = lambda: None,
+) -> int:
+    """Run a loaded pipeline, display it as JSON lines, live table or plain lines, and return the exit code.
+
+    When the run ends successfully without a request to end, `afterwards` is called and may return the options of a
+    next run in the same session. `known` is the result of an earlier check with this process's session. `wish` is
+    the address of the live page; by default the standard one.
+    """
+    from millstream.checking.check import check
+    from millstream.cli.project import exit_on_errors
+    from millstream.dashboard.live_run import LivePage, PageOptions
+    from millstream.engine.delivery.undelivered import check_start, orphan_warnings
+    from millstream.engine.events.event_bus import EventBus
+    from millstream.engine.recovery.checkpoint_check import check_checkpoints
+    from millstream.engine.recovery.data_loss import accept_gaps
+    from millstream.engine.run import choose_queries, lock_checkpoints, probe_connections, run_pipeline
+    from millstream.spark.session import applied_settings, open_session, stop_session
+
+    pipeline = loaded.pipeline
+    assert pipeline is not None
+    checked = known or check(loaded)
+    if checked.failed:
+        exit_on_errors(_unprinted(checked, loaded), checked.texts)
+    queries = choose_queries(pipeline, options)
+    log = pipeline.folder / ".millstream" / "logs" / f"{pipeline.name}.log"
+    events = EventBus()
+    with ExitStack() as stack, _Ending() as ending:
+        display = stack.enter_context(_display(pipeline, queries, log, as_json=as_json))
+        page = stack.enter_context(LivePage(pipeline, queries, wish or PageOptions()))
+        events.listen(page.feed.take)
+        events.listen(display.show)
+        stack.callback(events.close)
+        display.page(page.address, page.refused)
+        for note in page.notes:
+            display.say(note)
+        display.say("connecting to sources and sinks")
+        probed = probe_connections(pipeline, queries)
+        lock_checkpoints(pipeline, queries, stack)
+        check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
+        check_start(pipeline, queries)
+        for warning in orphan_warnings(pipeline):
+            display.say(warning)
+        gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
+        display.say("starting Spark")
+        spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
+        stack.callback(stop_session, spark)
+        stack.enter_context(page.spark(spark))
+        if verbose:
+            for setting in applied_settings():
+                display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
+        checked = known or check(loaded, spark)
+        exit_on_errors(_unprinted(checked, loaded), checked.texts)
+        page.checked(checked)
+        guarantees = [promise.plain() for promise in checked.promises if promise.query in queries]
+        events.tell(
+            "run_started", pipeline=pipeline.name, queries=queries, log=str(log), guarantees=guarantees
+        )
+        following: RunOptions | None = options
+        while following is not None:
+            succeeded = run_pipeline(
+                spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=ending.watch
+            )
+            following, gaps = afterwards() if succeeded and not ending.asked else None, {}
+        code = ending.exit_code
+        events.tell("run_stopped", exit_code=code)
+    return 130 if ending.at_once else code
+
+
+def _unprinted(checked: Checked, loaded: Loaded) -> list[Finding]:
+    """Return the findings that were not printed when the spec was loaded."""
+    return [finding for finding in checked.findings if finding not in loaded.findings]
+
+
+class _Ending:
+    """Turns signals into requests to end. The first is graceful, the second immediate."""
+
+    def __init__(self) -> None:
+        self._supervisor: Supervisor | None = None
+        self._asked = 0
+        self._before: Mapping[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether a signal asked the run to end."""
+        return self._asked > 0
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a second signal asked the run to end immediately."""
+        return self._asked > 1
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the last supervisor."""
+        return 0 if self._supervisor is None else self._supervisor.exit_code
+
+    def watch(self, supervisor: Supervisor) -> None:
+        """Send signals to this supervisor from now on."""
+        self._supervisor = supervisor
+        for _ in range(self._asked):
+            supervisor.end()
+
+    def __enter__(self) -> _Ending:
+        self._before = handle_ending(self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _take(self, number: int, frame: object) -> None:  # noqa: ARG002 - a signal handler's signature
+        self._asked += 1
+        if self._supervisor is not None:
+            self._supervisor.end()
+        elif number == signal.SIGINT or self._asked > 1:
+            raise KeyboardInterrupt
+        else:
+            raise SystemExit(0)
+
+
+def _display(pipeline: Any, queries: list[str], log: Path, *, as_json: bool) -> Any:
+    """Return JSON lines for programs, a live table on a terminal, or plain lines elsewhere."""
+    from millstream.cli.run.run_output import JsonLines, PlainLines
+
+    if as_json:
+        return JsonLines()
+    if sys.stderr.isatty():
+        from millstream.cli.run.run_table import LiveTable
+
+        return LiveTable(pipeline, queries, log)
+    return PlainLines(log)
+
+
+def _seconds(length: str | None) -> float | None:
+    try:
+        return None if length is None else Duration(length).seconds
+    except ValueError as error:
+        raise WrongUse(str(error), "write it as 60s or '5 minutes'") from error

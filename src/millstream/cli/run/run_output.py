@@ -1,0 +1,93 @@
+"""Display a run without a terminal: as JSON lines for programs, or plain lines for logs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, TextIO
+from urllib.parse import urlsplit
+
+import click
+
+from millstream.dashboard.http.auth import is_local
+from millstream.engine.events.event_messages import format_event
+from millstream.spec.secrets.redaction import redact
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.engine.events.event_bus import Event
+
+# `batch_committed` has every field of `batch_written`; an idle query repeats `idle` every ten seconds.
+_QUIET = {"batch_written", "idle"}
+
+
+class JsonLines:
+    """Prints each event as one JSON object per line on stdout.
+
+    Other output, of a console sink or a function of the pipeline, goes to stderr.
+    """
+
+    def __init__(self) -> None:
+        self._out: TextIO = sys.stdout
+        self._others = redirect_stdout(sys.stderr)
+
+    def __enter__(self) -> JsonLines:
+        self._out = sys.stdout
+        self._others.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Send other output to stdout again."""
+        self._others.__exit__(None, None, None)
+
+    def say(self, text: str) -> None:
+        """Print a progress message to stderr."""
+        click.echo(redact(f"millstream: {text}"), err=True)
+
+    def page(self, address: str | None, refused: str) -> None:
+        """Print the address of the live page, or why there is none."""
+        if text := page_message(address, refused):
+            self.say(text)
+
+    def show(self, event: Event) -> None:
+        """Print one event."""
+        if event.event not in _QUIET:
+            click.echo(event.to_json(), file=self._out)
+
+
+class PlainLines:
+    """Prints one line to stderr for each event that matters in a log."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def __enter__(self) -> PlainLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def say(self, text: str) -> None:
+        """Print a progress message."""
+        click.echo(redact(f"millstream: {text}"), err=True)
+
+    def page(self, address: str | None, refused: str) -> None:
+        """Print the address of the live page, or why there is none."""
+        if text := page_message(address, refused):
+            self.say(text)
+
+    def show(self, event: Event) -> None:
+        """Print one event as a sentence."""
+        text = format_event(event)
+        if text:
+            click.echo(f"{event.at} {text}", err=True)
+
+
+def page_message(address: str | None, refused: str) -> str:
+    """Return a sentence on where the live page is or why there is none; empty if it was turned off."""
+    if address is None:
+        return f"the live page is not available: {refused}" if refused else ""
+    is_loopback = is_local(urlsplit(address).hostname or "")
+    warning = "" if is_loopback else "; the token in it is a secret, and HTTP is not encrypted"
+    return f"the live page is {address}{warning}"

@@ -1,0 +1,1 @@
+"""The commands `up`, `down`, `ps`, `logs` and `traffic` of the local stack."""

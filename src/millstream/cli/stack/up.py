@@ -1,0 +1,158 @@
+"""`millstream up`: start a local Kafka broker and Postgres server, and create the topics of the spec."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from millstream.cli.progress import ProgressReporter
+from millstream.cli.project import find_spec, load_project, project_options
+from millstream.cli.signals import handle_ending
+from millstream.devstack import stack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from millstream.connectors.api.source import RequiredResource
+    from millstream.devstack.supervisor.state import Endpoints
+
+Value = TypeVar("Value")
+
+# Seconds between two checks of an attached `up` whether a server has ended.
+_LOOK = 0.5
+
+
+@click.command(name="up")
+@click.argument("servers", nargs=-1, type=click.Choice(stack.SERVERS), metavar="[kafka] [postgres]")
+@project_options
+@click.option(
+    "-d", "--detach", is_flag=True, help="Return when the servers are ready, and leave them running."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the addresses as JSON.")
+@click.option("--kafka-port", type=click.IntRange(1, 65535), help="Port of the broker.")
+@click.option("--postgres-port", type=click.IntRange(1, 65535), help="Port of the database.")
+@click.option("--kafka", metavar="HOST:PORT", help="Use this broker instead of starting one.")
+@click.option("--postgres-url", metavar="URL", help="Use this database instead of starting one.")
+def command(
+    servers: tuple[str, ...],
+    file: Path | None,
+    overrides: tuple[str, ...],
+    env_file: Path | None,
+    detach: bool,
+    as_json: bool,
+    kafka_port: int | None,
+    postgres_port: int | None,
+    kafka: str | None,
+    postgres_url: str | None,
+) -> None:
+    """Start a local Kafka broker and Postgres server, or one of them, for a project.
+
+    Runs until Ctrl-C, which stops the servers. With --detach it returns when they are ready, and 'millstream down'
+    stops them. Data is kept either way. Topics that the spec needs are created.
+    """
+    folder = find_spec(file).parent.resolve()
+    steps = ProgressReporter()
+    before = stack.environment(folder)
+
+    def needs(endpoints: Endpoints) -> list[RequiredResource]:
+        return [*_spec_needs(file, overrides, env_file, steps), *_traffic_needs(endpoints.folder, steps)]
+
+    endpoints = stack.up(
+        folder,
+        needs,
+        steps.tell,
+        attached=not detach,
+        servers=servers or stack.SERVERS,
+        wanted_ports=_given(kafka=kafka_port, postgres=postgres_port),
+        outside=_given(kafka=kafka, postgres=postgres_url),
+    )
+    steps.done()
+    if detach or before or not any(server.pid for server in stack.status(folder)):
+        _print(endpoints, as_json=as_json)
+        click.echo("next: millstream run; 'millstream down' stops the servers and keeps their data", err=True)
+        return
+    leave = _signalled()  # before printing, because a reader of the addresses may send the signal at once
+    _print(endpoints, as_json=as_json)
+    click.echo("next, in another terminal: millstream run; Ctrl-C here stops the servers", err=True)
+    _stay(folder, leave)
+
+
+def _spec_needs(
+    file: Path | None, overrides: tuple[str, ...], env_file: Path | None, steps: ProgressReporter
+) -> list[RequiredResource]:
+    """Return the resources that the spec's sources and sinks need. If it has errors, say so and return none."""
+    pipeline = load_project(file, overrides, env_file).pipeline
+    if pipeline is None:
+        steps.say("the spec has errors, so its topics are not created; 'millstream check' prints the errors")
+        return []
+    needs = [need for entry in pipeline.sources.values() for need in entry.source.needs()]
+    sinks = (entry.sink for query in pipeline.queries.values() for entry in query.to)
+    return needs + [need for sink in sinks for need in sink.needs()]
+
+
+def _traffic_needs(folder: Path, steps: ProgressReporter) -> list[RequiredResource]:
+    """Return the topics of the traffic.yml next to the spec."""
+    from millstream.devstack.traffic.model import FILE, read_traffic
+    from millstream.diagnostics.failure import MillstreamError
+
+    if not (folder / FILE).is_file():
+        return []
+    try:
+        return read_traffic(folder / FILE).needs()
+    except MillstreamError as failure:
+        steps.say(f"the topics of {FILE} are not created: {failure.what}")
+        return []
+
+
+def _given(**options: Value | None) -> dict[str, Value]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _print(endpoints: Endpoints, *, as_json: bool) -> None:
+    """Print the addresses to stdout, as JSON or as a shell command."""
+    if as_json:
+        names = {"kafka": endpoints.kafka, "postgres": endpoints.postgres, "folder": str(endpoints.folder)}
+        click.echo(json.dumps(names))
+    else:
+        pairs = (f"{name}={shlex.quote(value)}" for name, value in endpoints.environment().items())
+        click.echo(f"export {' '.join(pairs)}")
+
+
+def _signalled() -> threading.Event:
+    """Return an event that the first SIGINT, SIGTERM or SIGHUP sets. A second ends this process and its servers."""
+    leave = threading.Event()
+
+    def signalled(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+        signal.signal(number, signal.SIG_DFL)
+        leave.set()
+
+    handle_ending(signalled)
+    return leave
+
+
+def _stay(folder: Path, leave: threading.Event) -> None:
+    """Print each change of state of the servers until `leave` is set, then stop them."""
+    printed_states: dict[str, str] = {}
+    while True:
+        servers = stack.status(folder)
+        for server in servers:
+            if printed_states.get(server.name) != server.state:
+                printed_states[server.name] = server.state
+                details = f"{server.state} (exit code {server.code}, see 'millstream logs {server.name}')"
+                click.echo(
+                    f"{server.name:<9} {server.address:<16} {details if server.code is not None else server.state}",
+                    err=True,
+                )
+        if not servers:
+            click.echo("the stack was stopped by another command", err=True)
+            return
+        if leave.wait(_LOOK):
+            break
+    click.echo("stopping the servers", err=True)
+    stack.down(folder)

@@ -1,0 +1,1 @@
+"""The command `test`, with its options --shuffle, --update, --record and --watch."""

@@ -1,0 +1,48 @@
+"""`millstream test --record`: print a test with the newest records of a source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.progress import ProgressReporter
+from millstream.cli.project import open_project
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def record_test(
+    paths: Sequence[Path], word: str, row_count: int, query: str | None, env_file: Path | None
+) -> int:
+    """Connect to the source or topic `word`, and print a test file with its newest records to stdout."""
+    from millstream.spark.session import open_session, stop_session
+    from millstream.testing.authoring import record
+
+    if len(paths) > 1:
+        raise WrongUse("--record needs exactly one pipeline", "name one spec or folder, or none")
+    pipeline = open_project(paths[0] if paths else None, (), env_file).pipeline
+    assert pipeline is not None
+    source = record.find_source(pipeline, word)
+    played = record.choose_query(pipeline, source, query)
+    entry = pipeline.sources[source]
+    steps = ProgressReporter()
+    steps.tell("starting Spark")
+    spark = open_session(f"{pipeline.name}-record", dict(pipeline.spark))
+    try:
+        steps.tell(f"reading {entry.source.describe()}")
+        rows = record.read_newest_rows(spark, entry, source, row_count)
+    finally:
+        steps.done()
+        stop_session(spark)
+    items = [record.to_feed_item(entry, row) for row in rows]
+    name = f"the newest {len(items)} records of {source}"
+    click.echo(record.format_test(name, played, source, items), nl=False)
+    click.echo(
+        "next: save this in a file under tests/, then fill in the results: millstream test FILE --update",
+        err=True,
+    )
+    return 0

@@ -1,0 +1,129 @@
+"""`millstream test`: run event-time tests on Spark, one micro-batch per step."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from millstream.diagnostics.failure import WrongUse
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("test", short_help="Run event-time tests on a real Spark engine.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option(
+    "-k", "words", metavar="WORDS", help="Run only tests with all these words in their file or name."
+)
+@click.option("-x", "stop", is_flag=True, help="Stop at the first test that fails.")
+@click.option("--update", is_flag=True, help="Update expected values to the actual results.")
+@click.option("--record", metavar="SOURCE", help="Print a test with the newest records of a source or topic.")
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="Number of records for --record.",
+)
+@click.option("--query", metavar="QUERY", help="The query to test with --record.")
+@click.option(
+    "--shuffle",
+    "splits",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Replay each test in N other batch splits; each must give the batch result.",
+)
+@click.option("--seed", type=int, help="Random seed of --shuffle, to repeat its splits. [default: random]")
+@click.option("--watch", is_flag=True, help="Run again whenever a file is saved, until Ctrl-C.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit XML, for build servers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option("--env-file", type=_FILE, help="File with lines of the form NAME=value.")
+def command(
+    paths: tuple[Path, ...],
+    words: str | None,
+    record: str | None,
+    rows: int,
+    query: str | None,
+    splits: int | None,
+    seed: int | None,
+    junit: Path | None,
+    env_file: Path | None,
+    *,
+    stop: bool,
+    update: bool,
+    watch: bool,
+    as_json: bool,
+) -> int:
+    """Run the tests of a project.
+
+    A PATH is a test file or a folder. The default is the tests folder next to the spec in this folder or the nearest
+    one above. Each step of a test is one micro-batch of Spark with real state, checkpoint and watermark. All tests
+    share one Spark session. Nothing is connected to.
+
+    Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
+    """
+    if record is not None:
+        from millstream.cli.test.record import record_test
+
+        return record_test(paths, record, rows, query, env_file)
+    if splits is not None:
+        if watch or update or junit:
+            raise WrongUse("--shuffle cannot be combined with --watch, --update or --junit", "leave them out")
+        from millstream.cli.test.shuffle import shuffle_tests
+
+        return shuffle_tests(paths, words, env_file, splits, seed, stop=stop, as_json=as_json)
+    if watch:
+        if update or junit or as_json:
+            raise WrongUse("--watch cannot be combined with --update, --junit or --json", "leave them out")
+        from millstream.cli.test.watch import watch_tests
+
+        return watch_tests(paths, words, env_file, stop=stop)
+    if update:
+        from millstream.cli.test.update import update_tests
+
+        return update_tests(paths, words, env_file)
+    return run_tests(paths, words, env_file, junit, stop=stop, as_json=as_json)
+
+
+def run_tests(
+    paths: tuple[Path, ...],
+    words: str | None,
+    env_file: Path | None,
+    junit: Path | None,
+    *,
+    stop: bool,
+    as_json: bool,
+) -> int:
+    """Run the tests once and return the exit code."""
+    from millstream.cli.test.output import (
+        TestOutput,
+        exit_code,
+        format_summary,
+        load_tests,
+        next_command,
+        run_cases,
+    )
+    from millstream.testing.runner import results as forms
+    from millstream.testing.runner.runner import Runner
+
+    start = time.monotonic()
+    suites, cases = load_tests(paths, words, env_file)
+    screen = TestOutput(quiet=as_json)
+    with Runner(screen.say) as runner:
+        results = run_cases(runner, suites, cases, screen, stop=stop)
+    screen.steps.done()
+    if junit is not None:
+        try:
+            junit.write_text(forms.format_junit(results), encoding="utf-8")
+        except OSError as error:
+            raise WrongUse(
+                f"{junit} cannot be written: {error.strerror}", "choose another file with --junit"
+            ) from None
+    if as_json:
+        click.echo(forms.format_json(results), nl=False)
+    else:
+        click.echo(format_summary(results, start) if cases else "no test was run")
+        click.echo(next_command(suites, results), err=True)
+    return exit_code(suites, results)

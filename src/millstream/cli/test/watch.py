@@ -1,0 +1,76 @@
+"""`millstream test --watch`: run tests again whenever a file is saved, in one warm Spark session."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.check.watch import clear_screen, wait_for_change
+from millstream.cli.test.output import TestOutput, format_summary, load_tests, run_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from millstream.checking.file_watch import Stamps
+    from millstream.testing.runner.runner import Runner
+
+
+def watch_tests(paths: Sequence[Path], words: str | None, env_file: Path | None, *, stop: bool) -> int:
+    """Run tests, print results, and wait for the next change, until Ctrl-C. Always returns 0."""
+    from millstream.checking.file_watch import read_stamps, unload_modules
+    from millstream.testing.runner.runner import Runner
+
+    screen = TestOutput()
+    folders: list[Path] = []
+
+    def scan() -> Stamps:
+        return read_stamps(folders, [env_file] if env_file else [])
+
+    with Runner(screen.say) as runner:
+        try:
+            while True:
+                # A file that is saved during a round starts another round.
+                before = scan() if folders else None
+                watched = _round(runner, screen, paths, words, env_file, stop=stop)
+                if before is None or watched != folders:
+                    folders[:] = watched
+                    before = scan()
+                wait_for_change(scan, before)
+                unload_modules(folders)
+        except KeyboardInterrupt:
+            click.echo("", err=True)
+            return 0
+
+
+def _round(
+    runner: Runner,
+    screen: TestOutput,
+    paths: Sequence[Path],
+    words: str | None,
+    env_file: Path | None,
+    *,
+    stop: bool,
+) -> list[Path]:
+    """Run all tests once, and return the folders of the tests and of their pipelines."""
+    from millstream.diagnostics.failure import MillstreamError
+
+    start = time.monotonic()
+    clear_screen()
+    screen.file = ""
+    folders: list[Path] = [path if path.is_dir() else path.parent for path in paths]
+    try:
+        suites, cases = load_tests(paths, words, env_file)
+        folders = [suite.file.parent for suite in suites] + [
+            file.parent for suite in suites for file in suite.files
+        ]
+        results = run_cases(runner, suites, cases, screen, stop=stop)
+        screen.steps.done()
+        click.echo(format_summary(results, start))
+    except MillstreamError as failure:
+        # For example, a file that an editor is replacing: the next save may fix it.
+        click.echo(f"millstream: {failure.what}\n  fix: {failure.fix}", err=True)
+    click.echo(f"{time.strftime('%H:%M:%S')} waiting for changes; press Ctrl-C to stop", err=True)
+    return list(dict.fromkeys(folders))

@@ -1,0 +1,36 @@
+"""Collect the variables that a spec can use."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from millstream.spec.secrets.env_file import read_env
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def spec_environment(folder: Path, given: Path | None) -> dict[str, str]:
+    """Return the variables of a spec.
+
+    Precedence, highest first: the process's environment, the file `given`, `.env` in the folder, the local stack.
+    Raises `WrongUse` if a file of variables cannot be read.
+    """
+    env_file = folder / ".env"
+    return {
+        **_stack(folder),
+        **(read_env(env_file) if env_file.is_file() else {}),
+        **(read_env(given) if given else {}),
+        **os.environ,
+    }
+
+
+def _stack(folder: Path) -> Mapping[str, str]:
+    """Return the addresses of the local stack, if one was started for this folder."""
+    if not (folder / ".millstream" / "stack").is_dir():
+        return {}
+    from millstream.devstack.stack import environment as running
+
+    return running(folder)

@@ -1,0 +1,1 @@
+"""Base classes of sources and sinks, and the values that they share."""

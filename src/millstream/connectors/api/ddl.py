@@ -1,0 +1,46 @@
+"""Parse Spark types in DDL, such as `map<string,struct<at:timestamp>>`, and quote names for SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NESTED = ("array", "map", "struct")
+
+
+def quote_name(name: str) -> str:
+    """Quote a name for SQL."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def outer_type(ddl: str) -> str:
+    """Return the outer name of a type, without parameters: `map`, `decimal`, `time`.
+
+    `interval` is Spark's interval of months, days and microseconds; an interval with named units is `span`.
+    """
+    if ddl.lower().startswith("interval "):
+        return "span"
+    return ddl.partition("<")[0].partition("(")[0].partition(" ")[0].lower()
+
+
+def type_names(ddl: str) -> Iterator[str]:
+    """Yield the names of a type and of all nested types, the outermost first."""
+    kind = outer_type(ddl)
+    yield kind
+    if kind in NESTED and "<" in ddl:
+        for part in _split_types(ddl[ddl.index("<") + 1 : -1]):
+            yield from type_names(part.partition(":")[2] if kind == "struct" else part)
+
+
+def _split_types(text: str) -> Iterator[str]:
+    """Split a text at the commas outside brackets."""
+    depth, start = 0, 0
+    for index, character in enumerate(text):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    if text:
+        yield text[start:]

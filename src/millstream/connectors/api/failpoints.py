@@ -1,0 +1,88 @@
+"""Failpoints at which a proof makes a run die, fail or hang. They do nothing unless they are armed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from dataclasses import dataclass
+from functools import cache
+
+from millstream.diagnostics.failure import Outage, WrongUse
+
+VARIABLE = "MILLSTREAM_FAILPOINTS"
+"""Variable with `POINT=ACTION@N`, several separated by commas, for the N-th time a process hits the point."""
+
+POINTS = {
+    "batch.begun": "its offsets are written, and no sink has it",
+    "batch.delivered": "every sink has it, and Spark's commit is not written",
+    "letters.kept": "its dead letters are written",
+    "rows.kept": "a sink rejected some of its rows, and they are written as dead letters; the rest is not written",
+    "aside.kept": "a sink rejected it, and it is spooled",
+    "aside.delivered": "it was spooled and has been delivered, and its spool folder still exists",
+    "postgres.staged": "its rows are ready, and the transaction has not begun",
+    "postgres.open": "its rows are in the table, and the transaction is not committed",
+    "postgres.committed": "the transaction is committed, and the run has no confirmation yet",
+    "delta.before": "its rows are computed, and the table's log does not have it",
+    "delta.committed": "the table's log has it, and the run has no confirmation yet",
+    "kafka.before": "its records are computed, and none is sent",
+    "kafka.sent": "its records are sent, and the transaction is not committed",
+    "kafka.committed": "the transaction is committed, and the run has no confirmation yet",
+    "files.staged": "its files are written where readers do not look",
+    "files.committed": "its manifest exists and no file is in its place, or its folder is in its place",
+    "files.published": "every file is in its place, and the run has no confirmation yet",
+}
+"""Failpoints by name, with the state of a batch at that moment."""
+
+ACTIONS = ("kill", "raise", "hang", "stop")
+# As long as a stopped machine may be away; the test that armed it kills the process earlier.
+HANG = 600.0
+
+_ARMED = re.compile(r"(?P<point>[a-z]+\.[a-z]+)=(?P<action>[a-z]+)(?:@(?P<time>[1-9]\d*))?")
+_counts: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Armed:
+    """The action to take the N-th time a failpoint is hit."""
+
+    action: str
+    time: int
+
+
+def hit_failpoint(point: str) -> None:
+    """Hit a failpoint. Costs a dict lookup if nothing is armed."""
+    armed = _parse_armed(os.environ.get(VARIABLE, ""))
+    if point not in armed:
+        return
+    with _lock:
+        _counts[point] = _counts.get(point, 0) + 1
+        if _counts[point] != armed[point].time:
+            return
+    match armed[point].action:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "stop":
+            # The process resumes here at SIGCONT without knowing how long it was stopped.
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "hang":
+            threading.Event().wait(HANG)
+        case _:
+            raise Outage(f"failed on purpose at {point}", f"unset {VARIABLE}")
+
+
+@cache
+def _parse_armed(text: str) -> dict[str, Armed]:
+    """Parse the armed failpoints. Raises `WrongUse` for an unknown point or action."""
+    armed = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _ARMED.fullmatch(part)
+        if match is None or match["point"] not in POINTS or match["action"] not in ACTIONS:
+            raise WrongUse(
+                f"{VARIABLE}: '{part}' is not POINT=ACTION@N",
+                f"points: {', '.join(POINTS)}; actions: {', '.join(ACTIONS)}",
+            )
+        armed[match["point"]] = Armed(match["action"], int(match["time"] or 1))
+    return armed

@@ -1,0 +1,245 @@
+"""Read a Delta table's log: its columns, and the batches that each writer committed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.api.batch_ledger import LedgerEntry, parse_metadata
+from millstream.connectors.api.cdc import START
+from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
+from millstream.diagnostics.failure import NotReady
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.delta.sink import DeltaSink
+
+# Number of commits that are searched, newest first, for what a writer recorded with its last batch. Each takes about
+# three milliseconds, and only at a start whose checkpoint did not make the last commit.
+FAR = 1000
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """A table at one version; `version` is -1 and the rest empty if there is no table."""
+
+    version: int
+    columns: tuple[str, ...]
+    partitions: tuple[str, ...]
+    snapshot: Any
+
+    def batch(self, writer: str) -> int | None:
+        """Return the last batch that `writer` committed to this table, or None."""
+        if self.version < 0:
+            return None
+        transaction = self.snapshot.transactions().get(writer)
+        return int(transaction.get()) if transaction.isDefined() else None
+
+    @property
+    def writers(self) -> dict[str, tuple[int, int]]:
+        """Last batch of each writer of any query, and its commit time in milliseconds since 1970."""
+        if self.version < 0:
+            return {}
+        transactions = self.snapshot.setTransactions()
+        last_batches = {}
+        for transaction in (transactions.apply(index) for index in range(transactions.size())):
+            updated = transaction.lastUpdated()
+            last_batches[str(transaction.appId())] = (
+                int(transaction.version()),
+                int(updated.get()) if updated.isDefined() else 0,
+            )
+        return last_batches
+
+
+def read_entries(
+    spark: SparkSession, snapshot: TableSnapshot, owner: SinkIdentity
+) -> tuple[LedgerEntry, ...]:
+    """Return the last batch of this writer, and of those that wrote after it for the same query.
+
+    The commit records the query of a batch, so commits before this writer's last batch are not read. A writer whose
+    commit is deleted, or more than `FAR` commits back, is not known to belong to this query. A table without files
+    has nothing that could be duplicated.
+    """
+    writers = snapshot.writers
+    own_last = writers.get(owner.key)
+    pending = {
+        key
+        for key, (_, time) in writers.items()
+        if key == owner.key or own_last is None or time > own_last[1]
+    }
+    if pending != {owner.key} and not int(snapshot.snapshot.numOfFiles() if writers else 0):
+        pending &= {owner.key}
+    ledger_entries = []
+    for metadata in _commit_metadata(spark, snapshot) if pending else ():
+        key = metadata.get("writer")
+        if key in pending and metadata.get("batch_id") == writers[key][0]:
+            pending.discard(key)
+            # This writer's own entry counts even if its query had another name.
+            if key == owner.key or (metadata.get("pipeline"), metadata.get("query")) == (
+                owner.pipeline,
+                owner.query,
+            ):
+                ledger_entries.append(
+                    LedgerEntry(key, writers[key][0], writers[key][1], parse_metadata(metadata))
+                )
+        if not pending:
+            break
+    if owner.key in pending:
+        ledger_entries.append(LedgerEntry(owner.key, *writers[owner.key]))
+    return tuple(ledger_entries)
+
+
+def read_entry(spark: SparkSession, snapshot: TableSnapshot, writer: str, batch: int) -> LedgerEntry | None:
+    """Return the metadata of one batch, if it is among the last `FAR` commits."""
+    for metadata in _commit_metadata(spark, snapshot):
+        if metadata.get("writer") == writer and metadata.get("batch_id") == batch:
+            return LedgerEntry(writer, batch, note=parse_metadata(metadata))
+    return None
+
+
+def is_skipped(spark: SparkSession, snapshot: TableSnapshot, marks: Mapping[str, str]) -> bool:
+    """Return whether Delta skipped an attempt because the table already had its batch or a later one.
+
+    `marks` are the options of the attempt. An attempt that changes nothing may leave no commit at all; it does not
+    count as skipped.
+    """
+    own_metadata = json.loads(marks["userMetadata"])
+    for metadata in _commit_metadata(spark, snapshot):
+        if (metadata.get("writer"), metadata.get("batch_id")) == (
+            own_metadata["writer"],
+            own_metadata["batch_id"],
+        ):
+            return bool(metadata.get("attempt") != own_metadata["attempt"])
+    last = snapshot.batch(marks["txnAppId"])
+    return last is not None and last >= int(marks["txnVersion"])
+
+
+def _commit_metadata(spark: SparkSession, snapshot: TableSnapshot) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of the commits, newest first, as far as they exist."""
+    log: Any = snapshot.snapshot.deltaLog()
+    names: Any = internals.jvm(spark).org.apache.spark.sql.delta.util.FileNames
+    conf = log.newDeltaHadoopConf()
+    for version in range(snapshot.version, max(snapshot.version - FAR, -1), -1):
+        try:
+            lines = log.store().readAsIterator(names.unsafeDeltaFile(log.logPath(), version), conf)
+        except Exception as error:
+            # The Java name of a missing file depends on the file system.
+            if "FileNotFound" in str(error) or "NoSuchFile" in str(error):
+                return
+            raise
+        try:
+            # Delta writes the commit's metadata in its first line.
+            info = json.loads(lines.next() if lines.hasNext() else "{}").get("commitInfo", {})
+        finally:
+            lines.close()
+        try:
+            metadata = json.loads(info.get("userMetadata") or "{}")
+        except ValueError:
+            continue
+        if isinstance(metadata, dict):
+            yield metadata
+
+
+def read_snapshot(spark: SparkSession, sink: DeltaSink) -> TableSnapshot:
+    """Read the current log with Spark's own reader, so that any storage Spark can write to works."""
+    if sink.table is not None and not spark.catalog.tableExists(sink.table):
+        return TableSnapshot(-1, (), (), None)
+    pair = _delta_log(spark).forTableWithSnapshot(*_table_arguments(spark, sink))
+    return _take_snapshot(pair._2())  # noqa: SLF001 - the second of a Scala pair
+
+
+def cached_snapshot(spark: SparkSession, sink: DeltaSink) -> TableSnapshot:
+    """Return the log as this session's last commit left it, without reading the file system."""
+    return _take_snapshot(_delta_log(spark).forTable(*_table_arguments(spark, sink)).unsafeVolatileSnapshot())
+
+
+def _delta_log(spark: SparkSession) -> Any:
+    return internals.jvm(spark).org.apache.spark.sql.delta.DeltaLog
+
+
+def _table_arguments(spark: SparkSession, sink: DeltaSink) -> tuple[Any, Any]:
+    session: Any = internals.java_session(spark)
+    parser = session.sessionState().sqlParser()
+    return session, parser.parseTableIdentifier(sink.table) if sink.table else str(sink.path)
+
+
+def _take_snapshot(snapshot: Any) -> TableSnapshot:
+    version = int(snapshot.version())
+    if version < 0:
+        return TableSnapshot(version, (), (), None)
+    partitions = str(snapshot.metadata().partitionColumns().mkString("\n"))
+    columns = tuple(snapshot.schema().fieldNames())
+    return TableSnapshot(version, columns, tuple(partitions.split("\n") if partitions else ()), snapshot)
+
+
+def table_lock(spark: SparkSession, sink: DeltaSink) -> AbstractContextManager[None]:
+    """Return the lock that lets one process at a time commit to the table; no lock for a remote table.
+
+    Where Delta writes the rows and commits them in one call, the lock covers both. A catalog table that does not
+    exist yet has no folder to lock.
+    """
+    return commit_lock(_local_folder(spark, sink), interruptible_pause(spark))
+
+
+def _local_folder(spark: SparkSession, sink: DeltaSink) -> Path | None:
+    if sink.path is not None:
+        return sink.path.local
+    if not spark.catalog.tableExists(str(sink.table)):
+        return None
+    uri = _delta_log(spark).forTable(*_table_arguments(spark, sink)).dataPath().toUri()
+    return Path(str(uri.getPath())) if uri.getScheme() in (None, "file") else None
+
+
+def read_table(spark: SparkSession, sink: DeltaSink, schema: StructType) -> DataFrame:
+    """Read the table's rows with the columns of `schema`; no rows if the table does not exist."""
+    version = read_snapshot(spark, sink).version
+    if version < 0:
+        return spark.createDataFrame([], schema)
+    # Pin one version, because the table may be written while it is read.
+    reader = spark.read.format("delta").option("versionAsOf", str(version))
+    frame = reader.load(str(sink.path)) if sink.path is not None else reader.table(str(sink.table))
+    column_names = {name.lower() for name in frame.columns}
+    absent = [name for name in schema.names if name.lower() not in column_names]
+    if absent:
+        raise NotReady(
+            f"Delta table {sink.target()} has no column '{absent[0]}', which the query has",
+            "another version of the query created the table: use a table that this version created",
+        )
+    return frame.selectExpr(*(f"`{name.replace('`', '``')}`" for name in schema.names))
+
+
+def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[str]) -> None:
+    """Raise `NotReady` if the table would not accept rows with these columns."""
+    column_names = {name.lower() for name in snapshot.columns}
+    absent = [name for name in columns if name.lower() not in column_names]
+    if absent and not sink.merge_schema:
+        raise NotReady(
+            f"Delta table {sink.target()} has no column '{absent[0]}'",
+            "set merge_schema: true to add it, or leave it out of the view",
+        )
+    if sink.cdc and not sink.cdc.history and START in column_names:
+        raise NotReady(
+            f"Delta table {sink.target()} contains a history, but the spec has stored_as_scd_type: 1",
+            "set stored_as_scd_type: 2, or write to another path",
+        )
+    if sink.partition_by and _lower(sink.partition_by) != _lower(snapshot.partitions):
+        partitioning = f"by {', '.join(snapshot.partitions)}" if snapshot.partitions else "by no column"
+        raise NotReady(
+            f"Delta table {sink.target()} is partitioned {partitioning}, "
+            f"but the spec has {', '.join(sink.partition_by)}",
+            "remove partition_by, or write to another path",
+        )
+
+
+def _lower(names: tuple[str, ...]) -> list[str]:
+    """Convert to lower case, because Delta ignores the case of names."""
+    return [name.lower() for name in names]

@@ -1,0 +1,178 @@
+"""Check a Delta table for `check --connect`: its existence, its identity, and its columns."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
+from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
+from millstream.connectors.delta.folder_check import require_writable
+from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.finding import Severity
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from millstream.connectors.delta.sink import DeltaSink
+    from millstream.connectors.delta.source import DeltaSource
+    from millstream.spec.location import Location
+
+_DDL = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
+# MERGE casts between the types of each set; an append accepts a column's own type only. Tested on Delta 4.4.
+_CAST = (
+    _NUMBERS | {"boolean"},
+    _NUMBERS | {"timestamp"},
+    frozenset({"date", "timestamp", "timestamp_ntz"}),
+    frozenset({"string", "binary"}),
+)
+# Number of commits of a table's history that are searched for changes in place.
+_LATEST = 20
+_CHANGES = ("UPDATE", "DELETE", "MERGE", "TRUNCATE")
+
+
+def check_source(
+    source: DeltaSource, *, static: bool, begun: Sequence[CheckpointedSource]
+) -> Iterator[ConnectivityFinding]:
+    """Check the table of a source. A catalog table is not checked, because that needs Spark."""
+    if source.path is None:
+        return
+    table = _open(source.path)
+    if table is None:
+        raise NotReady(
+            f"there is no Delta table at {source.path}",
+            "correct the path, or run the pipeline that creates it",
+        )
+    newest = table.version()
+    version = source.version if static else source.starting_version
+    if isinstance(version, int) and version > newest:
+        field = "version" if static else "starting_version"
+        yield ConnectivityFinding(
+            "MS566",
+            f"Delta table {source.path} is at version {newest}, but {field} is {version}",
+            field,
+            "Spark fails a query that starts at a version that does not exist",
+            f"set a version up to {newest}",
+        )
+    current_id = str(table.metadata().id)
+    for query in begun:
+        if query.told.get("table_id", current_id) != current_id:
+            yield ConnectivityFinding(
+                "MS564",
+                f"the Delta table at {source.path} was recreated since query '{query.query}' started",
+                "path",
+                "its checkpoint has versions of the old table: Spark fails to resume, or skips rows",
+                f"start the query with an empty checkpoint: move the folder of '{query.query}' away",
+            )
+    if not static and not source.skip_change_commits and (change := _latest_change(table)):
+        yield ConnectivityFinding(
+            "MS574",
+            f"the Delta table at {source.path} is changed in place: its version {change[0]} is a {change[1]}",
+            "path",
+            "a stream fails at a commit that changes or deletes rows",
+            "set skip_change_commits to skip such commits, or read a table that is only appended to",
+            Severity.WARNING,
+        )
+
+
+def check_sink(
+    sink: DeltaSink, columns: Mapping[str, str] | None, mode: OutputMode
+) -> Iterator[ConnectivityFinding]:
+    """Find what makes the table reject the query's rows."""
+    if sink.path is None:
+        return
+    try:
+        require_writable(sink.path)
+    except NotReady as refused:
+        yield ConnectivityFinding("MS567", refused.what, "path", fix=refused.fix)
+        return
+    table = _open(sink.path)
+    if table is None:
+        return
+    table_columns = {
+        field["name"]: _ddl(field["type"]) for field in json.loads(table.schema().to_json())["fields"]
+    }
+    snapshot = TableSnapshot(
+        table.version(), tuple(table_columns), tuple(table.metadata().partition_columns), None
+    )
+    try:
+        require_compatible(snapshot, sink, sink.table_columns(list(columns)) if columns else [])
+    except NotReady as refused:
+        yield ConnectivityFinding("MS568", refused.what, "path", fix=refused.fix)
+    lower = {name.lower(): kind for name, kind in table_columns.items()}
+    for name in sink.merge_on:
+        if name.lower() not in lower and not sink.merge_schema:
+            yield ConnectivityFinding(
+                "MS568",
+                f"Delta table {sink.target()} has no column '{name}', which merge_on contains",
+                "merge_on",
+                fix="correct merge_on, or write to another path",
+            )
+    merges = bool(sink.row_key) and mode is not OutputMode.COMPLETE
+    for name, query_type in {} if sink.merge_schema or columns is None else columns.items():
+        kind = lower.get(name.lower())
+        if not kind or _accepts(kind, query_type, merges=merges):
+            continue
+        # A string is cast to the column's type, and fails if it cannot be parsed.
+        casts_text = merges and query_type == "string" and kind in {"date", "timestamp", "boolean", *_NUMBERS}
+        yield ConnectivityFinding(
+            "MS568",
+            f"column '{name}' of Delta table {sink.target()} is {kind}, but the query's column is "
+            f"{query_type}",
+            "path",
+            f"the first string that is not a valid {kind} stops the query"
+            if casts_text
+            else "Delta rejects the first batch",
+            f"cast it in the view: CAST({name} AS {kind.upper()})",
+            Severity.WARNING if casts_text else Severity.ERROR,
+        )
+
+
+def _open(path: Location) -> DeltaTable | None:
+    """Open the table; None if there is none. Raises `NotReady` if it cannot be read."""
+    where = str(path.local or path)
+    if path.local is not None and not path.local.exists():
+        return None
+    try:
+        return DeltaTable(where)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        reason = str(error).split("\n")[0]
+        raise NotReady(
+            f"Delta table {where} cannot be read: {reason}", "check the path and its permissions"
+        ) from error
+
+
+def _latest_change(table: DeltaTable) -> tuple[int, str] | None:
+    """Return version and operation of the latest commit that changed or deleted rows."""
+    for commit in table.history(_LATEST):
+        operation = str(commit.get("operation", "")).upper()
+        metrics: Any = commit.get("operationMetrics") or {}
+        # A merge that only adds rows removes no files.
+        removed_files = int(metrics.get("numTargetFilesRemoved", metrics.get("numRemovedFiles", 1)) or 0)
+        if operation.startswith(_CHANGES) and removed_files:
+            return int(commit["version"]), operation
+    return None
+
+
+def _ddl(kind: Any) -> str:
+    """Convert a type of Delta's schema to Spark DDL; only the outer name of a nested type."""
+    return _DDL.get(kind, kind) if isinstance(kind, str) else str(kind.get("type"))
+
+
+def _accepts(column_type: str, value_type: str, *, merges: bool) -> bool:
+    """Return whether a column accepts every value of this type. Delta itself checks nested types."""
+    column_name, value_name = column_type.partition("(")[0], value_type.partition("<")[0].partition("(")[0]
+    if value_name in ("void", "char", "varchar"):
+        return True
+    if not merges:
+        return column_type == value_type or (column_name == value_name and column_name != "decimal")
+    return column_name in (value_name, "string") or any(
+        {column_name, value_name} <= family for family in _CAST
+    )

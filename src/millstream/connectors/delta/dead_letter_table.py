@@ -1,0 +1,126 @@
+"""Read, count and purge a Delta table of dead letters without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder
+
+from millstream.connectors.api.dead_letters import DeadLetter, Group, take_newest
+from millstream.connectors.delta.commit.commit_lock import commit_lock
+from millstream.connectors.delta.dead_letter_writer import RETRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from millstream.spec.location import Location
+
+
+def read_rows(location: Location) -> Iterator[DeadLetter]:
+    """Yield every row of the table, reading a few thousand at a time."""
+    if DeltaTable.is_deltatable(str(location)):
+        yield from _read_dead_letters(DeltaTable(str(location)), None)
+
+
+def read_latest(location: Location, limit: int, sources: Sequence[str]) -> list[DeadLetter]:
+    """Return the newest rows from the newest files; the log has the time range of each file."""
+    if not DeltaTable.is_deltatable(str(location)):
+        return []
+    table = DeltaTable(str(location))
+    files = _file_statistics(table)
+    row_count = limit
+    while True:
+        since, is_complete = _newest_since(files, row_count)
+        dead_letters = take_newest(
+            _read_dead_letters(table, _build_condition(None, sources, since), limit), limit
+        )
+        if len(dead_letters) >= limit or is_complete:
+            return dead_letters
+        # The files also contained dead letters of other sources, or rows deleted in the meantime.
+        row_count *= 8
+
+
+def count_by_group(location: Location, before: datetime | None) -> Counter[Group]:
+    """Count dead letters by query, source and reason."""
+    if not DeltaTable.is_deltatable(str(location)):
+        return Counter()
+    where = _build_condition(before, ())
+    sql = f"SELECT query, source, reason, count(*) AS n FROM letters WHERE {where or 'true'} GROUP BY 1, 2, 3"  # noqa: S608 - no text of others but quoted
+    batches = _run_query(DeltaTable(str(location)), sql)
+    return Counter(
+        {
+            (row["query"], row["source"], row["reason"]): row["n"]
+            for batch in batches
+            for row in batch.to_pylist()
+        }
+    )
+
+
+def purge(location: Location, before: datetime | None, source: str | None) -> None:
+    """Delete dead letters written before a time, of a source, or all, and their files."""
+    if not DeltaTable.is_deltatable(str(location)):
+        return
+    condition = _build_condition(before, () if source is None else (source,))
+    with commit_lock(location.local):
+        table = DeltaTable(str(location))
+        table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
+        # Only files deleted in the log: a batch's files that are being written are in no log yet.
+        table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+
+
+def _read_dead_letters(
+    table: DeltaTable, where: str | None, limit: int | None = None
+) -> Iterator[DeadLetter]:
+    """Yield rows as dead letters; rows of older versions have fewer columns."""
+    available_names = {field.name for field in table.schema().fields}
+    names = ", ".join(f'"{field.name}"' for field in fields(DeadLetter) if field.name in available_names)
+    order_and_limit = "" if limit is None else f" ORDER BY at DESC LIMIT {int(limit)}"
+    sql = f"SELECT {names} FROM letters WHERE {where or 'true'}{order_and_limit}"  # noqa: S608 - our own column names
+    for batch in _run_query(table, sql):
+        yield from (DeadLetter(**row) for row in batch.to_pylist())
+
+
+def _run_query(table: DeltaTable, sql: str) -> Iterator[pa.RecordBatch]:
+    for batch in QueryBuilder().register("letters", table).execute(sql):
+        yield pa.record_batch(batch)
+
+
+def _file_statistics(table: DeltaTable) -> list[tuple[Any, Any, int]]:
+    """Return each file's oldest and newest time, None if the log has no statistics, and its number of rows."""
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return [
+        (action.get("min.at"), action.get("max.at"), action.get("num_records") or 0) for action in actions
+    ]
+
+
+def _newest_since(files: list[tuple[Any, Any, int]], rows: int) -> tuple[datetime | None, bool]:
+    """Return the time from which this many newest rows start; or None and True if all files are needed."""
+    if any(oldest is None or last is None for oldest, last, _ in files):
+        return None, True
+    since = None
+    for oldest, _, count in sorted(files, key=lambda file: file[1], reverse=True):
+        if rows <= 0:
+            return since, False
+        since = oldest if since is None else min(since, oldest)
+        rows -= count
+    return None, True
+
+
+def _build_condition(
+    before: datetime | None, sources: Sequence[str], since: datetime | None = None
+) -> str | None:
+    conditions = []
+    for limit, operator in ((before, "<"), (since, ">=")):
+        if limit is not None:
+            # A plain TIMESTAMP has nanoseconds, for which the log's statistics are not used.
+            time = f"{limit.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+            conditions.append(f"at {operator} arrow_cast('{time}', 'Timestamp(Microsecond, Some(\"UTC\"))')")
+    if sources:
+        quoted = ", ".join("'" + source.replace("'", "''") + "'" for source in sources)
+        conditions.append(f"source IN ({quoted})")
+    return " AND ".join(conditions) or None

@@ -1,0 +1,1 @@
+"""Kafka clients: the broker's address, security, options, topics, and partition ends."""

@@ -1,0 +1,1 @@
+"""Offset ranges: splitting, limits, and offsets that the broker has deleted."""

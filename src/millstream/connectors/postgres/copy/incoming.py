@@ -1,0 +1,114 @@
+"""SQL statements that move rows from a staging table to the target table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from psycopg.sql import SQL, Composed, Identifier
+
+from millstream.connectors.postgres.table import comma_separated
+
+if TYPE_CHECKING:
+    from millstream.connectors.postgres.copy.rows import Wired
+    from millstream.connectors.postgres.table import Table
+
+DELETED = "millstream_deleted"
+"""Column that marks rows that are deletions."""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Rows in the staging table `place` for which `chosen` is true, on their way to `target`."""
+
+    target: Table
+    wired: tuple[Wired, ...]
+    place: Identifier
+    chosen: Composed | SQL = field(default_factory=lambda: SQL("true"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The written columns."""
+        return tuple(column.name for column in self._columns)
+
+    def _values(self) -> Composed:
+        """Return the written columns, cast to the target's types."""
+        return SQL(", ").join(
+            Identifier(column.name)
+            if column.fits
+            else SQL("{}::{} AS {}").format(
+                Identifier(column.name), SQL(self.target.casts[column.name]), Identifier(column.name)
+            )
+            for column in self._columns
+        )
+
+    @property
+    def _columns(self) -> tuple[Wired, ...]:
+        return tuple(column for column in self.wired if column.name != DELETED)
+
+    def insert(self) -> Composed:
+        """Insert every row."""
+        return SQL("INSERT INTO {} ({}) SELECT {} FROM {} WHERE {}").format(
+            self.target.identifier,
+            comma_separated(self.names),
+            self._values(),
+            self.place,
+            self._not_deleted(),
+        )
+
+    def changes(self) -> Composed:
+        """Create a temporary table with every row in the target's types and its deletion mark."""
+        return SQL(
+            "CREATE TEMP TABLE millstream_changes ON COMMIT DROP AS SELECT {}, {} FROM {} WHERE {}"
+        ).format(self._values(), Identifier(DELETED), self.place, self.chosen)
+
+    def upsert(self, key: tuple[str, ...]) -> Composed:
+        """Insert every row, or replace the row with its key."""
+        other_columns = [column.name for column in self._columns if column.name not in key]
+        sets = [SQL("{0} = excluded.{0}").format(Identifier(name)) for name in other_columns]
+        action = SQL("UPDATE SET {}").format(SQL(", ").join(sets)) if other_columns else SQL("NOTHING")
+        return SQL("{} ON CONFLICT ({}) DO {}").format(self.insert(), comma_separated(key), action)
+
+    def delete(self, key: tuple[str, ...]) -> Composed:
+        """Delete the rows whose key is marked as deleted."""
+        same_key = [SQL("held.{} = {}").format(Identifier(name), self._cast("gone", name)) for name in key]
+        return SQL("DELETE FROM {} AS held USING {} AS gone WHERE {} AND gone.{} AND {}").format(
+            self.target.identifier, self.place, SQL(" AND ").join(same_key), Identifier(DELETED), self.chosen
+        )
+
+    def nulls(self, name: str, shown: tuple[str, ...] = ()) -> Composed:
+        """Find a row without a value in a column, and return its values of `shown`."""
+        return SQL("SELECT {} FROM {} WHERE {} IS NULL AND {} LIMIT 1").format(
+            comma_separated(shown) if shown else SQL("1"), self.place, Identifier(name), self.chosen
+        )
+
+    def repeated(self, key: tuple[str, ...]) -> Composed:
+        """Find a key that occurs more than once, with its number of rows and of deletions."""
+        values = SQL(", ").join([self._cast("come", name) for name in key])
+        is_deletion = SQL("come.{}").format(Identifier(DELETED)) if self._has_deletions else SQL("false")
+        return SQL(
+            "SELECT {0}, count(*), count(*) FILTER (WHERE {1}) FROM {2} AS come WHERE {3}"
+            " GROUP BY {0} HAVING count(*) > 1 LIMIT 1"
+        ).format(values, is_deletion, self.place, self.chosen)
+
+    def hides_repeated(self, key: tuple[str, ...]) -> bool:
+        """Return whether `delete` and `upsert` would accept a key that occurs more than once.
+
+        ON CONFLICT refuses to replace a row twice, but does not check deletions, or rows without anything to replace.
+        """
+        return self._has_deletions or set(self.names) <= set(key)
+
+    def _cast(self, table: str, name: str) -> Composed:
+        """Return a column's value, cast to the target's type."""
+        return SQL("{}.{}::{}").format(Identifier(table), Identifier(name), SQL(self.target.casts[name]))
+
+    @property
+    def _has_deletions(self) -> bool:
+        """Whether a column marks deletions."""
+        return len(self._columns) < len(self.wired)
+
+    def _not_deleted(self) -> Composed | SQL:
+        """Return the condition for rows that are not deletions."""
+        if not self._has_deletions:
+            return self.chosen
+        return SQL("{} AND NOT {}").format(self.chosen, Identifier(DELETED))

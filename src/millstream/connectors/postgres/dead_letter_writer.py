@@ -1,0 +1,40 @@
+"""Write dead letters to a Postgres table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.connectors.api.dead_letters import COLUMNS, DeadLetterWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.postgres.sink import PostgresSink
+
+# A header's name may contain a NUL character, which jsonb rejects and JSON text escapes.
+_HEADERS = "to_json(headers, map('ignoreNullFields', 'false')) AS headers"
+
+
+class PostgresDeadLetterWriter(DeadLetterWriter):
+    """Writes the dead letters of one query with the fence and the ledger of the sink's writer."""
+
+    def __init__(self, sink: PostgresSink, identity: SinkIdentity) -> None:
+        self._writer = sink.writer(identity)
+
+    def open(self, spark: SparkSession) -> None:
+        """Create missing tables, and take over from an earlier start."""
+        self._writer.open(spark, _to_table_rows(spark.createDataFrame([], COLUMNS)).schema)
+
+    def keep(self, frame: DataFrame, batch_id: int, size: int) -> None:  # noqa: ARG002 - the writer counts by itself
+        """Write the rows and the batch number in one transaction."""
+        self._writer.write(_to_table_rows(frame), batch_id)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._writer.close()
+
+
+def _to_table_rows(frame: DataFrame) -> DataFrame:
+    """Convert dead letters to table rows, with the headers as a JSON array with base64 values."""
+    return frame.selectExpr(*(_HEADERS if name == "headers" else f"`{name}`" for name in frame.columns))

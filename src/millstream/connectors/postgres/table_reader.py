@@ -1,0 +1,121 @@
+"""Read the rows of a table for a comparison: as text by COPY, then cast to Spark's types."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pyarrow
+import pyarrow.csv
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from millstream.connectors.postgres import table as tables
+from millstream.connectors.postgres.client.connection import connect
+from millstream.connectors.postgres.client.errors import explain
+from millstream.diagnostics.failure import NotReady
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.postgres.sink import PostgresSink
+
+_NESTED = frozenset({"array", "map", "struct", "variant"})
+# Text formats that Spark parses back to the same values, whatever the role's settings.
+_TEXT_FORMATS = SQL("SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL bytea_output = 'hex'")
+
+
+def read_range(sink: PostgresSink, spark: SparkSession, schema: StructType, cut: EventTimeRange) -> DataFrame:
+    """Read the table's rows in a range, with the columns and types of `schema`; none if it does not exist.
+
+    The rows pass through the driver's memory. Fails at a text that is not valid for its column's type.
+    """
+    with connect(sink.address(), "millstream backfill") as connection:
+        try:
+            table = tables.find_table(connection, sink.table)
+            if table is None:
+                return spark.createDataFrame([], schema)
+            absent = [name for name in schema.names if name not in table.columns]
+            if absent:
+                raise NotReady(
+                    f"table {sink.table} has no column '{absent[0]}', which the query has",
+                    "another version of the query created the table: use a table that this version created",
+                )
+            with connection.transaction():
+                connection.execute(_TEXT_FORMATS)
+                rows = _copy_as_text(connection, table, schema, cut)
+        except psycopg.Error as error:
+            raise explain(error, sink.address().shown, sink.table) from error
+    if not rows.num_rows:
+        return spark.createDataFrame([], schema)
+    texts = spark.createDataFrame(rows)
+    return texts.selectExpr(*(_cast_column(index, field) for index, field in enumerate(schema.fields)))
+
+
+def range_condition(cut: EventTimeRange, table: tables.Table) -> Composed | SQL:
+    """Return the SQL condition for a range."""
+    if cut.whole:
+        return SQL("true")
+    (name,) = cut.path
+    kind = table.types.get(name, "")
+    conditions = [
+        SQL("{} {} {}").format(Identifier(name), SQL(operator), Literal(_convert_time(limit, kind)))
+        for operator, limit in ((">=", cut.start), ("<", cut.end))
+        if limit is not None
+    ]
+    return SQL(" AND ").join(conditions)
+
+
+def _convert_time(moment: datetime, kind: str) -> Any:
+    """Convert a time to the type of a column; in UTC if the type has no zone."""
+    in_utc = moment.astimezone(UTC).replace(tzinfo=None)
+    if kind == "date":
+        return in_utc.date()
+    return in_utc if kind == "timestamp" else moment
+
+
+def _copy_as_text(
+    connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, cut: EventTimeRange
+) -> Any:
+    """Return the table's rows as an Arrow table of texts: `c0`, `c1` and so on."""
+    names = SQL(", ").join([Identifier(name) for name in schema.names])
+    where = SQL("true") if len(cut.path) > 1 else range_condition(cut, table)
+    copy = SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT CSV)").format(
+        names, table.identifier, where
+    )
+    sink = pyarrow.BufferOutputStream()
+    with connection.cursor() as cursor, cursor.copy(copy) as chunks:
+        for chunk in chunks:
+            sink.write(chunk)
+    columns = [f"c{index}" for index in range(len(schema.fields))]
+    buffer = sink.getvalue()
+    if not buffer.size:
+        return pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in columns})
+    return pyarrow.csv.read_csv(
+        pyarrow.BufferReader(buffer),
+        read_options=pyarrow.csv.ReadOptions(column_names=columns),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        # Postgres writes NULL as nothing, and an empty text as two quotes.
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pyarrow.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _cast_column(index: int, field: StructField) -> str:
+    """Return SQL that casts a column of texts to the type of a field."""
+    kind, name = field.dataType.typeName(), f"`{field.name.replace('`', '``')}`"
+    if kind in _NESTED:
+        expression = f"from_json(c{index}, '{field.dataType.simpleString()}')"
+    elif kind == "binary":
+        expression = f"unhex(substring(c{index}, 3))"
+    else:
+        expression = f"CAST(c{index} AS {field.dataType.simpleString()})"
+    return f"{expression} AS {name}"

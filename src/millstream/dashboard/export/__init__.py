@@ -1,0 +1,1 @@
+"""Export metrics, spans, lineage and alerts to other systems."""

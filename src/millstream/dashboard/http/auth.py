@@ -1,0 +1,99 @@
+"""Check the host, origin and token of a request, and define the headers of every response."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Headers of every response: no content from other sites, no frames, no guessing of types."""
+
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class DeniedRequest:
+    """The reason why a request is denied."""
+
+    status: int
+    error: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The port of the page and its token. `local` if the page is reachable only from this machine."""
+
+    port: int
+    token: str | None = None
+    local: bool = False
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie with the token. It has the port, because browsers share cookies across ports."""
+        return f"millstream-{self.port}"
+
+    def refuses(self, headers: Mapping[str, str], method: str) -> DeniedRequest | None:
+        """Return why a request is denied whatever its path, or None. Does not check the token."""
+        if method not in ("GET", "HEAD"):
+            return DeniedRequest(405, f"method {method} is not allowed", "the page is read-only; use GET")
+        host = headers.get("Host") or ""
+        # DNS rebinding: another site may let its own name point to 127.0.0.1 and send requests as if it were this
+        # page. If a token is always required, the attack fails because there is no cookie for that name.
+        if (self.token is None or self.local) and host not in {f"{name}:{self.port}" for name in _LOCAL}:
+            return DeniedRequest(
+                403, "the Host header does not match the page", f"open http://127.0.0.1:{self.port}/"
+            )
+        origin = headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return DeniedRequest(
+                403,
+                "requests from other sites are denied",
+                "send the request from the page, or without an Origin",
+            )
+        site, mode = headers.get("Sec-Fetch-Site"), headers.get("Sec-Fetch-Mode")
+        if site in ("cross-site", "same-site") and mode != "navigate":
+            return DeniedRequest(403, "requests from other sites are denied", "open the page itself")
+        return None
+
+    def has_token(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a request has the token or needs none."""
+        if self.token is None:
+            return True
+        kind, _, value = (headers.get("Authorization") or "").partition(" ")
+        if kind.lower() == "bearer" and self.fits(value.strip()):
+            return True
+        try:
+            cookies = SimpleCookie(headers.get("Cookie") or "")
+        except CookieError:
+            return False
+        return self.cookie in cookies and self.fits(cookies[self.cookie].value)
+
+    def fits(self, given: str) -> bool:
+        """Return whether this is the token, in constant time."""
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def is_local(host: str) -> bool:
+    """Return whether an address is reachable only from this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,262 @@
+"""Collect the events of a run without slowing it: a bounded queue, and a thread that updates state and log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from millstream.dashboard.state import timestamps
+from millstream.engine.background_threads import BackgroundThread
+from millstream.engine.events.event_bus import Event
+from millstream.spec.secrets.redaction import redact_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from millstream.dashboard.export.exporter import ExportQueue
+    from millstream.dashboard.export.prometheus import EventCounters
+    from millstream.dashboard.export.spark_metrics import Engine
+    from millstream.dashboard.run_log import RunLog
+    from millstream.dashboard.state import api_schema
+    from millstream.dashboard.state.run_state import RunState
+
+_log = logging.getLogger(__name__)
+
+# Maximum number of queued events: half a minute at a thousand events per second, ten times the likely rate.
+WAITING = 30_000
+# Entries that a reconnecting browser can still get: a quarter of an hour at ten batches per second.
+REPLAYED = 8_000
+# Seconds for which a computed state is reused.
+FRESH = 0.5
+# Seconds between two states when nothing happens, because ages grow by themselves.
+BEAT = 2.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One entry of the stream: its position, its id, its data as JSON."""
+
+    place: int
+    id: str
+    data: str
+
+
+class EventStream:
+    """The state of a run for any number of readers. `take` is thread-safe and returns at once."""
+
+    def __init__(
+        self,
+        folded: RunState,
+        *,
+        counts: EventCounters,
+        log: RunLog | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folded = folded
+        self.counts = counts
+        self.clock = clock
+        self.dropped = 0
+        """Events that were lost because the queue was full."""
+        self.runs: list[dict[str, Any]] = []
+        """Earlier runs of the same pipeline in the history: `id`, `from`, `to` in seconds."""
+        self.outward: list[ExportQueue] = []
+        """Exporters that receive each event, with secrets redacted."""
+        self.engine: Engine | None = None
+        """Spark's own metrics, while the session is open."""
+        self.ended_by: int | None = None
+        """The exit code of a run that ended before it could report it."""
+        self.on_alerts: Callable[[list[api_schema.Alert]], None] | None = None
+        self._log = log
+        if log is not None:
+            log.heading = self._totals
+        self._number = 0
+        self._place = 0
+        self._ring: deque[Sent] = deque(maxlen=REPLAYED)
+        self._queue: queue.Queue[Event | None] = queue.Queue(WAITING)
+        self._changed = threading.Condition()
+        self._cached: tuple[float, int, api_schema.Document] | None = None
+        self._closed = False
+        self._thread = BackgroundThread("millstream-page", self._work)
+
+    def start(self) -> None:
+        """Start to process queued events."""
+        self._thread.start()
+
+    def take(self, event: Event) -> None:
+        """Queue an event. If the queue is full, drop and count it, so that no query ever waits."""
+        try:
+            self._queue.put_nowait(event)
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Process queued events, then stop and notify readers."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join(timeout=5)
+        if self.ended_by is not None and self.folded.run["ended"] is None and not self._closed:
+            self.fold(Event("run_stopped", data={"exit_code": self.ended_by}))
+        with self._changed:
+            self._closed = True
+            self.folded.run["live"] = False
+            self._cached = None
+            self._changed.notify_all()
+        if self._log is not None:
+            self._log.close()
+
+    def engine_figures(self) -> Mapping[str, float]:
+        """Return Spark's own metrics by their names; empty if no session is open."""
+        engine = self.engine
+        return {} if engine is None else engine.figures()
+
+    def failed(self, what: str) -> None:
+        """Log the traceback of a failed response; called from its exception handler."""
+        _log.exception("the live page could not respond to %s", what)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run has ended and all events were processed."""
+        return self._closed
+
+    def fold(self, event: Event) -> None:
+        """Process one event in the calling thread."""
+        if event.event != "batch_committed":
+            # Skips redaction: figures contain no secrets, and are nine of ten events.
+            event = type(event)(event.event, event.query, redact_deep(event.data), event.at)
+        for exporter in self.outward:
+            exporter.take(event)
+        with self._changed:
+            self._number += 1
+            entry, dot = self.folded.take(event, self._number)
+            self.counts.take(event)
+            self.publish({**entry, "point": dot})
+            self._changed.notify_all()
+        if self._log is not None:
+            try:
+                self._log.write(self._line(event))
+            except OSError as error:
+                # A full disk must not end the page, so the run continues without its log.
+                _log.warning("the log of the run is no longer written: %s", error)
+                self._log = None
+
+    def _totals(self) -> Iterable[str]:
+        """Yield the totals of each query so far, as events that only the log contains."""
+        at = timestamps.format_timestamp(self.clock())
+        for query in self.folded.queries.values():
+            totals = Event("totals", query.name, {"counts": dict(query.counts), "starts": query.starts}, at)
+            yield self._line(totals)
+
+    def _line(self, event: Event) -> str:
+        return f'{event.to_json()[:-1]}, "n": {self._number}}}'
+
+    def replay_event(self, event: Event, number: int) -> None:
+        """Process an event of a past run."""
+        with self._changed:
+            self._number = number
+            self.folded.take(event, number)
+            self.counts.take(event)
+
+    def publish(self, entry: dict[str, Any]) -> None:
+        """Append an entry to the stream."""
+        self._place += 1
+        self._ring.append(Sent(self._place, entry["id"], json.dumps(entry, default=str)))
+
+    def _work(self) -> None:
+        alerted = 0.0
+        while True:
+            try:
+                event = self._queue.get(timeout=1.0)
+            except queue.Empty:
+                event = _NOTHING
+            if event is None:
+                return
+            try:
+                if event is not _NOTHING:
+                    self.fold(event)
+                if self.on_alerts is not None and time.monotonic() - alerted > BEAT:
+                    alerted = time.monotonic()
+                    self.on_alerts(self.document()["alerts"])
+            except Exception:  # noqa: BLE001 - a failing event must not block those after it
+                _log.exception("the live page could not process event %s", event.event)
+
+    def document(self) -> api_schema.Document:
+        """Return the state. A state of the last half second is reused if nothing has happened since."""
+        with self._changed:
+            now = self.clock()
+            if self._cached and self._cached[1] == self._place and abs(now - self._cached[0]) < FRESH:
+                return self._cached[2]
+            document = self.folded.document(now)
+            self._cached = (now, self._place, document)
+            return document
+
+    def series(self, query: str, minutes: float) -> dict[str, Any] | None:
+        """Return the history of a query's plots, or None if there is no such query."""
+        with self._changed:
+            state = self.folded.queries.get(query)
+            if state is None:
+                return None
+            ended = self.folded.run["ended"]
+            now = timestamps.parse(ended) if ended else self.clock()
+            started = timestamps.parse(self.folded.run["started"])
+            this_run = {
+                "id": self.folded.run["id"],
+                "from": started,
+                "to": timestamps.parse(ended) if ended else None,
+            }
+            return {
+                "query": query,
+                "id": self.folded.last,
+                "trigger_seconds": state.interval,
+                **state.series.told(now - minutes * 60),
+                "runs": [*self.runs, this_run],
+            }
+
+    def where(self, last: str | None) -> int | None:
+        """Return the position after an id, the end of the stream without an id, or None if the id is gone."""
+        with self._changed:
+            if not last:
+                return self._place
+            return next((sent.place for sent in reversed(self._ring) if sent.id == last), None)
+
+    def after(self, place: int, timeout: float) -> list[Sent] | None:
+        """Return entries after a position, waiting up to `timeout` seconds for the first; None if some are gone."""
+        with self._changed:
+            if self._place <= place and not self._closed:
+                self._changed.wait(timeout)
+            if self._ring and self._ring[0].place > place + 1:
+                return None
+            return [sent for sent in self._ring if sent.place > place]
+
+    @property
+    def place(self) -> int:
+        """The position of the last entry."""
+        return self._place
+
+    def remember(self, earlier: Iterable[tuple[RunState, list[dict[str, Any]]]]) -> None:
+        """Add earlier runs to the history, oldest first: their points, log lines and entries."""
+        for run, entries in earlier:
+            for name, query in run.queries.items():
+                if name in self.folded.queries:
+                    for point in query.series.points:
+                        self.folded.queries[name].series.add(point)
+            self.folded.log.extend(run.log)
+            started = timestamps.parse(run.run["started"])
+            last = entries[-1]["at"] if entries else run.run["started"]
+            self.runs.append({"id": run.run["id"], "from": started, "to": timestamps.parse(last)})
+            for entry in entries:
+                self.publish(entry)
+
+
+class _Nothing:
+    """A marker that no event arrived for a second."""
+
+    event = "nothing"
+
+
+_NOTHING: Any = _Nothing()

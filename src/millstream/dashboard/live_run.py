@@ -1,0 +1,189 @@
+"""Serve the live page of a run: open it before Spark starts, feed it with events, close it with the run."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from millstream.analysis.explain.plan_steps import list_steps
+from millstream.checkpoint.private_folder import make_private
+from millstream.dashboard.export.alert_webhook import Webhook
+from millstream.dashboard.export.configure import configure_exporters
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.export.spark_metrics import Engine
+from millstream.dashboard.http.app import LOCAL, serve
+from millstream.dashboard.http.data_preview import Looking
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.run_log import RunLog, delete_old_runs, list_runs, read_last_events
+from millstream.dashboard.state import timestamps
+from millstream.dashboard.state.pipeline_info import describe_pipeline, known_columns
+from millstream.dashboard.state.run_state import new_run_state
+from millstream.diagnostics.failure import MillstreamError, NotReady
+from millstream.diagnostics.formats import finding_to_json
+from millstream.engine.events.event_bus import Event
+from millstream.spark.jvm_metrics import Gauges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.checking.check import Checked
+    from millstream.dashboard.state.run_state import RunState
+    from millstream.pipeline.model import Pipeline
+
+# A run also shows earlier runs: those of the last hour (in seconds), and at most this many.
+RECENT = 3600.0
+BEFORE = 5
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """The address of the page. `port` is None for the default port or the next free one."""
+
+    host: str = LOCAL
+    port: int | None = None
+    served: bool = True
+
+    @property
+    def asked(self) -> bool:
+        """Whether an address or a port was requested."""
+        return self.port is not None or self.host != LOCAL
+
+
+@dataclass
+class LivePage:
+    """The event stream of a run and, unless turned off, its server. Closed at the end of the run."""
+
+    pipeline: Pipeline
+    queries: Sequence[str]
+    wish: PageOptions
+    address: str | None = None
+    """The address of the page with its token, or None if it is not served."""
+    origin: str | None = None
+    """The address without the token, for programs of the same user."""
+    refused: str = ""
+    """Why the page is not served. Set only if no address was requested; the run continues without the page."""
+    notes: list[str] = field(default_factory=list)
+    """Why a configured receiver of spans or lineage gets none."""
+    _held: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> LivePage:
+        started = time.time()
+        run = f"{datetime.fromtimestamp(started, UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+        runs = runs_folder(self.pipeline)
+        # The logs of other runs are optional, so an unreadable folder must not end this run.
+        with suppress(OSError):
+            make_private(runs)
+            delete_old_runs(runs)
+        first = Event(
+            "described",
+            data=describe_pipeline(self.pipeline, self.queries, run),
+            at=timestamps.format_timestamp(started),
+        )
+        folded = new_run_state(run, first.at, live=True)
+        self.feed = EventStream(folded, counts=EventCounters(), log=RunLog(runs / run))
+        self.feed.outward = configure_exporters(self.pipeline, run, os.environ, self.notes.append)
+        self.feed.fold(first)
+        with suppress(OSError):
+            self.feed.remember(reversed(list(recent_runs(runs, self.pipeline.name, started, run))))
+        self.feed.start()
+        with self._held as stack:
+            for exporter in self.feed.outward:
+                stack.callback(exporter.close)
+            stack.callback(self.feed.close)
+            if self.pipeline.alerts_to is not None:
+                webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
+                stack.callback(webhook.close)
+                self.feed.on_alerts = webhook.take
+            if self.wish.served:
+                self._serve(stack)
+            self._held = stack.pop_all()
+        return self
+
+    def _serve(self, stack: ExitStack) -> None:
+        preview = Looking(self.pipeline)
+        stack.callback(preview.close)
+        try:
+            page = serve(self.feed, preview, host=self.wish.host, port=self.wish.port)
+        except NotReady as failure:
+            if self.wish.asked:
+                raise
+            self.refused = failure.what
+            return
+        stack.callback(page.close)
+        # Callbacks run in reverse order: readers are notified of the end before the server stops.
+        stack.callback(self.feed.close)
+        self.address, self.origin = page.address, page.origin
+
+    def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
+        if raised is not None:
+            self.feed.ended_by = exit_code_of(raised)
+        self._held.close()
+
+    @contextmanager
+    def spark(self, spark: SparkSession) -> Iterator[None]:
+        """Serve the metrics of a session inside this context, which must end before the session."""
+        engine = Engine(Gauges(spark).read)
+        self.feed.engine = engine
+        try:
+            yield
+        finally:
+            self.feed.engine = None
+            engine.close()
+
+    def checked(self, checked: Checked) -> None:
+        """Show the findings of a check and the steps of the queries."""
+        data: dict[str, Any] = {
+            "findings": [finding_to_json(finding) for finding in checked.findings],
+            "plans": [
+                {"query": query.name, "steps": [step.text for step in list_steps(query)]}
+                for query in checked.queries
+            ],
+            "columns": known_columns(self.pipeline, checked),
+        }
+        self.feed.take(Event("checked", data=data))
+
+
+def exit_code_of(raised: BaseException) -> int:
+    """Return the exit code of a process that ends with an exception."""
+    match raised:
+        case SystemExit():
+            return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
+        case KeyboardInterrupt():
+            return 130
+        case MillstreamError():
+            return raised.exit_code
+    return 70
+
+
+def runs_folder(pipeline: Pipeline) -> Path:
+    """Return the folder that contains a folder for each run of a project."""
+    return pipeline.folder / ".millstream" / "runs"
+
+
+def recent_runs(
+    runs: Path, pipeline: str, now: float, this: str
+) -> Iterator[tuple[RunState, list[dict[str, Any]]]]:
+    """Yield recent runs of the same pipeline with the entries of their streams, latest first."""
+    candidates = [run for run in list_runs(runs) if run.id != this and run.pipeline == pipeline]
+    for run in candidates[:BEFORE]:
+        folded, entries = new_run_state(run.id, run.started, live=False), []
+        try:
+            for number, event in read_last_events(run.folder):
+                entry, dot = folded.take(event, number)
+                if event.event == "totals":
+                    # Only the log has this event; the stream of the run did not.
+                    continue
+                entries.append({**entry, "point": dot})
+        except (OSError, ValueError, KeyError, EOFError):
+            # A truncated log, or one of another version. Earlier runs are useless too, so stop.
+            return
+        if not entries or now - timestamps.parse(str(entries[-1]["at"])) > RECENT:
+            return
+        yield folded, entries

@@ -1,0 +1,245 @@
+"""Define the JSON that the page reads; the schema in docs/reference/page-api.md is generated from it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+State = Literal["starting", "running", "idle", "slow", "waiting", "retrying", "stalled", "failed", "stopped"]
+Level = Literal["ok", "warn", "bad", "off"]
+
+LEVELS: dict[State, Level] = {
+    "starting": "ok",
+    "running": "ok",
+    "idle": "ok",
+    "slow": "warn",
+    "waiting": "warn",
+    "retrying": "warn",
+    "stalled": "bad",
+    "failed": "bad",
+    "stopped": "off",
+}
+"""The level of each state, which sets its colour."""
+GRAVITY: tuple[State, ...] = (
+    "stopped",
+    "idle",
+    "running",
+    "starting",
+    "slow",
+    "waiting",
+    "retrying",
+    "stalled",
+    "failed",
+)
+"""All states, from best to worst."""
+PHASES = (
+    "addBatch",
+    "latestOffset",
+    "getBatch",
+    "queryPlanning",
+    "walCommit",
+    "commitOffsets",
+    "other",
+)
+"""The phases of a batch by Spark's names; `other` is the rest of the batch."""
+
+
+class Run(TypedDict):
+    """The run."""
+
+    id: str
+    pipeline: str
+    started: str
+    ended: str | None
+    exit_code: int | None
+    live: bool
+    millstream: str
+
+
+class Worst(TypedDict):
+    """The query in the worst state, and since when."""
+
+    query: str
+    state: State
+    level: Level
+    since: str
+    why: str
+
+
+class Node(TypedDict):
+    """A source, view, query or sink. `rate` is in rows per second; `busy` is batch time divided by trigger."""
+
+    id: str
+    kind: Literal["source", "view", "query", "sink"]
+    name: str
+    label: str
+    state: State | None
+    level: Level
+    rate: float | None
+    busy: float | None
+    queries: list[str]
+    messages: bool
+    rows: bool
+
+
+# Written as a call because `from` is a keyword of Python.
+Edge = TypedDict("Edge", {"from": str, "to": str, "rate": float | None})
+
+
+class Graph(TypedDict):
+    """The graph of the pipeline."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+class Place(TypedDict):
+    """The place of a record."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Failure(TypedDict):
+    """The reason why a query failed for good."""
+
+    cause: str
+    reason: str
+    fix: str
+    batch: int | None
+    reads: list[str]
+    record: list[str]
+    place: Place | None
+    value: str | None
+
+
+class QueryDetails(TypedDict):
+    """A query: its state, and the figures of its last batch. Rates are in rows per second."""
+
+    name: str
+    state: State
+    level: Level
+    since: str
+    why: str
+    trigger: str
+    trigger_seconds: float | None
+    batch: int | None
+    last_batch_at: str | None
+    rows_in: int
+    rows_out: int
+    input_rate: float | None
+    processed_rate: float | None
+    output_rate: float | None
+    batch_seconds: float | None
+    busy: float | None
+    watermark: str | None
+    newest: str | None
+    watermark_lag_seconds: float | None
+    state_rows: int
+    state_bytes: int
+    late_rows: int
+    malformed: int
+    dead_letters: int
+    broken: int
+    restarts: int
+    behind: int | None
+    rates: list[float]
+    failure: Failure | None
+
+
+class Lag(TypedDict):
+    """The lag of a query in one partition of a topic, in records."""
+
+    query: str
+    source: str
+    topic: str
+    partition: str
+    offset: int
+    latest: int
+    behind: int
+    growing_since: str | None
+    history: list[int]
+
+
+class Reason(TypedDict):
+    """Dead letters with the same reason."""
+
+    reason: str
+    source: str
+    query: str
+    records: int
+    last: str
+
+
+class SetAside(TypedDict):
+    """Spooled batches that wait for a sink."""
+
+    query: str
+    sink: str
+    batches: int
+    reason: str
+    since: str
+
+
+class Letters(TypedDict):
+    """Dead letters and spooled batches of this run."""
+
+    records: int
+    reasons: list[Reason]
+    set_aside: list[SetAside]
+
+
+class Entry(TypedDict):
+    """A line of the event log."""
+
+    id: str
+    at: str
+    event: str
+    query: str
+    level: Level
+    text: str
+
+
+class Plan(TypedDict):
+    """The steps of a query, in words."""
+
+    query: str
+    steps: list[str]
+
+
+class Alert(TypedDict):
+    """An alert of the spec for one query."""
+
+    name: str
+    query: str
+    firing: bool
+    since: str | None
+    value: float | None
+    text: str
+
+
+class Document(TypedDict):
+    """The response of `/api/state`: everything that the page shows first."""
+
+    version: int
+    at: str
+    id: str
+    run: Run
+    state: State
+    level: Level
+    worst: Worst | None
+    freshness_seconds: float | None
+    rows_in: int
+    input_rate: float | None
+    behind: int | None
+    graph: Graph
+    queries: list[QueryDetails]
+    lag: list[Lag]
+    letters: Letters
+    log: list[Entry]
+    findings: list[dict[str, Any]]
+    guarantees: list[dict[str, Any]]
+    plans: list[Plan]
+    alerts: list[Alert]

@@ -1,0 +1,119 @@
+"""Compute the lag of each query in each partition of its topics."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from millstream.dashboard.state import api_schema, timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Number of values in a sparkline: about three minutes at a batch every five seconds.
+KEPT = 40
+# Lag rises and falls with every batch. It counts as growing if the mean of each quarter of the time is above the one
+# before, and the last mean is a fifth above the first. Noise around a constant level does not meet this.
+QUARTERS = 4
+RISE = 1.2
+
+
+@dataclass
+class Partition:
+    """One partition that a query reads: the offsets of its last batch, and the history of its lag."""
+
+    offset: int = 0
+    latest: int = 0
+    history: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    @property
+    def behind(self) -> int:
+        """The number of records in the topic that are not read yet."""
+        return max(0, self.latest - self.offset)
+
+    def growing_since(self) -> float | None:
+        """Return the time of the lowest lag if the lag has grown since, by the rule of alerts, else None."""
+        if len(self.history) < QUARTERS:
+            return None
+        last = self.history[-1][0]
+        # The latest time of the lowest value.
+        _, back = min((behind, -at) for at, behind in self.history)
+        return -back if is_growing(self.history, last, last + back) else None
+
+
+def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) -> bool:
+    """Return whether a figure has grown over the last `length` seconds. False if the history is shorter."""
+    points = list(history)
+    if not points or length <= 0 or points[0][0] > now - length:
+        return False
+    quarters: list[list[int]] = [[] for _ in range(QUARTERS)]
+    for at, value in points:
+        if at >= now - length:
+            part = int((at - (now - length)) / length * QUARTERS)
+            quarters[min(part, QUARTERS - 1)].append(value)
+    if not all(quarters):
+        return False
+    means = [mean(part) for part in quarters]
+    rising = all(after > before for before, after in pairwise(means))
+    return rising and means[-1] > means[0] * RISE
+
+
+Key = tuple[str, str, str]
+"""Source, topic, partition."""
+
+
+def record_offsets(
+    known: dict[Key, Partition], at: float, sources: list[dict[str, Any]], names: Sequence[str | None]
+) -> None:
+    """Record the offsets of one batch. `names` are the spec's names of the sources, in the same order."""
+    for index, source in enumerate(sources):
+        spec_name = names[index] if len(names) == len(sources) else None
+        name = spec_name or str(source.get("description", ""))
+        ends, newest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        for (topic, partition), offset in ends.items():
+            state = known.setdefault((name, topic, partition), Partition())
+            state.offset = offset
+            state.latest = max(newest.get((topic, partition), offset), offset)
+            state.history.append((at, state.behind))
+
+
+def lag_json(query: str, known: dict[Key, Partition]) -> list[api_schema.Lag]:
+    """Convert the partitions of a query to the page's JSON."""
+    rows: list[api_schema.Lag] = []
+    for (source, topic, partition), state in sorted(known.items(), key=lambda item: _order(item[0])):
+        since = state.growing_since()
+        rows.append(
+            {
+                "query": query,
+                "source": source,
+                "topic": topic,
+                "partition": partition,
+                "offset": state.offset,
+                "latest": state.latest,
+                "behind": state.behind,
+                "growing_since": None if since is None else timestamps.format_timestamp(since),
+                "history": [behind for _, behind in state.history],
+            }
+        )
+    return rows
+
+
+def _order(key: Key) -> tuple[str, str, int]:
+    source, topic, partition = key
+    return source, topic, int(partition) if partition.isdigit() else 0
+
+
+def _offsets(value: Any) -> dict[tuple[str, str], int]:
+    """Return offsets by topic and partition; empty for sources with other offsets (files, rate)."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        (str(topic), str(partition)): offset
+        for topic, partitions in value.items()
+        if isinstance(partitions, dict)
+        for partition, offset in partitions.items()
+        if isinstance(offset, int)
+    }

@@ -1,0 +1,236 @@
+"""Compute the state of one query of a run from its events."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.dashboard.state import kafka_lag, timestamps
+from millstream.dashboard.state.api_schema import LEVELS, State
+from millstream.dashboard.state.time_series import Series, plot_point
+
+if TYPE_CHECKING:
+    from millstream.dashboard.state import api_schema
+    from millstream.engine.events.event_bus import Event
+
+# A query is stalled after three triggers without activity, but not before this many seconds, because a batch of a few
+# seconds is normal and Spark reports an idle query every ten seconds.
+PATIENCE = 30.0
+# Seconds for the first batch, which compiles its code and may read days of a topic.
+FIRST = 120.0
+TRIGGERS = 3
+# The text by which connectors name a record of a topic.
+_RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
+
+
+@dataclass
+class QueryState:
+    """The state of one query. Times are seconds since 1970; counts are since the start of the run."""
+
+    name: str
+    trigger: str = ""
+    interval: float | None = None
+    sources: list[str | None] = field(default_factory=list)
+    state: State = "starting"
+    since: float = 0.0
+    why: str = ""
+    heard: float = 0.0
+    """The time of the last activity: a start, a batch, a part of a batch in a sink, or an idle event."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    batch_at: float | None = None
+    newest: float | None = None
+    starts: int = 0
+    over: int = 0
+    """The number of consecutive batches that took longer than the trigger."""
+    counts: Counter[str] = field(default_factory=Counter)
+    rates: deque[float] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT))
+    partitions: dict[kafka_lag.Key, kafka_lag.Partition] = field(default_factory=dict)
+    behind: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=4000))
+    source_rates: dict[str | None, float] = field(default_factory=dict)
+    series: Series = field(default_factory=Series)
+    failure: api_schema.Failure | None = None
+
+    def become(self, state: State, at: float, why: str = "") -> None:
+        """Change the state; `since` is the time at which it began."""
+        if state != self.state:
+            self.since = at
+        self.state, self.why = state, why
+
+    def take(self, event: Event, at: float) -> None:
+        """Update the state with one event of this query."""
+        data = event.data
+        self.since = self.since or at
+        match event.event:
+            case "query_started":
+                self.starts += 1
+                self.heard = at
+                self.sources = list(data.get("sources") or self.sources)
+                self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
+                self.become("starting", at)
+            case "batch_committed":
+                self._batch(data, at)
+            case "totals":
+                # Part of a log from which earlier batches may be missing.
+                self.counts, self.starts = Counter(data["counts"]), data["starts"]
+            case "batch_written":
+                self.heard = at
+            case "idle":
+                self.heard = at
+                self.rates.append(0.0)
+                self.source_rates = {}
+                self.become("idle", at)
+            case "dead_letter":
+                self.counts["dead_letters"] += data.get("records") or 0
+            case "waiting":
+                self.become("waiting", at, f"no response from {data['source']}")
+            case "going_on":
+                self.heard = at
+                self.become("running", at)
+            case "retry":
+                self.heard = at
+                self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
+            case "query_failed":
+                self.failure = _failure(data)
+                self.become("failed", at, _why(self.failure))
+            case "query_stopped":
+                self.become("stopped", at, data.get("reason", ""))
+
+    def _batch(self, data: dict[str, Any], at: float) -> None:
+        self.figures, self.batch_at, self.heard = data, at, at
+        self.newest = max(filter(None, (self.newest, timestamps.parse_or_none(data["newest"]))), default=None)
+        for name in ("rows_in", "rows_out", "late_rows", "malformed"):
+            self.counts[name] += data[name] or 0
+        self.counts["batches"] += 1
+        self.counts["broken"] += sum(
+            rows for counts in data.get("expectations", {}).values() for rows in counts.values()
+        )
+        self.rates.append(data["input_rate"] or 0.0)
+        kafka_lag.record_offsets(self.partitions, at, data["sources"], self.sources)
+        if self.partitions:
+            self.behind.append((at, sum(partition.behind for partition in self.partitions.values())))
+        self._of_sources(data)
+        self.series.add(plot_point(at, data))
+        busy = self.busy()
+        self.over = self.over + 1 if busy is not None and busy > 1 else 0
+        if self.state in ("stopped", "failed"):
+            # Spark's listeners lag a little, so the figures of the last batch may arrive after the end.
+            return
+        if self.over > 1:
+            seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
+            self.become("slow", at, f"a batch takes {seconds:.1f} s, but the trigger is {self.interval:g} s")
+        else:
+            self.become("running" if data["rows_in"] else "idle", at)
+
+    def _of_sources(self, data: dict[str, Any]) -> None:
+        """Compute each source's share of the input rate."""
+        rows, rate = data["rows_in"], data["input_rate"]
+        progress = data["sources"]
+        if len(progress) == len(self.sources) and rows and rate is not None:
+            self.source_rates = {}
+            for name, source in zip(self.sources, progress, strict=True):
+                share = rate * (source.get("numInputRows") or 0) / rows
+                self.source_rates[name] = round(self.source_rates.get(name, 0.0) + share, 1)
+
+    def silence(self, now: float) -> float:
+        """Return the seconds since the last activity."""
+        return max(0.0, now - self.heard)
+
+    def triggers_silent(self, now: float) -> float:
+        """Return the silence in triggers. Without an interval, a trigger counts as the last batch, at least 1 s."""
+        return self.silence(now) / (self.interval or max(1.0, self.seconds() or 1.0))
+
+    def judged(self, now: float) -> tuple[State, float, str]:
+        """Return state, since when, and why at a time. A running query that is silent for too long is stalled."""
+        if self.state in ("starting", "running", "idle", "slow") and self.starts:
+            least = FIRST if self.state == "starting" else PATIENCE
+            patience = max(least, TRIGGERS * (self.interval or self.seconds() or 1.0))
+            if self.silence(now) > patience:
+                return "stalled", self.heard, f"no batch was committed for {self.silence(now):.0f} s"
+        return self.state, self.since, self.why
+
+    def seconds(self) -> float | None:
+        """Return the duration of the last batch in seconds."""
+        milliseconds = self.figures.get("duration_ms", {}).get("triggerExecution")
+        return None if milliseconds is None else milliseconds / 1000
+
+    def busy(self) -> float | None:
+        """Return the last batch's duration divided by the trigger's interval."""
+        seconds = self.seconds()
+        return None if seconds is None or not self.interval else round(seconds / self.interval, 3)
+
+    def behind_now(self) -> int | None:
+        """Return the number of Kafka records that are not read yet, or None without a partition."""
+        return self.behind[-1][1] if self.behind else None
+
+    def told(self, now: float) -> api_schema.QueryDetails:
+        """Convert to the page's JSON."""
+        state, since, reason = self.judged(now)
+        figures, seconds = self.figures, self.seconds()
+        out = figures.get("rows_out")
+        watermark = timestamps.parse_or_none(figures.get("watermark"))
+        is_inactive = state in ("idle", "stopped", "failed")
+        interval = max(self.interval or 0.0, seconds or 0.0)
+        return {
+            "name": self.name,
+            "state": state,
+            "level": LEVELS[state],
+            "since": timestamps.format_timestamp(since),
+            "why": reason,
+            "trigger": self.trigger,
+            "trigger_seconds": self.interval,
+            "batch": figures.get("batch"),
+            "last_batch_at": None if self.batch_at is None else timestamps.format_timestamp(self.batch_at),
+            "rows_in": self.counts["rows_in"],
+            "rows_out": self.counts["rows_out"],
+            "input_rate": 0.0 if is_inactive else figures.get("input_rate"),
+            "processed_rate": 0.0 if is_inactive else figures.get("processed_rate"),
+            "output_rate": 0.0
+            if is_inactive
+            else None
+            if out is None or not interval
+            else round(out / interval, 1),
+            "batch_seconds": seconds,
+            "busy": self.busy(),
+            "watermark": figures.get("watermark"),
+            "newest": None if self.newest is None else timestamps.format_timestamp(self.newest),
+            "watermark_lag_seconds": None if watermark is None else round(now - watermark, 1),
+            "state_rows": figures.get("state_rows", 0),
+            "state_bytes": figures.get("state_bytes", 0),
+            "late_rows": self.counts["late_rows"],
+            "malformed": self.counts["malformed"],
+            "dead_letters": self.counts["dead_letters"],
+            "broken": self.counts["broken"],
+            "restarts": max(0, self.starts - 1),
+            "behind": self.behind_now(),
+            "rates": list(self.rates),
+            "failure": self.failure,
+        }
+
+
+def _failure(data: dict[str, Any]) -> api_schema.Failure:
+    return {
+        "cause": data["cause"],
+        "reason": data["reason"],
+        "fix": data["fix"],
+        "batch": data.get("batch"),
+        "reads": data.get("reads", []),
+        "record": data.get("record", []),
+        "place": _place(data.get("record", [])),
+        "value": data.get("value"),
+    }
+
+
+def _place(record: list[str]) -> api_schema.Place | None:
+    """Parse the place of the topic's record that makes a batch fail, if there is one."""
+    match = _RECORD.fullmatch(record[0]) if len(record) == 1 else None
+    if match is None:
+        return None
+    return {"topic": match[2], "partition": int(match[1]), "offset": int(match[3])}
+
+
+def _why(failure: api_schema.Failure) -> str:
+    """Return the reason as one sentence that begins with the record, if it is known."""
+    prefix = f"{', '.join(failure['record'])}: " if failure["record"] else ""
+    return f"{prefix}{failure['reason']}"

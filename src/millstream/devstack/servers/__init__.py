@@ -1,0 +1,1 @@
+"""The servers of the local stack: a Kafka broker and a PostgreSQL server."""

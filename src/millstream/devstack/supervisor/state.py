@@ -1,0 +1,183 @@
+"""The stack's folder with its addresses, process states and password."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.checkpoint.private_folder import make_private
+from millstream.devstack.ports import LOCAL
+from millstream.devstack.supervisor.process import Identity
+from millstream.devstack.supervisor.server_spec import ServerSpec
+from millstream.diagnostics.failure import NotReady
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+USER = "millstream"
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder."""
+
+    kafka: str
+    postgres: str
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables that a spec reads."""
+        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The last state of a server observed by the guardian: `running`, `stopping`, `stopped` or `failed`."""
+
+    state: str
+    turn: int
+    process: Identity | None = None
+    code: int | None = None
+
+
+@dataclass(frozen=True)
+class StackState:
+    """The state written by the guardian: its process, whether it ends with its starter, and its servers."""
+
+    guardian: Identity
+    attached: bool = False
+    servers: dict[str, Seen] = field(default_factory=dict)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the guardian still runs. If not, the other fields are outdated."""
+        return self.guardian.alive
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON data of the state file."""
+        return {
+            "guardian": {"pid": self.guardian.pid, "born": self.guardian.born},
+            "attached": self.attached,
+            "servers": {
+                name: {
+                    "state": server_status.state,
+                    "turn": server_status.turn,
+                    "code": server_status.code,
+                    "pid": server_status.process.pid if server_status.process else None,
+                    "born": server_status.process.born if server_status.process else None,
+                }
+                for name, server_status in self.servers.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StackState:
+        """Create a state from the data of `to_json`. Raises KeyError or TypeError for invalid data."""
+        servers = {
+            name: Seen(
+                entry["state"],
+                entry["turn"],
+                Identity(entry["pid"], entry["born"]) if entry["pid"] else None,
+                entry["code"],
+            )
+            for name, entry in data["servers"].items()
+        }
+        guardian = Identity(data["guardian"]["pid"], data["guardian"]["born"])
+        return cls(guardian, data["attached"], servers)
+
+
+class Home:
+    """The folder `.millstream/stack` of a project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = folder.resolve()
+        self.path = self.project / ".millstream" / "stack"
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def make(self) -> None:
+        """Create the folder, readable only by its owner. Raises NotReady if it cannot be created or written."""
+        try:
+            make_private(self.path)
+            make_private(self / "logs")
+        except OSError as error:
+            raise NotReady(
+                f"the folder {self.path} cannot be written: {error.strerror}",
+                "run as its owner, or copy the project to a folder that you may write",
+            ) from error
+
+    def log(self, server: str) -> Path:
+        """Return a server's log file."""
+        return self / "logs" / f"{server}.log"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lock the stack, so that two commands do not change it at the same time."""
+        self.make()
+        with (self / "lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+    def state(self) -> StackState | None:
+        """Return the state last written by the guardian, even if it has ended; None if there is none."""
+        data = self._read("state.json")
+        try:
+            return StackState.from_json(data) if data else None
+        except (KeyError, TypeError):
+            return None
+
+    def parts(self) -> dict[str, ServerSpec]:
+        """Return the servers that the guardian should run."""
+        return {name: ServerSpec.from_json(entry) for name, entry in self._read("parts.json").items()}
+
+    def addresses(self) -> dict[str, Any]:
+        """Return the ports by listener, and under `outside` the addresses of external servers."""
+        return self._read("addresses.json")
+
+    def write(self, name: str, data: dict[str, Any]) -> None:
+        """Write a file atomically, readable only by its owner."""
+        draft = self / f"{name}.{os.getpid()}"
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+            json.dump(data, stream, indent=1)
+        draft.replace(self / name)
+
+    def password(self) -> str:
+        """Return the database's password, or an empty text if none was created yet."""
+        try:
+            return (self / "password").read_text().strip()
+        except FileNotFoundError:
+            return ""
+
+    def endpoints(self) -> Endpoints:
+        """Return the addresses of the servers, which are fixed even before they start."""
+        addresses = self.addresses()
+        outside = addresses.get("outside", {})
+        own_url = f"postgresql://{USER}:{self.password()}@{LOCAL}:{addresses.get('postgres', 0)}/{USER}"
+        return Endpoints(
+            outside.get("kafka") or f"{LOCAL}:{addresses.get('kafka', 0)}",
+            outside.get("postgres") or own_url,
+            self.project,
+        )
+
+    def up(self) -> bool:
+        """Return whether a stack runs, either with its own servers or with external servers only."""
+        state = self.state()
+        return (state is not None and state.alive) or len(self.addresses().get("outside", {})) == 2
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            data = json.loads((self / name).read_text())
+        except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+def without_credentials(address: str) -> str:
+    """Return an address without user and password."""
+    return address.rpartition("@")[2] or address

@@ -1,0 +1,1 @@
+"""Generate events: the model of `traffic.yml`, field values, order, and sending."""

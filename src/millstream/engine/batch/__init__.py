@@ -1,0 +1,1 @@
+"""Compute the batch result of a pipeline and compare a sink with it."""

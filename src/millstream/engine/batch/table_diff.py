@@ -1,0 +1,218 @@
+"""Find where a table's rows differ from the expected ones, inside Spark. Only the differences are collected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from millstream.engine.batch.row_hash import canonical_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+# The frames are read several times, and too large for memory next to the shuffles that compare them.
+KEPT = StorageLevel.DISK_ONLY
+
+MISSING, SURPLUS, DIFFERENT = "missing", "surplus", "different"
+
+_KEY, _HELD, _WANTED, _KIND, _TIMES = "_key", "_held", "_wanted", "_kind", "_times"
+_HASHES = ("_hash", "_again")
+
+Values = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """One row that differs from the expected ones, with values formatted by `canonical_text`.
+
+    `kind` is `missing`, `surplus` or `different`. `times` is the number of rows it stands for. `key` is the row's
+    key, or all of its columns if there is no key. `columns` are those that differ, with both values.
+    """
+
+    kind: str
+    key: Values
+    times: int = 1
+    columns: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the difference as JSON data."""
+        columns = {name: {"held": held, "wanted": wanted} for name, (held, wanted) in self.columns.items()}
+        return {"kind": self.kind, "key": self.key, "times": self.times, "columns": columns}
+
+
+@dataclass
+class Differences:
+    """The differences between `held` and `wanted`. Counts are of rows. The frames are cached until `forget`."""
+
+    held: DataFrame
+    wanted: DataFrame
+    names: tuple[str, ...]
+    """The columns that are compared."""
+    key: tuple[str, ...]
+    """The columns that identify a row. Empty if every row counts by itself."""
+    counts: dict[str, int]
+    found: DataFrame
+    """One row per difference: its key or hashes, `_kind`, `_times`."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether there is no difference."""
+        return not any(self.counts.values())
+
+    def rows(self, limit: int) -> list[RowDifference]:
+        """Return up to `limit` differences of each kind, in the order of their keys."""
+        return [
+            difference
+            for kind in self.counts
+            if self.counts[kind]
+            for difference in self._show_differences(kind, limit)
+        ]
+
+    def absent(self, *, changed: bool = True) -> DataFrame:
+        """Return the missing rows, each as often as it is missing, plus those of `different` keys if `changed`."""
+        kinds = [MISSING, *([DIFFERENT] if changed else [])]
+        differing = self.found.where(F.col(_KIND).isin(kinds))
+        hashed = _with_hashes(self.wanted, self.names, self.key)
+        if self.key:
+            return hashed.join(differing.select(_KEY), _KEY, "left_semi").select(*_all_columns(self.wanted))
+        once = hashed.dropDuplicates(list(_HASHES)).join(differing.select(*_HASHES, _TIMES), list(_HASHES))
+        repeated = once.withColumn("_copy", F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int"))))
+        return repeated.select(*_all_columns(self.wanted))
+
+    def forget(self) -> None:
+        """Free the cached frames in memory and on disk."""
+        for frame in (self.found, self.held, self.wanted):
+            frame.unpersist()
+
+    def _show_differences(self, kind: str, limit: int) -> list[RowDifference]:
+        key_columns = [_KEY] if self.key else list(_HASHES)
+        shown = self.found.where(F.col(_KIND) == kind).orderBy(*key_columns).limit(limit).persist()
+        try:
+            held = self._collect_texts(self.held, shown, key_columns) if kind != MISSING else {}
+            wanted = self._collect_texts(self.wanted, shown, key_columns) if kind != SURPLUS else {}
+            shown_keys = [
+                (tuple(row[name] for name in key_columns), int(row[_TIMES])) for row in shown.collect()
+            ]
+        finally:
+            shown.unpersist()
+        row_differences = [
+            self._build_difference(kind, times, held.get(key_values, []), wanted.get(key_values, []))
+            for key_values, times in shown_keys
+        ]
+        return sorted(
+            row_differences,
+            key=lambda difference: [(value is not None, value or "") for value in difference.key.values()],
+        )
+
+    def _collect_texts(
+        self, frame: DataFrame, shown: DataFrame, key_columns: list[str]
+    ) -> dict[Any, list[Values]]:
+        """Return the rows of these keys as texts."""
+        hashed = _with_hashes(frame, self.names, self.key)
+        texts = [
+            canonical_text(frame.schema[name]).alias(f"c{index}") for index, name in enumerate(self.names)
+        ]
+        by_key: dict[Any, list[Values]] = {}
+        rows = (
+            hashed.join(F.broadcast(shown.select(*key_columns)), key_columns, "left_semi")
+            .select(*key_columns, *texts)
+            .collect()
+        )
+        for row in rows:
+            values = {name: row[f"c{index}"] for index, name in enumerate(self.names)}
+            by_key.setdefault(tuple(row[name] for name in key_columns), []).append(values)
+        return by_key
+
+    def _build_difference(
+        self, kind: str, times: int, held: list[Values], wanted: list[Values]
+    ) -> RowDifference:
+        row = (held or wanted)[0]
+        key = {name: row[name] for name in self.key} if self.key else row
+        if kind != DIFFERENT:
+            return RowDifference(kind, key, times)
+        # A key may have several expected rows, and a batch cannot tell which is the last. The nearest one is shown.
+        row = next(candidate for candidate in held if candidate not in wanted)
+        nearest = min(wanted, key=lambda candidate: sum(candidate[name] != row[name] for name in self.names))
+        columns = {name: (row[name], nearest[name]) for name in self.names if row[name] != nearest[name]}
+        return RowDifference(kind, key, times, columns)
+
+
+def find_differences(
+    held: DataFrame, wanted: DataFrame, key: Sequence[str] = (), apart: Sequence[str] = ()
+) -> Differences:
+    """Compare rows held with rows wanted. Both have the same columns, and `apart` are not compared.
+
+    With a `key`, a row is missing if its key is not held, surplus if its key is not wanted or is held more than once,
+    and different if its key is wanted with other values. If a key is wanted with several rows, each of them is right.
+    Without a key, a row is missing or surplus as many times as it is there too rarely or too often.
+    """
+    schema: StructType = wanted.schema
+    names = tuple(name for name in schema.names if name not in apart)
+    held, wanted = held.persist(KEPT), wanted.persist(KEPT)
+    both = _with_side(held, names, key, 0).unionByName(_with_side(wanted, names, key, 1))
+    found = (_diff_by_key(both) if key else _diff_by_row(both)).persist(KEPT)
+    totals = {
+        row[_KIND]: int(row["n"]) for row in found.groupBy(_KIND).agg(F.sum(_TIMES).alias("n")).collect()
+    }
+    counts = {kind: totals.get(kind, 0) for kind in (MISSING, SURPLUS, DIFFERENT)}
+    return Differences(held, wanted, names, tuple(key), counts, found)
+
+
+def _diff_by_key(both: DataFrame) -> DataFrame:
+    # After a shuffle by the key, both groupings find their rows in one partition.
+    rows = both.repartition(_KEY).groupBy(_KEY, *_HASHES).agg(*_side_counts())
+    unexpected = F.sum(F.when(F.col(_WANTED) == 0, F.col(_HELD)).otherwise(0)).alias("_strange")
+    keys = rows.groupBy(_KEY).agg(F.sum(_HELD).alias(_HELD), F.sum(_WANTED).alias(_WANTED), unexpected)
+    held, wanted, unexpected_count = F.col(_HELD), F.col(_WANTED), F.col("_strange")
+    kind = (
+        F.when(held == 0, MISSING)
+        .when(wanted == 0, SURPLUS)
+        .when(unexpected_count == held, DIFFERENT)
+        .when(held > 1, SURPLUS)
+    )
+    times = F.when(kind != SURPLUS, 1).when(wanted == 0, held).otherwise(held - 1)
+    return keys.select(_KEY, kind.alias(_KIND), times.cast("long").alias(_TIMES)).where(
+        F.col(_KIND).isNotNull()
+    )
+
+
+def _diff_by_row(both: DataFrame) -> DataFrame:
+    rows = both.groupBy(*_HASHES).agg(*_side_counts()).where(F.col(_HELD) != F.col(_WANTED))
+    kind = F.when(F.col(_HELD) < F.col(_WANTED), MISSING).otherwise(SURPLUS)
+    times = F.abs(F.col(_HELD) - F.col(_WANTED))
+    return rows.select(*_HASHES, kind.alias(_KIND), times.cast("long").alias(_TIMES))
+
+
+def _side_counts() -> tuple[Column, Column]:
+    side = F.col("_side")
+    return F.sum(1 - side).alias(_HELD), F.sum(side).alias(_WANTED)
+
+
+def _with_side(frame: DataFrame, names: Sequence[str], key: Sequence[str], side: int) -> DataFrame:
+    key_columns = [_KEY, *_HASHES] if key else list(_HASHES)
+    return _with_hashes(frame, names, key).select(*key_columns, F.lit(side).alias("_side"))
+
+
+def _with_hashes(frame: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
+    """Return the frame with the texts of its key as an array, and two hashes of its compared columns.
+
+    With 128 bits, no two of a million rows are taken for the same.
+    """
+    texts = [canonical_text(frame.schema[name]) for name in names]
+    # Spark's hash skips NULL, so a flag for NULL is hashed too.
+    parts = [part for text in texts for part in (text.isNull(), text)]
+    hashed = frame.withColumn(_HASHES[0], F.xxhash64(*parts))
+    hashed = hashed.withColumn(_HASHES[1], F.xxhash64(F.lit(1), *reversed(parts)))
+    if not key:
+        return hashed
+    return hashed.withColumn(_KEY, F.to_json(F.array(*(canonical_text(frame.schema[name]) for name in key))))
+
+
+def _all_columns(frame: DataFrame) -> list[Column]:
+    return [F.col(f"`{name.replace('`', '``')}`") for name in frame.columns]

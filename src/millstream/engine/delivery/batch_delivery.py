@@ -1,0 +1,183 @@
+"""Deliver each batch of a query to its sinks, once to each, and store its dead letters."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import conflicting_batch_error, keep_metrics
+from millstream.engine.delivery.dead_letters import count_rejected
+from millstream.engine.delivery.frame_cache import persisted
+from millstream.engine.delivery.repeated_runs import reset_metrics
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.connectors.api.sink import Writer
+    from millstream.engine.delivery.batch_metadata import Notes
+    from millstream.engine.delivery.dead_letters import DeadLetters
+    from millstream.engine.delivery.spool_retry import Probing
+    from millstream.engine.events.event_bus import EventBus
+
+
+OTHER_ROWS = (
+    "make the views return the same rows for the same records: 'millstream check' finds rand(), uuid(), now() and "
+    "similar calls; it cannot see into Python functions, sums of floating-point numbers, first() and last()"
+)
+
+# Why a record became a dead letter, as the page and a metric's label name it.
+MALFORMED, BROKEN = "malformed", "expectation"
+
+
+@dataclass
+class Delivery:
+    """The foreachBatch function of one start of one query.
+
+    A batch whose offsets are written but which is not committed may have reached some sinks and not others.
+    Spark passes exactly that batch again after a start, with the same id. Each sink that has it is skipped, so
+    that a replay delivers what is missing and repeats nothing.
+    """
+
+    query: str
+    writers: dict[str, Writer]
+    letters: DeadLetters | None
+    events: EventBus
+    notes: Notes
+    replayed: int | None
+    """The batch that may have been delivered in part before this start, or None."""
+    handle: Any = None
+    """Spark's own StreamExecution, set once `start()` has returned."""
+    failure: Exception | None = None
+    """The Python exception that ended the last batch. Spark reports only its text."""
+    delivered: int = 0
+    """The number of batches that reached every sink since the start."""
+    probing: Probing | None = None
+    """Delivers spooled batches in the background."""
+    is_last: bool = False
+    """Whether the query ends after the batch that is delivered now, or that is delivered next."""
+    _query: Any = None
+    _ready: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self, handle: Any) -> None:
+        """Let batches run. `handle` is the started query, whose metrics a batch reads."""
+        self._query, self.handle = handle, internals.stream_execution(handle)
+        self._ready.set()
+
+    def close(self) -> None:
+        """Close every writer, and release a batch that waits for a start that failed."""
+        self._ready.set()
+        if self.probing is not None:
+            self.probing.close()
+        for writer in self.writers.values():
+            writer.close()
+        if self.letters is not None:
+            self.letters.keeper.close()
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Deliver one batch. Raises a sink's exception, for which Spark stops the query and commits nothing."""
+        self._ready.wait()
+        try:
+            self._deliver(frame, batch_id)
+            self.delivered += 1
+            if self.is_last:
+                internals.terminate_after_batch(frame.sparkSession, self._query)
+        except Exception as error:
+            # Pass any error on to Spark. It is kept here because Spark returns only its text.
+            self.failure = error
+            raise
+
+    def _deliver(self, frame: DataFrame, batch_id: int) -> None:
+        hit_failpoint("batch.begun")
+        self.notes.running(batch_id, self.handle)
+        missing = {
+            name: writer for name, writer in self.writers.items() if not self._is_delivered(writer, batch_id)
+        }
+        skipping_writers = [writer for name, writer in self.writers.items() if name not in missing]
+        cached = sum(writer.passes for writer in missing.values()) > 1
+        if cached:
+            frame = persisted(frame)
+        # The second run of a cached batch adds to no metric.
+        reset = keep_metrics if cached else partial(reset_metrics, frame, self.handle)
+        try:
+            for name, writer in missing.items():
+                writer.reset_metrics = reset
+                result = writer.write(frame, batch_id)
+                if result.skipped:
+                    skipping_writers.append(writer)
+                if result.later:
+                    continue
+                self.events.tell(
+                    "batch_written",
+                    self.query,
+                    batch=batch_id,
+                    sink=name,
+                    rows=result.rows,
+                    skipped=result.skipped,
+                )
+            is_unread = all(writer in skipping_writers or not writer.runs for writer in self.writers.values())
+            if is_unread and not self.notes.passed(batch_id):
+                # State is committed by running the batch. Spark rejects a batch if not all partitions were read.
+                frame.write.format("noop").mode("overwrite").save()
+        finally:
+            if cached:
+                frame.unpersist()
+        for writer in skipping_writers:
+            self._compare_replay(writer, batch_id)
+        self._store_dead_letters(frame, batch_id)
+        hit_failpoint("batch.delivered")
+
+    def _compare_replay(self, writer: Writer, batch_id: int) -> None:
+        """Compare a replayed batch with the one that the sink has. Raises `Unfit` if that has other records."""
+        entry, note = writer.entry(batch_id), self.notes(batch_id)
+        if entry is None:
+            return
+        if entry.note.contradicts(note):
+            raise conflicting_batch_error(writer.identity, batch_id)
+        if None not in (entry.note.content, note.content) and entry.note.content != note.content:
+            self.events.tell(
+                "warning",
+                self.query,
+                sink=writer.identity.sink,
+                batch=batch_id,
+                what=f"batch {batch_id} was replayed with other rows than sink '{writer.identity.sink}' has; the "
+                "sink keeps its rows, so the sinks of this query may differ",
+                fix=OTHER_ROWS,
+            )
+
+    def _is_delivered(self, writer: Writer, batch_id: int) -> bool:
+        """Return whether the sink already has the batch. Only the first batch after a start can have been there."""
+        return batch_id == self.replayed and writer.holds(batch_id)
+
+    def _store_dead_letters(self, frame: DataFrame, batch_id: int) -> None:
+        """Store the dead letters of the batch, if it has any."""
+        if self.letters is None:
+            return
+        rejected = count_rejected(self.letters, self.handle.lastExecution().observedMetrics())
+        if not rejected:
+            return
+        self.letters.keep(frame.sparkSession, batch_id, rejected)
+        hit_failpoint("letters.kept")
+        counts = {
+            name: rejected_counts.malformed + rejected_counts.broken
+            for name, rejected_counts in rejected.items()
+        }
+        self.events.tell(
+            "dead_letter",
+            self.query,
+            batch=batch_id,
+            sources=counts,
+            records=sum(counts.values()),
+            reasons=[
+                {"source": name, "reason": reason, "records": records}
+                for name, rejected_counts in rejected.items()
+                for reason, records in (
+                    (MALFORMED, rejected_counts.malformed),
+                    (BROKEN, rejected_counts.broken),
+                )
+                if records
+            ],
+        )

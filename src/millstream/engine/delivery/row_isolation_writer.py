@@ -1,0 +1,241 @@
+"""Write to a sink that may refuse rows: refused rows become dead letters, and the rest of the batch is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from millstream.connectors.api.dead_letters import COLUMNS
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.engine.delivery.frame_cache import persisted
+from millstream.engine.failure_classifier import FailureKind, classify
+from millstream.frames.expectations import row_as_json
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from millstream.connectors.api.batch_ledger import LedgerEntry
+    from millstream.connectors.api.dead_letters import DeadLetterWriter
+    from millstream.engine.events.event_bus import EventBus
+    from millstream.pipeline.model import Pipeline
+
+# One bad row in a million takes forty attempts. If a batch needs more than TRIES, most of it is bad: the query ends.
+TRIES, SECONDS = 1000, 60.0
+# Columns that give the position of a row's record, if the query has kept them under these names and types.
+_POSITION = {"topic": "string", "partition": "int", "offset": "bigint"}
+
+
+class RowIsolatingWriter(Writer):
+    """Writes through another writer. If it refuses a batch, the bad rows are found by trying parts of it at the sink.
+
+    The refused rows are stored before the rest is written, both once under the batch's id. A batch that is replayed
+    in between is split again, and its dead letters are already there. If the sink by then accepts a row that it had
+    refused, the sink has the row and the dead letter remains.
+    """
+
+    def __init__(
+        self,
+        identity: SinkIdentity,
+        inner: Writer,
+        keeper: DeadLetterWriter,
+        source: str,
+        events: EventBus | None,
+    ) -> None:
+        super().__init__(identity)
+        self._inner = inner
+        self._keeper = keeper
+        self._source = source
+        self._events = events
+        # A refused batch is run once more to find its bad rows.
+        self.passes = inner.passes + 1
+        self.sums, self.has_ledger, self.skips_empty = inner.sums, inner.has_ledger, inner.skips_empty
+
+    def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
+        """Return the ledger entries of the sink."""
+        return self._inner.last_committed_batches(spark)
+
+    def newest(self, spark: SparkSession) -> LedgerEntry | None:
+        """Return the newest ledger entry of the sink."""
+        return self._inner.newest(spark)
+
+    def answer(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
+        """Verify the ledger of the sink."""
+        self._inner.answer(spark, judge)
+
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        """Return the sink's ledger entry of a batch."""
+        return self._inner.entry(batch_id)
+
+    def open(self, spark: SparkSession, schema: StructType) -> None:
+        """Open the sink and the dead-letter store. Raises their exceptions."""
+        self._inner.open(spark, schema)
+        self._keeper.open(spark)
+
+    def holds(self, batch_id: int) -> bool:
+        """Return whether the sink has the batch. Its dead letters were stored before."""
+        return self._inner.holds(batch_id)
+
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Write one batch without the rows that the sink refuses. Raises errors that are not caused by some rows."""
+        try:
+            return self._inner.write(frame, batch_id)
+        except Exception as error:
+            # Any error that a sink raises for rows it does not accept. All others are raised again.
+            split = None if classify(None, error).cause is not FailureKind.DEFECT else self._split_rows(frame)
+            if split is None:
+                raise
+        good, bad = split
+        self._store_dead_letters(bad, batch_id)
+        return self._inner.write(good, batch_id)
+
+    def trial(self, frame: DataFrame) -> None:
+        """Try the rows at the sink, to see whether rows could be isolated."""
+        self._inner.trial(frame)
+
+    def close(self) -> None:
+        """Close the sink and the dead-letter store."""
+        self._inner.close()
+        self._keeper.close()
+
+    def _split_rows(self, frame: DataFrame) -> tuple[DataFrame, DataFrame] | None:
+        """Split the rows into accepted and refused ones, with reasons. None if they cannot be told apart."""
+        finder = RejectedRowFinder(frame, self._inner)
+        bad = finder.refused()
+        if not bad:
+            return None
+        good = finder.without(bad)
+        return None if finder.fails(good) is not None else (good, finder.letters(bad))
+
+    def _store_dead_letters(self, bad: DataFrame, batch_id: int) -> None:
+        position = [
+            (F.col(name) if bad.schema[name].dataType.simpleString() == kind else F.lit(None))
+            if name in bad.columns
+            else F.lit(None)
+            for name, kind in _POSITION.items()
+        ]
+        values = {
+            "query": F.lit(self.identity.query),
+            "source": F.lit(self._source),
+            **dict(zip(_POSITION, position, strict=True)),
+            "value": F.encode(row_as_json([name for name in bad.columns if name != REASON]), "UTF-8"),
+            "reason": F.concat(F.lit(f"{self.identity.sink} refuses it: "), F.col(REASON)),
+            "batch_id": F.lit(batch_id),
+            "at": F.current_timestamp(),
+        }
+        schema = bad.sparkSession.createDataFrame([], COLUMNS).schema
+        frame = persisted(
+            bad.select(
+                *(
+                    values.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+                    for field in schema
+                )
+            )
+        )
+        try:
+            rows, size = frame.agg(F.count(F.lit(1)), F.sum(F.length("value"))).collect()[0]
+            self._keeper.keep(frame, batch_id, int(size or 0))
+        finally:
+            frame.unpersist()
+        hit_failpoint("rows.kept")
+        if self._events is not None:
+            reasons = [{"source": self._source, "reason": "refused", "records": rows}]
+            self._events.tell(
+                "dead_letter",
+                self.identity.query,
+                batch=batch_id,
+                sources={self._source: rows},
+                records=rows,
+                reasons=reasons,
+            )
+
+
+REASON = "_millstream_refused"
+"""The column of refused rows with the reason. The name cannot collide with a user's."""
+
+
+@dataclass
+class RejectedRowFinder:
+    """The rows of one batch in the driver's memory, tried at a sink in parts. Rows are identified by their number."""
+
+    frame: DataFrame
+    writer: Writer
+    _tries_left: int = TRIES
+    _deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    def __post_init__(self) -> None:
+        self._rows: Any = self.frame.toArrow()
+
+    def refused(self) -> dict[int, str]:
+        """Find the rows that the sink refuses by themselves, with its messages. Empty if time or tries ran out."""
+        refused_rows: dict[int, str] = {}
+        pieces = [(0, int(self._rows.num_rows))]
+        while pieces:
+            first, last = pieces.pop()
+            if not self._tries_left or time.monotonic() > self._deadline:
+                return {}
+            self._tries_left -= 1
+            message = self.fails(self._to_frame(self._rows.slice(first, last - first)))
+            if message is None:
+                continue
+            if last - first == 1:
+                refused_rows[first] = message
+            else:
+                middle = (first + last) // 2
+                pieces += [(middle, last), (first, middle)]
+        return refused_rows
+
+    def fails(self, frame: DataFrame) -> str | None:
+        """Return the sink's message if it refuses the rows, or None. Raises an outage."""
+        try:
+            self.writer.trial(frame)
+        except Exception as error:
+            # As in `write`, an error that the rows did not cause ends the batch.
+            failure = classify(None, error)
+            if failure.cause is not FailureKind.DEFECT:
+                raise
+            return failure.message
+        return None
+
+    def without(self, rows: dict[int, str]) -> DataFrame:
+        """Return all rows but these."""
+        return self._to_frame(
+            self._take([number for number in range(self._rows.num_rows) if number not in rows])
+        )
+
+    def letters(self, rows: dict[int, str]) -> DataFrame:
+        """Return these rows with the reason in an extra column."""
+        table = self._take(list(rows)).append_column(REASON, pa.array(list(rows.values()), pa.string()))
+        schema = type(self.frame.schema)(list(self.frame.schema)).add(REASON, "string")
+        return self.frame.sparkSession.createDataFrame(table, schema)
+
+    def _take(self, numbers: list[int]) -> Any:
+        return self._rows.take(pa.array(numbers, pa.int64()))
+
+    def _to_frame(self, rows: Any) -> DataFrame:
+        return self.frame.sparkSession.createDataFrame(rows, self.frame.schema)
+
+
+def create_row_isolation_writer(
+    pipeline: Pipeline, identity: SinkIdentity, inner: Writer, events: EventBus | None
+) -> RowIsolatingWriter:
+    """Return a writer whose refused rows go to the pipeline's dead-letter store, under the sink's own key."""
+    letter_identity = SinkIdentity(
+        identity.pipeline,
+        identity.query,
+        identity.query_id,
+        f"dead_letters/{identity.sink}",
+        OutputMode.APPEND,
+    )
+    source = pipeline.reads(identity.query)
+    keeper = pipeline.letters.keeper(letter_identity)
+    keeper.checkpoint = inner.checkpoint
+    return RowIsolatingWriter(identity, inner, keeper, source, events)

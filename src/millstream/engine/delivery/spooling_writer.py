@@ -1,0 +1,397 @@
+"""Write to a sink that may be down: batches it refuses are spooled and delivered later, in order."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.lock import require_owner
+from millstream.connectors.api.batch_ledger import no_metadata
+from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.diagnostics.failure import Unfit
+from millstream.engine.delivery.batch_spool import BatchSpool
+from millstream.engine.delivery.row_isolation_writer import create_row_isolation_writer
+from millstream.engine.failure_classifier import FailureKind, classify
+from millstream.frames.user_functions import bind_functions
+from millstream.pipeline.model import OnError
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
+    from millstream.engine.delivery.batch_spool import SpooledBatch
+    from millstream.engine.events.event_bus import EventBus
+    from millstream.pipeline.model import Pipeline, SinkEntry
+
+# Wait this many seconds for an outage to end before its first batch is spooled, which covers a database restart.
+# The wait happens once: while any batch is spooled, a failed attempt spools its batch at once.
+PATIENCE = 10.0
+# Waits between probes of a sink that is down, in seconds: the first, which doubles each time, and the longest.
+FIRST_PROBE, LAST_PROBE = 1.0, 60.0
+# Once a sink is back, spooled batches are delivered before the current batch for this many seconds, because the other
+# sinks' next batch waits for it. It is also the longest wait for a background delivery. At least LEAST batches are
+# delivered, so that the spool shrinks with each batch.
+DRAIN = 5.0
+LEAST = 2
+# The batch was stopped from outside, which says nothing about the sink.
+_STOPPED = re.compile(r"InterruptedException|InterruptedIOException|SparkContext was shut down|cancelled")
+
+
+class SpoolingWriter(Writer):
+    """Writes through another writer, or spools the batch.
+
+    A batch is delivered only if no older batch of the sink is spooled, so that rows of a key arrive in order. Spooled
+    batches are delivered with their own batch ids, so a sink with a ledger skips a batch that it already has.
+
+    Two threads use this writer. The batch thread never contacts a sink that is down: while any batch is spooled and
+    the writer is not open, it spools and continues. The retry thread (`engine/delivery/spool_retry.py`) probes the
+    sink and delivers. The lock guards the inner writer. Spooling needs no lock, because the delivering thread
+    rechecks the spool before it releases the lock.
+    """
+
+    def __init__(
+        self, identity: SinkIdentity, make: Callable[[], Writer], shelf: BatchSpool, events: EventBus | None
+    ) -> None:
+        super().__init__(identity)
+        self._make = make
+        self._spool = shelf
+        self._events = events
+        self._inner = make()
+        self._ready: tuple[SparkSession, StructType] | None = None
+        self._session: SparkSession | None = None
+        self._columns: list[str] | None = None
+        self._failures = 0
+        self._probe_at = 0.0
+        self._verify: Callable[[Sequence[LedgerEntry]], None] | None = None
+        self.sums, self.has_ledger = self._inner.sums, self._inner.has_ledger
+        self.skips_empty = self._inner.skips_empty
+        self._lock = threading.Lock()
+        self._batch_waits = False
+        self._fatal_error: Exception | None = None
+        # To spool a batch is to run it once more.
+        self.passes = self._inner.passes + 1
+
+    def open(self, spark: SparkSession, schema: StructType) -> None:
+        """Open the writer. A sink that is down, or refuses, is opened later. Raises if the writer is fenced."""
+        self._ready = (spark, schema)
+        try:
+            self._open_inner(schema)
+        except Exception as error:  # noqa: BLE001 - raised again if it ends the query
+            self._record_failure(error)
+
+    def answer(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
+        """Verify the ledger at once, or for a sink that is down when it is opened, before its first batch."""
+        self._verify = judge
+        try:
+            self._verify_ledger(spark)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._record_failure(error)
+
+    def newest(self, spark: SparkSession) -> LedgerEntry | None:
+        """Return the newest ledger entry, as the sink reports it."""
+        return self._inner.newest(spark)
+
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        """Return the sink's ledger entry of a batch, or None if there is none or the sink is down."""
+        return None if self._columns is None or self._spool.holds(batch_id) else self._inner.entry(batch_id)
+
+    def holds(self, batch_id: int) -> bool:
+        """Return whether the batch is delivered or spooled. False if the sink cannot be asked."""
+        if self._spool.holds(batch_id):
+            return True
+        with self._lock:
+            try:
+                return self._open_inner(None).holds(batch_id)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._record_failure(error)
+                return False
+
+    def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Deliver one batch after all spooled ones, or spool it. Raises an error that ends the query."""
+        if self._fatal_error is not None:
+            raise self._fatal_error
+        if self._spool.holds(batch_id):
+            return WriteResult(skipped=True)
+        if self._spool.waits():
+            return self._write_after_spooled(frame, batch_id)
+        with self._lock:
+            return self._deliver_with_patience(frame, batch_id)
+
+    def _deliver_with_patience(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Deliver a batch when none is spooled. Retries for up to PATIENCE seconds if the sink is down."""
+        started = time.monotonic()
+        while True:
+            try:
+                return self._write(frame, batch_id)
+            except Exception as error:  # noqa: BLE001 - as above
+                cause, reason = self._record_failure(error)
+                wait = min(2.0 ** (self._failures - 2), PATIENCE)
+                if cause is not FailureKind.OUTAGE or time.monotonic() + wait - started > PATIENCE:
+                    return self._defer(frame, batch_id, reason, error)
+                threading.Event().wait(wait)
+
+    def deliver(self, waiting: SpooledBatch, spark: SparkSession) -> WriteResult:
+        """Deliver the oldest spooled batch. It is skipped if an earlier attempt delivered it.
+
+        Raises the sink's exceptions, and `Unfit` if the sink skips the batch without having that very batch, because
+        another writer has committed later batches. The batch then stays spooled.
+        """
+        written = self._write(waiting.rows(spark), waiting.batch)
+        if written.skipped:
+            self._require_same_batch(waiting)
+        hit_failpoint("aside.delivered")
+        waiting.forget()
+        return written
+
+    def _require_same_batch(self, waiting: SpooledBatch) -> None:
+        """Raise `Unfit` unless the sink has the very batch that it skipped."""
+        assert self._ready is not None, "used before open"
+        entry = self._inner.entry(waiting.batch)
+        if entry is None:
+            # A sink may forget the ledger entry of a batch, but always keeps the id of its last one.
+            entries = self._inner.last_committed_batches(self._ready[0])
+            same = (self.identity.key, waiting.batch)
+            entry = next(
+                (known_entry for known_entry in entries if (known_entry.writer, known_entry.batch) == same),
+                None,
+            )
+        if entry is not None and not entry.note.contradicts(waiting.note):
+            return
+        finding = (
+            "has later ones but not this one" if entry is None else "has a different batch with that number"
+        )
+        sink, query, batch = waiting.sink, waiting.query, waiting.batch
+        raise Unfit(
+            f"batch {batch} of query '{query}' waits for sink '{sink}', which {finding}: later batches were written "
+            f"before it, so the sink cannot take it any more; its rows are kept in {waiting.folder}",
+            "add the missing rows to the sink by hand, or delete the batch and backfill its rows: 'millstream "
+            f"deadletter delete {query} --sink {sink} --batch {batch}', then 'millstream backfill {query}'",
+        )
+
+    def trial(self, frame: DataFrame) -> None:
+        """Do nothing, because a batch that this sink refuses is spooled and ends no query."""
+
+    def close(self) -> None:
+        """Close the inner writer."""
+        self._inner.close()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the sink has had a batch of this checkpoint. False while the first batch is spooled."""
+        first = self._spool.oldest()
+        return first is None or first.batch > 0
+
+    def probe(self) -> None:
+        """Probe the sink if batches are spooled and the next probe is due. Raises an error that ends the query."""
+        if self._columns is not None or not self._spool.waits() or time.monotonic() < self._probe_at:
+            return
+        with self._lock:
+            try:
+                # Use the columns of the first spooled batch. If the writer opens, the sink is back.
+                first = self._spool.oldest()
+                if first is not None and self._ready is not None:
+                    self._open_inner(first.rows(self._ready[0]).schema)
+            except Exception as error:  # noqa: BLE001 - raised again if it ends the query
+                self._record_failure(error)
+
+    def deliver_spooled(self, ended: threading.Event) -> int:
+        """Deliver spooled batches in order until a new batch needs the writer, the sink fails or the run ends.
+
+        Returns the number of delivered batches. Raises an error that ends the query.
+        """
+        delivered = 0
+        while self._columns is not None and not self._batch_waits and not ended.is_set():
+            with self._lock:
+                if self._columns is None or self._ready is None:
+                    break
+                waiting = self._spool.oldest()
+                if waiting is None:
+                    break
+                try:
+                    self._deliver_later(waiting, self._background_session(self._ready[0]))
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._record_failure(error)
+                    break
+                delivered += 1
+        return delivered
+
+    def _background_session(self, spark: SparkSession) -> SparkSession:
+        """Return a copy of the run's session, for deliveries in the retry thread.
+
+        A writer may set a batch's number as a session setting for one statement (Delta's MERGE), and name its rows by
+        a temporary view. Two threads with one session would commit rows under each other's number. A running batch
+        also has its own copy, made by Spark.
+        """
+        if self._session is None:
+            # Python offers only newSession(), which does not copy the settings.
+            copied = internals.clone_session(spark)
+            self._session = type(spark)(spark.sparkContext, copied)
+        return self._session
+
+    def _write_after_spooled(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Spool the batch. If the sink is back, first deliver some of the spooled batches, then this one."""
+        if self._columns is None:
+            return self._defer(frame, batch_id, "batches before it wait", None)
+        self._batch_waits = True
+        try:
+            if not self._lock.acquire(timeout=DRAIN):
+                return self._defer(frame, batch_id, "batches before it wait", None)
+            try:
+                return self._deliver_spooled_then(frame, batch_id)
+            finally:
+                self._lock.release()
+        finally:
+            self._batch_waits = False
+
+    def _deliver_spooled_then(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Deliver the spooled batches and then this one, as far as time and the sink allow."""
+        reason, failure = "batches before it wait", None
+        started, delivered = time.monotonic(), 0
+        try:
+            while (waiting := self._spool.oldest()) is not None:
+                if delivered >= LEAST and time.monotonic() - started > DRAIN:
+                    return self._defer(frame, batch_id, reason, None)
+                self._deliver_later(waiting, frame.sparkSession)
+                delivered += 1
+            return self._write(frame, batch_id)
+        except Exception as error:  # noqa: BLE001 - as above
+            _, reason = self._record_failure(error)
+            failure = error
+        return self._defer(frame, batch_id, reason, failure)
+
+    def _deliver_later(self, waiting: SpooledBatch, spark: SparkSession) -> None:
+        """Deliver a spooled batch and emit an event."""
+        self.deliver(waiting, spark)
+        self._emit("delivered_later", batch=waiting.batch)
+
+    def _defer(self, frame: DataFrame, batch_id: int, reason: str, failure: Exception | None) -> WriteResult:
+        """Spool a batch. If that fails too, the batch itself cannot run or the spool cannot be written."""
+        try:
+            self._spool.put(frame, batch_id, reason, self.note(batch_id))
+        except Exception as error:
+            # Raise any error, with the sink's refusal as its cause.
+            raise error from failure
+        hit_failpoint("aside.kept")
+        self._emit("set_aside", batch=batch_id, reason=reason)
+        return WriteResult(later=True)
+
+    def _write(self, frame: DataFrame, batch_id: int) -> WriteResult:
+        """Make one attempt to write."""
+        written = self._open_inner(frame.schema).write(frame, batch_id)
+        self._failures = 0
+        return written
+
+    def _open_inner(self, schema: StructType | None) -> Writer:
+        """Return the writer opened for this schema. Spooled batches may have an older schema; None accepts any."""
+        assert self._ready is not None, "used before open"
+        spark, query_schema = self._ready
+        columns = (
+            None if schema is None else [f"{field.name} {field.dataType.simpleString()}" for field in schema]
+        )
+        if self._columns is None or columns not in (None, self._columns):
+            if self._columns is not None:
+                self._inner.close()
+                self._inner = self._make()
+            self._columns = None
+            # A sink may come back after this run stood still too. Claiming the sink again would fence out a run that
+            # has taken over since.
+            if self._inner.checkpoint is not None:
+                require_owner(self._inner.checkpoint)
+            self._verify_ledger(spark)
+            self._inner.open(spark, schema or query_schema)
+            self._columns = columns or [
+                f"{field.name} {field.dataType.simpleString()}" for field in query_schema
+            ]
+        return self._inner
+
+    def _verify_ledger(self, spark: SparkSession) -> None:
+        """Verify the sink's ledger, once."""
+        if self._verify is not None:
+            self._verify(self._inner.last_committed_batches(spark))
+            self._verify = None
+
+    def _record_failure(self, error: Exception) -> tuple[FailureKind, str]:
+        """Record a failure, so that the next attempt reopens the sink. Raises it again if it ends the query."""
+        failure = classify(None, error)
+        if _STOPPED.search(str(error)):
+            raise error
+        if failure.cause not in (FailureKind.OUTAGE, FailureKind.DEFECT):
+            # If the retry thread hit this error, it ends the query at the next batch.
+            self._fatal_error = error
+            raise error
+        self._inner.close()
+        self._inner, self._columns = self._make(), None
+        self._failures += 1
+        self._probe_at = time.monotonic() + min(FIRST_PROBE * 2.0 ** (self._failures - 1), LAST_PROBE)
+        return failure.cause, failure.message
+
+    def _emit(self, event: str, **data: object) -> None:
+        if self._events is not None:
+            self._events.tell(event, self.identity.query, sink=self.identity.sink, **data)
+
+
+def create_writer(
+    pipeline: Pipeline,
+    query: str,
+    query_id: str,
+    key: str,
+    entry: SinkEntry,
+    events: EventBus | None,
+    note: Callable[[int], BatchMetadata] = no_metadata,
+) -> Writer:
+    """Return the writer of one sink of a query, according to the `on_error` of its entry.
+
+    `note` returns the metadata of a batch for the sink's ledger.
+    """
+    identity = SinkIdentity(pipeline.name, query, query_id, key, pipeline.queries[query].output_mode)
+    if entry.on_error is OnError.DEAD_LETTER:
+        return create_spooling_writer(
+            pipeline, identity, entry, BatchSpool.of(pipeline, query, query_id, key), events, note=note
+        )
+    return _unspooled_writer(pipeline, identity, entry, events, note)
+
+
+def create_spooling_writer(
+    pipeline: Pipeline,
+    identity: SinkIdentity,
+    entry: SinkEntry,
+    shelf: BatchSpool,
+    events: EventBus | None,
+    *,
+    note: Callable[[int], BatchMetadata] = no_metadata,
+) -> SpoolingWriter:
+    """Return a writer that delivers spooled batches, whatever the `on_error` of the sink's entry.
+
+    The sink's ledger receives for a spooled batch the metadata of the time when it was spooled.
+    """
+
+    def find_metadata(batch_id: int) -> BatchMetadata:
+        return shelf.note(batch_id) or note(batch_id)
+
+    spooling_writer = SpoolingWriter(
+        identity, lambda: _unspooled_writer(pipeline, identity, entry, events, find_metadata), shelf, events
+    )
+    spooling_writer.note = note
+    return spooling_writer
+
+
+def _unspooled_writer(
+    pipeline: Pipeline,
+    identity: SinkIdentity,
+    entry: SinkEntry,
+    events: EventBus | None,
+    note: Callable[[int], BatchMetadata],
+) -> Writer:
+    """Return the writer of a sink that does not spool batches."""
+    sink_writer = bind_functions(entry.sink, pipeline.folder).writer(identity)
+    sink_writer.note, sink_writer.checkpoint = note, pipeline.checkpoint(identity.query).local
+    if entry.on_error is OnError.DEAD_LETTER_ROWS:
+        return create_row_isolation_writer(pipeline, identity, sink_writer, events)
+    return sink_writer

@@ -1,0 +1,1 @@
+"""Events of a run, their texts, and Spark's progress reports."""

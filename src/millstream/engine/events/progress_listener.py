@@ -1,0 +1,128 @@
+"""Turn Spark's progress report of each batch into an event of the run."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from millstream.frames.expectations import metric_name
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+    from millstream.engine.events.event_bus import EventBus
+
+ROWS_OUT = "millstream:out"
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+class Listener(StreamingQueryListener):
+    """Emits a `batch_committed` event for each progress report. Spark calls it on its listener thread."""
+
+    def __init__(self, events: EventBus) -> None:
+        self._events = events
+        self._names: dict[str, str] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Remember the query's name, because an idle event has only a run id. The supervisor emits the start."""
+        if event.name:
+            self._names[str(event.runId)] = event.name
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Emit an event for a committed batch."""
+        report = json.loads(event.progress.json)
+        if report.get("name"):
+            self._events.tell("batch_committed", report["name"], **extract_metrics(report))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Emit an event for a query without input for ten seconds. An idle query has no metrics, but is alive."""
+        if name := self._names.get(str(event.runId)):
+            self._events.tell("idle", name)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Forget the query's name. The supervisor emits the end, with its reason."""
+        self._names.pop(str(event.runId), None)
+
+
+def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
+    """Extract the data of a `batch_committed` event from a progress report.
+
+    `began` is the time at which the trigger fired, in ISO-8601. `rows_in` and `rows_out` are numbers of rows, and the
+    rates are rows per second. `duration_ms` has the batch's phases in milliseconds. `expectations` counts the rows
+    that failed each expectation, by source or view. `watermark` and `newest` are ISO-8601 times. `state_rows` and
+    `state_bytes` are sums over operators. `late_rows` counts the rows that stateful operators dropped in this batch.
+    """
+    operators = report.get("stateOperators", [])
+    watermark = report.get("eventTime", {}).get("watermark")
+    observed = report.get("observedMetrics") or {}
+    return {
+        "batch": report["batchId"],
+        "began": report.get("timestamp"),
+        "rows_in": report.get("numInputRows", 0),
+        "rows_out": (observed.get(ROWS_OUT) or {}).get("rows"),
+        "input_rate": _finite_rate(report.get("inputRowsPerSecond")),
+        "processed_rate": _finite_rate(report.get("processedRowsPerSecond")),
+        "duration_ms": report.get("durationMs", {}),
+        "watermark": None if watermark in (None, _EPOCH) else watermark,
+        "newest": max(
+            (
+                _to_iso(metrics["newest"])
+                for metrics in observed.values()
+                if metrics and metrics.get("newest")
+            ),
+            default=None,
+        ),
+        "malformed": sum(metrics.get("malformed") or 0 for metrics in observed.values() if metrics),
+        "expectations": _count_failures(observed),
+        "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
+        "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
+        "late_rows": sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
+        "sources": [
+            {
+                key: source.get(key)
+                for key in ("description", "startOffset", "endOffset", "latestOffset", "numInputRows")
+            }
+            for source in report.get("sources", [])
+        ],
+    }
+
+
+def _count_failures(observed: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Count the rows that failed each expectation, by source or view and the expectation's name."""
+    prefix = metric_name("")
+    return {
+        name.removeprefix(prefix): {
+            expectation: rows for expectation, rows in metrics.items() if expectation.isidentifier()
+        }
+        for name, metrics in observed.items()
+        if metrics and name.startswith(prefix)
+    }
+
+
+def _to_iso(text: str) -> str:
+    """Convert a time, as Spark prints it in a UTC session, to ISO form."""
+    return text if text.endswith("Z") else text.replace(" ", "T") + "Z"
+
+
+def lag_seconds(watermark: str | None) -> float | None:
+    """Return how far the watermark is behind the clock, in seconds."""
+    if watermark is None:
+        return None
+    return (datetime.now(UTC) - datetime.fromisoformat(watermark.replace("Z", "+00:00"))).total_seconds()
+
+
+def _finite_rate(value: Any) -> float | None:
+    """Return a rate, or None for the infinities and NaN that Spark reports for empty batches."""
+    return (
+        round(float(value), 1)
+        if isinstance(value, int | float) and value == value and abs(value) < 1e15
+        else None
+    )

@@ -1,0 +1,151 @@
+"""Classify the failure of a query: an outage, which passes, or a defect, which does not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.integrity.damage_report import COPY
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
+from millstream.spec.secrets.secret import redact
+
+if TYPE_CHECKING:
+    from pyspark.errors import StreamingQueryException
+
+
+class FailureKind(StrEnum):
+    """The kind of a failure. It decides whether the query starts again."""
+
+    OUTAGE = "outage"
+    """A server or service cannot be reached. The query starts again after a wait."""
+    DEFECT = "defect"
+    """A defect in the spec, the user's code or a record. The query would fail again in the same way."""
+    CRASH = "crash"
+    """A process that works for the query died. The query starts again, and gives up if one batch often kills it."""
+    FENCED = "fenced"
+    """Another run has taken over this query. A new start would compete with that run."""
+    CHECKPOINT = "checkpoint"
+    """The checkpoint is damaged, or does not match its sources or sinks. A person must decide."""
+    GONE = "gone"
+    """Records that the checkpoint continues from are no longer in the source."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a run that ends with this failure: 3 if a checkpoint cannot continue, else 1."""
+        return 1 if self in (FailureKind.OUTAGE, FailureKind.DEFECT, FailureKind.CRASH) else 3
+
+
+@dataclass(frozen=True)
+class QueryFailure:
+    """A failure as shown to the user: its kind, one sentence, and what to do."""
+
+    cause: FailureKind
+    message: str
+    fix: str = ""
+
+
+# The suggested fix if records are gone.
+GONE = "find out what is lost; to continue without those records: 'millstream run --accept-gap'"
+
+# Class names in the text of a Java stack trace. Each means that a server could not be reached or was not ready.
+_OUTAGES = re.compile(
+    r"java\.net\.(?:ConnectException|SocketException|SocketTimeoutException|UnknownHostException|NoRouteToHost)"
+    r"|org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException|NetworkException"
+    r"|NotLeaderOrFollowerException|LeaderNotAvailableException|CoordinatorNotAvailableException"
+    r"|CoordinatorLoadInProgressException|NotCoordinatorException|NotEnoughReplicas\w*|BrokerNotAvailableException"
+    r"|KafkaStorageException|UnknownTopicOrPartitionException)"
+    r"|java\.util\.concurrent\.TimeoutException"
+    r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.RetriableException)"
+    r"|No space left on device|Too many open files"
+)
+_CONFLICT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE")
+# Error conditions of Spark and its Kafka source for records that were deleted before they were read.
+_GONE = re.compile(r"KAFKA_DATA_LOSS|DATA_LOSS\.|data may have been lost|OffsetOutOfRangeException")
+# A Python worker or an executor that was killed, or ran out of memory.
+_CRASH = re.compile(
+    r"Python worker exited unexpectedly|Python worker (?:process )?(?:crashed|failed to connect)|ExecutorLostFailure"
+    r"|java\.lang\.OutOfMemoryError|Lost executor"
+)
+# Error conditions for checkpoint files that Spark needs and cannot find or read.
+_DAMAGED = re.compile(
+    r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
+    r"|CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED"
+)
+# `[CONDITION] message SQLSTATE: 22018`. One condition may be nested inside another's message.
+_CONDITION = re.compile(
+    r"\[([A-Z][A-Z0-9_.]+)\]\s*((?:(?!\[[A-Z][A-Z0-9_.]+\]).)+?)\s*(?:SQLSTATE: \w+|(?=\[[A-Z][A-Z0-9_.]+\])|$)",
+    re.DOTALL,
+)
+_USER_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)\s*SQLSTATE")
+
+
+def classify(reported: Exception | None, raised: Exception | None) -> QueryFailure:
+    """Classify the failure of a query: `reported` is Spark's exception, `raised` that of our own batch code."""
+    for error in _list_causes(raised):
+        match error:
+            case Outage():
+                return QueryFailure(FailureKind.OUTAGE, redact(error.what), error.fix)
+            case Unfit():
+                return QueryFailure(FailureKind.CHECKPOINT, redact(error.what), error.fix)
+            case CannotGoOn():
+                return QueryFailure(FailureKind.FENCED, redact(error.what), error.fix)
+            case NotReady():
+                return QueryFailure(FailureKind.OUTAGE, redact(error.what), error.fix)
+            case MillstreamError():
+                return QueryFailure(FailureKind.DEFECT, redact(error.what), error.fix)
+            case ConnectionError() | TimeoutError():
+                return QueryFailure(FailureKind.OUTAGE, redact(f"{type(error).__name__}: {error}"))
+    # Redact the whole text before parts are cut out of it, because a part of a secret cannot be recognised.
+    text = redact("\n".join(str(error) for error in (raised, reported) if error is not None))
+    if _CONFLICT.search(text):
+        return QueryFailure(
+            FailureKind.FENCED, "another run committed a batch of this checkpoint", "stop the other run"
+        )
+    if _GONE.search(text):
+        return QueryFailure(FailureKind.GONE, _extract_message(text), GONE)
+    if _DAMAGED.search(text):
+        return QueryFailure(
+            FailureKind.CHECKPOINT, f"a checkpoint file is missing or damaged: {_extract_message(text)}", COPY
+        )
+    if match := _CRASH.search(text):
+        return QueryFailure(FailureKind.CRASH, _extract_line(text, match[0]))
+    if match := _OUTAGES.search(text):
+        return QueryFailure(FailureKind.OUTAGE, _extract_line(text, match[0]))
+    return QueryFailure(FailureKind.DEFECT, _extract_message(text))
+
+
+def _list_causes(error: BaseException | None) -> list[BaseException]:
+    """List an exception and its causes, outermost first."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _extract_line(text: str, name: str) -> str:
+    """Return the line of a stack trace that names an exception, without its package."""
+    line = next((line.strip() for line in text.splitlines() if name in line), name)
+    line = line.removeprefix("Caused by:").strip()
+    return re.sub(r"\b(?:[a-z_]+\.)+([A-Z]\w+)", r"\1", line)[:300]
+
+
+def _extract_message(text: str) -> str:
+    """Return Spark's message of a failure: that of the innermost condition, or the first line."""
+    if user_error := _USER_RAISED.search(text):
+        return user_error[1]
+    conditions = [condition for condition in _CONDITION.findall(text) if condition[0] != "STREAM_FAILED"]
+    if conditions:
+        name, message = conditions[-1]
+        return f"{' '.join(message.split())[:500]} [{name}]"
+    python = [line for line in text.splitlines() if re.match(r"\w[\w.]*(?:Error|Exception): ", line)]
+    return (python[-1] if python else next((line for line in text.splitlines() if line.strip()), "unknown"))[
+        :500
+    ]
+
+
+def classify_query_failure(error: StreamingQueryException | None, raised: Exception | None) -> QueryFailure:
+    """Call `classify` for a query that has ended."""
+    return classify(error, raised)

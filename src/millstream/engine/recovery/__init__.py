@@ -1,0 +1,1 @@
+"""Recover after a crash: check checkpoints, reconcile sinks, find bad records."""

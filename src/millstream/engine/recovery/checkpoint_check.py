@@ -1,0 +1,79 @@
+"""Check the checkpoints of a run for damage before Spark starts, and repair them if asked to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.integrity.corruption import find_damage
+from millstream.checkpoint.integrity.damage_report import AFRESH
+from millstream.checkpoint.integrity.repair import repair
+from millstream.diagnostics.failure import CannotGoOn, NotReady, Unfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from millstream.checkpoint.integrity.corruption import CheckpointDamage
+    from millstream.connectors.api.sink import Writer
+    from millstream.pipeline.model import Pipeline
+
+
+def check_checkpoints(
+    pipeline: Pipeline,
+    queries: Sequence[str],
+    *,
+    mend: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Check each query's checkpoint. The caller has the locks. `say` receives a sentence for each completed repair.
+
+    Raises `CannotGoOn` for the first damage that is not repaired: what it is, its effect on the sinks, what to do.
+    """
+    for query in queries:
+        folder = pipeline.checkpoint(query).local
+        assert folder is not None, "the checkpoint is locked, so it is on this machine"
+        # One repair may uncover further damage: torn offsets are checked before the state that they lead to.
+        while damages := find_damage(folder):
+            damage_found = damages[0]
+            if not (mend and damage_found.is_repairable):
+                raise _refusal(query, damages)
+            for copy in _repair(folder, damage_found):
+                say(f"{query}: {damage_found.file.relative_to(folder)} is kept as {copy.relative_to(folder)}")
+            say(f"{query}: {damage_found.what}; done: {damage_found.cure}; {damage_found.why}")
+
+
+def _repair(folder: Path, damage_found: CheckpointDamage) -> list[Path]:
+    try:
+        return repair(folder, damage_found)
+    except OSError as error:
+        raise NotReady(
+            f"checkpoint folder {folder} cannot be repaired: {error.strerror}",
+            "give this user the right to write there",
+        ) from error
+
+
+def _refusal(query: str, damages: Sequence[CheckpointDamage]) -> CannotGoOn:
+    first = damages[0]
+    more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
+    fix = (
+        f"'millstream run --repair --select {query}' does this: {first.cure}"
+        if first.is_repairable
+        else first.cure
+    )
+    return CannotGoOn(f"the checkpoint of query '{query}' is damaged: {first.what}; {first.why}{more}", fix)
+
+
+def check_unplanned_batches(query: str, writers: Mapping[str, Writer], planned: int | None) -> None:
+    """Check that no sink has a batch that the checkpoint has not planned. Called with open writers at the start.
+
+    Such a checkpoint was restored from an older copy, or lost its newest offsets. Planned again, the batch may have
+    other rows, and the sink would skip all of them. Raises `Unfit`.
+    """
+    next_batch = 0 if planned is None else planned + 1
+    for name, writer in writers.items():
+        if writer.holds(next_batch):
+            raise Unfit(
+                f"sink '{name}' has batch {next_batch} of query '{query}', which its checkpoint has not planned: the "
+                "checkpoint is older than the sink, and rows would be skipped",
+                f"put the newest files back into the checkpoint's offsets and commits; {AFRESH}",
+            )

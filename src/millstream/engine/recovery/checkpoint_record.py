@@ -1,0 +1,111 @@
+"""Build the record of what a checkpoint was written by, from a query that is about to start."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from millstream import __version__
+from millstream.checkpoint.metadata import QueryMetadata
+from millstream.engine.recovery.query_fingerprint import list_operators
+from millstream.engine.sink_keys import sink_keys
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.engine.recovery.source_offsets import Origin
+    from millstream.pipeline.model import Pipeline
+
+# Spark writes these into each offset file, and they take precedence over the session's (OffsetSeqMetadata, 4.2).
+PINNED = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.providerClass",
+    "spark.sql.streaming.stateStore.compression.codec",
+    "spark.sql.streaming.stateStore.rocksdb.formatVersion",
+    "spark.sql.streaming.stateStore.encodingFormat",
+    "spark.sql.streaming.multipleWatermarkPolicy",
+    "spark.sql.streaming.aggregation.stateFormatVersion",
+    "spark.sql.streaming.join.stateFormatVersion",
+    "spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion",
+    "spark.sql.streaming.statefulOperator.useStrictDistribution",
+)
+# These change results just as much, but Spark does not record them.
+UNPINNED = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.adaptive.enabled",
+    "spark.sql.streaming.noDataMicroBatches.enabled",
+    "spark.sql.streaming.checkpointFileManagerClass",
+)
+
+
+def build_record(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    query: str,
+    query_id: str,
+    frame: DataFrame,
+    origins: list[Origin],
+    probed: dict[str, dict[str, str]],
+    since: Mapping[str, int],
+) -> QueryMetadata:
+    """Build the record of one query.
+
+    `probed` is what each source reported about itself (topic ids). `since` is the first batch that a sink can have in
+    its ledger, by the sink's key, without an entry for a sink without a ledger.
+    """
+    declared = pipeline.queries[query]
+    return QueryMetadata(
+        query=query,
+        query_id=query_id,
+        operators=list_operators(frame),
+        sources=tuple(
+            _describe_source(pipeline, origin.name, probed) | {"folder": str(origin.number)}
+            for origin in origins
+        ),
+        sinks=tuple(
+            {"key": f"{query_id}/{key}", **entry.sink.identity(), "since": str(since.get(key, ""))}
+            for key, entry in zip(sink_keys(pipeline, query), declared.to, strict=True)
+        ),
+        output_mode=declared.output_mode.value,
+        pinned=_read_settings(spark, PINNED),
+        unpinned=_read_settings(spark, UNPINNED),
+        versions={
+            "millstream": __version__,
+            "spark": pyspark.__version__,
+            "python": platform.python_version(),
+            "java": str(internals.jvm(spark).java.lang.System.getProperty("java.version")),
+        },
+        code=_hash_code(pipeline),
+    )
+
+
+def _describe_source(
+    pipeline: Pipeline, name: str | None, probed: dict[str, dict[str, str]]
+) -> dict[str, str]:
+    """Describe a source of the spec. Nothing is known of a stream that a user's function opened."""
+    if name not in pipeline.sources:
+        return {"name": "?"}
+    return {"name": name, **pipeline.sources[name].source.identity(), **probed.get(name, {})}
+
+
+def _read_settings(spark: SparkSession, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the settings that have a value."""
+    values = {name: spark.conf.get(name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _hash_code(pipeline: Pipeline) -> dict[str, str]:
+    """Return hashes of the spec, its SQL files and the Python files next to it."""
+    folder = pipeline.folder
+    files = [Path(pipeline.file)] if pipeline.file else []
+    files += [*sorted(folder.glob("views/*.sql")), *sorted(folder.glob("*.py"))]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in files if file.is_file()}

@@ -1,0 +1,235 @@
+"""Run a pipeline: check its connections, lock its checkpoints, start its queries and watch them until the end."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.private_folder import is_private, make_private
+from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
+from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
+from millstream.engine.events.listener_bus import wait_for_reports
+from millstream.engine.events.progress_listener import Listener
+from millstream.engine.recovery.data_loss import ignore_data_loss
+from millstream.engine.recovery.jvm_lock import lock_in_jvm
+from millstream.engine.streaming_query import RunningQuery
+from millstream.engine.supervisor import Supervisor
+from millstream.frames.build_views import build_frames
+from millstream.pipeline.graph import PipelineGraph
+from millstream.pipeline.model import OnError
+from millstream.spec.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.engine.events.event_bus import EventBus
+    from millstream.engine.recovery.data_loss import MissingOffsets
+    from millstream.pipeline.model import Pipeline
+
+# With at least as many queries as cores, the first query runs alone for its first batch, at most this many seconds.
+# The JVM then loads and compiles classes once for all; otherwise the first rows of five queries all come late.
+HEAD_START = 20.0
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run: its queries, how long it lasts, and what it may repair or skip."""
+
+    select: tuple[str, ...] = ()
+    """Queries to run. Empty means all."""
+    exclude: tuple[str, ...] = ()
+    """Queries to leave out."""
+    until_caught_up: bool = False
+    """Read every source up to its end at the start of the run, then end."""
+    seconds: float | None = None
+    """End gracefully after this long."""
+    repair: bool = False
+    """Repair a damaged checkpoint where that is safe."""
+    accept_gap: bool = False
+    """Continue without records that were deleted before they were read."""
+    adopt: bool = False
+    """Continue from sink state that other checkpoints of the same queries wrote."""
+
+
+def choose_queries(pipeline: Pipeline, options: RunOptions) -> list[str]:
+    """Return the queries to run, in the spec's order. Raises `WrongUse` for a name that is not a query."""
+    for name in (*options.select, *options.exclude):
+        if name not in pipeline.queries:
+            raise WrongUse(f"there is no query '{name}'", f"the queries are {', '.join(pipeline.queries)}")
+    selected = options.select or tuple(pipeline.queries)
+    names = [name for name in pipeline.queries if name in selected and name not in options.exclude]
+    if not names:
+        raise WrongUse("no query is left to run", "name fewer queries in --exclude")
+    return names
+
+
+def probe_connections(pipeline: Pipeline, queries: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Check that each source and sink of these queries can be reached. Raises the first `NotReady`.
+
+    Returns what each source reported about itself, such as its topics' ids, by source name. All are contacted at the
+    same time, so that several servers that do not respond cost one time-out together.
+    """
+    graph = PipelineGraph.of(pipeline)
+    sources = sorted({source for query in queries for source in graph.sources_of(query)})
+    # A sink with `on_error: dead_letter` may be offline, because its batches can be spooled.
+    sinks = [
+        entry.sink
+        for query in queries
+        for entry in pipeline.queries[query].to
+        if entry.on_error is not OnError.DEAD_LETTER
+    ]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        source_probes = {name: pool.submit(pipeline.sources[name].source.probe) for name in sources}
+        sink_probes = [pool.submit(sink.probe) for sink in sinks]
+        for probe in sink_probes:
+            probe.result()
+        return {name: probe.result() for name, probe in source_probes.items()}
+
+
+def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStack) -> None:
+    """Take the lock of each query's checkpoint. Raises `CannotGoOn` with the name of the lock's owner."""
+    try:
+        _make_folders_private(pipeline)
+    except OSError as error:
+        raise NotReady(
+            f"folder {pipeline.checkpoints} cannot be created: {error.strerror}",
+            "name a folder that you own in defaults.checkpoints",
+        ) from error
+    for query in queries:
+        folder = pipeline.checkpoint(query).local
+        if folder is None:
+            raise NotReady(
+                f"checkpoint {pipeline.checkpoint(query)} is not on a file system of this machine",
+                "name a local or mounted folder in defaults.checkpoints",
+            )
+        try:
+            locks.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query}"))
+        except OSError as error:
+            raise NotReady(
+                f"checkpoint folder {folder} cannot be written: {error.strerror}",
+                "name a folder that you own in defaults.checkpoints",
+            ) from error
+
+
+def _make_folders_private(pipeline: Pipeline) -> None:
+    """Close the folders next to the checkpoints to other users. A checkpoint's own folder is closed with its lock.
+
+    An existing checkpoints folder outside of `.millstream` stays open, because it may contain other files too.
+    """
+    folder = pipeline.checkpoints.local
+    if folder is None:
+        return
+    if is_private(folder) or not folder.exists():
+        make_private(folder)
+    if pipeline.dead_letters is None and any(
+        map(pipeline.may_write_dead_letters, (*pipeline.sources, *pipeline.views))
+    ):
+        make_private(Path(pipeline.letters.target()))
+
+
+def run_pipeline(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    options: RunOptions,
+    events: EventBus,
+    probed: dict[str, dict[str, str]],
+    *,
+    gaps: Mapping[str, Sequence[MissingOffsets]] = MappingProxyType({}),
+    on_supervisor: Callable[[Supervisor], None] = lambda _: None,
+) -> bool:
+    """Run the chosen queries until they end, are asked to end, or one gives up. Returns whether none gave up.
+
+    The caller has called `probe` and `lock_checkpoints`. `gaps` are those that queries may skip, once.
+    `on_supervisor` receives the supervisor before anything starts, so that a signal can ask it to end.
+    """
+    names = choose_queries(pipeline, options)
+    listener = Listener(events)
+    with lock_in_jvm(spark, pipeline, names), attach_listener(spark, listener):
+        skipping_pipeline = ignore_data_loss(pipeline, gaps)
+        record_modes = (
+            {} if options.until_caught_up else {name: pipeline.trigger(name).flows for name in names}
+        )
+        if any(record_modes.values()):
+            require_enough_cores(spark, pipeline, names, probed)
+        skipping_frames = _build_frames(
+            spark, skipping_pipeline, [name for name in names if name in gaps], record_modes
+        )
+        frames = _build_frames(spark, pipeline, names, record_modes)
+        queries = []
+        for name in names:
+            query_class = FlowingQuery if record_modes.get(name) else RunningQuery
+            query = query_class(
+                spark=spark,
+                pipeline=pipeline,
+                name=name,
+                frame=frames[name],
+                trigger=Trigger(available_now=True) if options.until_caught_up else pipeline.trigger(name),
+                events=events,
+                probed=probed,
+                adopt=options.adopt,
+            )
+            if name in gaps:
+                frame, offsets = skipping_frames[name], tuple(gaps[name])
+                query = replace(query, pipeline=skipping_pipeline, frame=frame, gaps=offsets, following=query)
+            queries.append(query)
+        is_head_start = (
+            options.seconds is None
+            and not any(record_modes.values())
+            and _needs_head_start(spark, pipeline, names)
+        )
+        alone_until = time.monotonic() + HEAD_START if is_head_start else 0.0
+        supervisor = Supervisor(queries, pipeline.defaults.retry, events, alone_until=alone_until)
+        on_supervisor(supervisor)
+        return supervisor.run(options.seconds)
+
+
+@contextmanager
+def attach_listener(spark: SparkSession, listener: Listener) -> Iterator[None]:
+    """Attach the listener to all queries of the session, until the last batch's metrics have arrived."""
+    spark.streams.addListener(listener)
+    try:
+        yield
+    finally:
+        _drain_listener_bus(spark)
+        spark.streams.removeListener(listener)
+
+
+def _build_frames(
+    spark: SparkSession, pipeline: Pipeline, names: Sequence[str], record_modes: Mapping[str, str | None]
+) -> dict[str, DataFrame]:
+    """Return the frame that each query writes. Frames of continuous queries are built without row counts."""
+    frames: dict[str, DataFrame] = {}
+    for counted in (False, True):
+        chosen_names = [name for name in names if (record_modes.get(name) != "continuous") is counted]
+        views = build_frames(spark, pipeline, counted=counted) if chosen_names else {}
+        frames |= {name: views[pipeline.reads(name)] for name in chosen_names}
+    return frames
+
+
+def _needs_head_start(spark: SparkSession, pipeline: Pipeline, names: Sequence[str]) -> bool:
+    """Return whether a pipeline starts for the first time, with at least as many queries as parallel tasks."""
+    folder = pipeline.checkpoint(names[0]).local
+    has_begun = folder is not None and Checkpoint(folder).planned() is not None
+    return not has_begun and 1 < len(names) >= spark.sparkContext.defaultParallelism
+
+
+def _drain_listener_bus(spark: SparkSession) -> None:
+    """Wait until Spark's listener bus has delivered its events, because the last batch's metrics come late."""
+    try:
+        wait_for_reports(spark)
+    except Exception as error:
+        # A killed JVM raises many kinds of error. One sentence replaces Py4J's.
+        raise MillstreamError(
+            "Spark's JVM ended before the run did",
+            "see the end of the run's log; the next start resumes where this run ended",
+        ) from error

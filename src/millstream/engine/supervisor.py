@@ -1,0 +1,276 @@
+"""Watch the queries of a run: restart them after an outage, and end the run when one gives up."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from millstream.diagnostics.failure import MillstreamError
+from millstream.engine.failure_classifier import FailureKind, QueryFailure, classify
+
+if TYPE_CHECKING:
+    from millstream.engine.events.event_bus import EventBus
+    from millstream.engine.recovery.uncommitted_batch import Unfinished
+    from millstream.engine.streaming_query import RunningQuery
+    from millstream.spec.backoff import Backoff
+
+# How often, in seconds, the queries are checked. A dead one is noticed within this time; a check takes about 1 ms.
+LOOK = 0.2
+# A source is reported as silent after this many seconds. Spark's clients retry by themselves for a minute or two.
+SILENCE = 5.0
+# A batch in which a process died this many times in a row is taken as the cause; once or twice may be an accident.
+DEATHS = 3
+POISONED = (
+    "correct the code that reads these records, then start again: the batch will contain the same records"
+)
+
+
+class QueryPhase(StrEnum):
+    """The phase of a query, as its supervisor knows it."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+@dataclass
+class Watched:
+    """A query and its history of failures. Times are seconds of the monotonic clock."""
+
+    query: RunningQuery
+    state: QueryPhase = QueryPhase.WAITING
+    failures: int = 0
+    failing_since: float | None = None
+    start_at: float = 0.0
+    failure: QueryFailure | None = None
+    failed_at: list[float] = field(default_factory=list)
+    batch: int | None = None
+    deaths: int = 0
+    """The number of times in a row that a process died in `batch`."""
+    silent_since: float | None = None
+    is_silence_reported: bool = False
+
+
+@dataclass
+class Supervisor:
+    """Runs queries until they end, are asked to end, or one gives up."""
+
+    queries: list[RunningQuery]
+    backoff: Backoff
+    events: EventBus
+    chance: random.Random = field(default_factory=random.Random)
+    alone_until: float = 0.0
+    """The first query runs alone until this monotonic time, or until it has delivered its first batch."""
+
+    def __post_init__(self) -> None:
+        self.watched = [Watched(query) for query in self.queries]
+        self._end_requested = threading.Event()
+        self._interrupt_requested = threading.Event()
+
+    def end(self) -> None:
+        """Ask for a graceful end: current batches finish. A second call interrupts them."""
+        if self._end_requested.is_set():
+            self._interrupt_requested.set()
+        self._end_requested.set()
+
+    def run(self, seconds: float | None = None) -> bool:
+        """Run for `seconds`, or until all queries end by themselves. Returns whether none gave up."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        try:
+            while not self._end_requested.is_set() and not self._is_over():
+                for watched in self.watched:
+                    self._look_at(watched)
+                if deadline is not None and time.monotonic() >= deadline:
+                    break
+                self._end_requested.wait(LOOK)
+            self._finish()
+        finally:
+            for watched in self.watched:
+                watched.query.stop()
+                watched.query.close()
+        return not any(watched.state is QueryPhase.FAILED for watched in self.watched)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if no query gave up, 3 if the checkpoint of one cannot continue, else 1."""
+        causes = [
+            watched.failure.cause
+            for watched in self.watched
+            if watched.state is QueryPhase.FAILED and watched.failure
+        ]
+        return max((cause.exit_code for cause in causes), default=0)
+
+    def _is_over(self) -> bool:
+        """Return whether all queries have ended or one has given up, which ends the run so that it is noticed."""
+        states = {watched.state for watched in self.watched}
+        return QueryPhase.FAILED in states or states <= {QueryPhase.ENDED}
+
+    def _look_at(self, watched: Watched) -> None:
+        match watched.state:
+            case QueryPhase.WAITING | QueryPhase.RETRYING:
+                if time.monotonic() >= watched.start_at and not self._must_wait(watched):
+                    self._start_query(watched)
+            case QueryPhase.RUNNING:
+                self._check_running(watched)
+            case QueryPhase.ENDED | QueryPhase.FAILED:
+                pass
+
+    def _must_wait(self, watched: Watched) -> bool:
+        """Return whether a query must wait for the first query's first batch. An idle first query holds up none."""
+        first = self.watched[0]
+        if (
+            watched is first
+            or watched.state is not QueryPhase.WAITING
+            or time.monotonic() >= self.alone_until
+        ):
+            return False
+        return first.state is QueryPhase.RUNNING and not first.query.delivered and not first.query.idle
+
+    def _start_query(self, watched: Watched) -> None:
+        try:
+            watched.query.start()
+        except (MillstreamError, PySparkException, OSError) as error:
+            self._handle_failure(watched, classify(None, error))
+        else:
+            watched.state = QueryPhase.RUNNING
+
+    def _check_running(self, watched: Watched) -> None:
+        """Handle the end of a query, if it has ended. A delivered batch resets its count of failures."""
+        query = watched.query
+        if watched.failures and query.delivered:
+            watched.failures, watched.failing_since = 0, None
+        if query.active or query.handle is None:
+            query.look()
+            if query.has_passed_gaps():
+                query.ask_to_end()
+            self._report_silence(watched)
+            return
+        error = query.handle.exception()
+        raised = query.delivery.failure if query.delivery else None
+        query.close()
+        query.settle()
+        if error is None and query.following is not None:
+            # The gaps are skipped, so the next start stops at a gap again.
+            watched.query, watched.state = query.following, QueryPhase.WAITING
+        elif error is None:
+            watched.state = QueryPhase.ENDED
+            self.events.tell("query_stopped", query.name, reason="nothing more to read")
+        else:
+            self._handle_failure(watched, self._name_missing_records(query, classify(error, raised)))
+
+    def _name_missing_records(self, query: RunningQuery, failure: QueryFailure) -> QueryFailure:
+        """Replace a failure for missing records by one that names them, as far as the source knows them."""
+        if failure.cause is not FailureKind.GONE:
+            return failure
+        try:
+            error = query.lost()
+        except MillstreamError:
+            return failure
+        return failure if error is None else QueryFailure(FailureKind.GONE, error.what, error.fix)
+
+    def _report_silence(self, watched: Watched) -> None:
+        """Report a source that has not responded for a while, and later that it responds again."""
+        source = watched.query.awaited_source()
+        if source is None:
+            if watched.is_silence_reported:
+                self.events.tell("going_on", watched.query.name)
+            watched.silent_since, watched.is_silence_reported = None, False
+            return
+        since = watched.silent_since = watched.silent_since or time.monotonic()
+        if not watched.is_silence_reported and time.monotonic() - since > SILENCE:
+            watched.is_silence_reported = True
+            self.events.tell("waiting", watched.query.name, source=source, seconds=SILENCE)
+
+    def _handle_failure(self, watched: Watched, failure: QueryFailure) -> None:
+        """Schedule a restart, or give up with an event that names the batch and its input."""
+        watched.failure = failure
+        watched.failures += 1
+        name = watched.query.name
+        batch = watched.query.unfinished() if watched.query.handle is not None else None
+        suffix = self._give_up_suffix(watched, failure, batch)
+        if suffix is None:
+            wait = self.backoff.wait(watched.failures, self.chance)
+            watched.state, watched.start_at = QueryPhase.RETRYING, time.monotonic() + wait
+            self.events.tell(
+                "retry", name, reason=failure.message, wait_seconds=round(wait, 1), failures=watched.failures
+            )
+            return
+        watched.state = QueryPhase.FAILED
+        poisoned = failure.cause in (FailureKind.DEFECT, FailureKind.CRASH) and batch is not None
+        poison_record = (
+            watched.query.poison(batch.batch)
+            if failure.cause is FailureKind.DEFECT and batch is not None
+            else None
+        )
+        self.events.tell(
+            "query_failed",
+            name,
+            cause=failure.cause.value,
+            reason=f"{failure.message}{suffix}",
+            fix=failure.fix or (POISONED if poisoned else ""),
+            batch=batch.batch if batch else None,
+            reads=list(batch.reads) if batch else [],
+            record=list(poison_record.reads)
+            if poison_record and batch and poison_record.reads != batch.reads
+            else [],
+            value=poison_record.value if poison_record else None,
+        )
+
+    def _give_up_suffix(
+        self, watched: Watched, failure: QueryFailure, batch: Unfinished | None
+    ) -> str | None:
+        """Return None if the query may start again, else the text to append to the reason, which may be empty."""
+        now = time.monotonic()
+        first_failure = watched.failing_since = watched.failing_since or now
+        recent_failures = [
+            failed_batch
+            for failed_batch in watched.failed_at
+            if now - failed_batch < self.backoff.within.seconds
+        ]
+        watched.failed_at = [*recent_failures, now]
+        failed_batch = batch.batch if batch else None
+        is_crash = failure.cause is FailureKind.CRASH
+        watched.deaths = watched.deaths + 1 if is_crash and failed_batch == watched.batch else int(is_crash)
+        watched.batch = failed_batch
+        if failure.cause not in (FailureKind.OUTAGE, FailureKind.CRASH):
+            return ""
+        if watched.deaths >= DEATHS:
+            return f" ({DEATHS} times in a row)"
+        if now - first_failure >= self.backoff.give_up_after.seconds:
+            return f" (for {self.backoff.give_up_after})"
+        if len(watched.failed_at) > self.backoff.restarts:
+            return f" (failed {len(watched.failed_at)} times in {self.backoff.within})"
+        return None
+
+    def _finish(self) -> None:
+        """Let running queries finish their batch; a second request interrupts them."""
+        running = [
+            watched
+            for watched in self.watched
+            if watched.state is QueryPhase.RUNNING and watched.query.active
+        ]
+        if running:
+            self.events.tell("stopping", queries=[watched.query.name for watched in running])
+        while (
+            any(not watched.query.ended() for watched in running) and not self._interrupt_requested.is_set()
+        ):
+            for watched in running:
+                watched.query.ask_to_end()
+            self._interrupt_requested.wait(LOOK / 2)
+        for watched in running:
+            watched.query.settle()
+            error = watched.query.handle.exception() if watched.query.handle else None
+            if error is not None and not self._interrupt_requested.is_set():
+                raised = watched.query.delivery.failure if watched.query.delivery else None
+                self._handle_failure(watched, classify(error, raised))
+            else:
+                watched.state = QueryPhase.ENDED
+                self.events.tell("query_stopped", watched.query.name, reason="asked to end")

@@ -1,0 +1,110 @@
+"""Build the DataFrames of a pipeline: decode each source, then build each view in the order of the graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from millstream.diagnostics.failure import MillstreamError
+from millstream.frames import user_functions
+from millstream.frames.dead_letter_columns import build_dead_letter, collects_dead_letters
+from millstream.frames.decode import decode
+from millstream.frames.expectations import apply_expectations
+from millstream.frames.stateful_view import build_stateful_view
+from millstream.pipeline.graph import PipelineGraph
+from millstream.pipeline.model import Pipeline, SourceEntry, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Reader = Callable[[str, SourceEntry], "DataFrame"]
+
+# An option that every reader ignores and that stays in the plan. It identifies the source of the spec of a leaf.
+SOURCE_OPTION = "millstream.source"
+
+
+def build_frames(
+    spark: SparkSession, pipeline: Pipeline, reader: Reader | None = None, *, counted: bool = True
+) -> dict[str, DataFrame]:
+    """Return sources and views as DataFrames by name, each also a temporary view of the session.
+
+    `reader` replaces how the raw rows of a source are read (empty streams for a check, batches for a preview). Rows
+    of sources are counted as they are read if `counted`, which continuous processing does not support. Spark's own
+    errors (AnalysisException) pass through. A Python view that returns no DataFrame raises `MillstreamError` with the
+    function's place.
+    """
+    frames: dict[str, DataFrame] = {}
+    for name, entry in pipeline.sources.items():
+        raw = reader(name, entry) if reader else read_source(spark, name, entry)
+        frames[name] = decode(pipeline, name, raw, counted=counted)
+        frames[name].createOrReplaceTempView(name)
+    for name in PipelineGraph.of(pipeline).order:
+        frames[name] = with_expectations(
+            pipeline, name, build_view(spark, pipeline, name, pipeline.views[name], frames)
+        )
+        frames[name].createOrReplaceTempView(name)
+    return frames
+
+
+def read_source(spark: SparkSession, name: str, entry: SourceEntry) -> DataFrame:
+    """Read the raw rows of one source, with its name left in the plan."""
+    source = entry.source
+    return source.read(_NamedSession(spark, name), static=entry.static, schema=entry.ddl)  # type: ignore[arg-type]
+
+
+def build_view(
+    spark: SparkSession, pipeline: Pipeline, name: str, view: View, frames: dict[str, DataFrame]
+) -> DataFrame:
+    """Build one view as a DataFrame."""
+    if view.sql is not None:
+        return spark.sql(view.sql, args=dict(pipeline.params)) if pipeline.params else spark.sql(view.sql)
+    if view.stateful:
+        return build_stateful_view(pipeline, name, view, frames)
+    function = user_functions.find_function(view.python or "", pipeline.folder)
+    parameters = list(inspect.signature(function).parameters)
+    missing = [parameter for parameter in parameters if parameter not in frames]
+    if missing:
+        raise MillstreamError(
+            f"view '{name}': {function.__name__} ({user_functions.locate_function(function)}) reads '{missing[0]}', "
+            "which is no source or view",
+            f"name its parameters after sources and views: {', '.join(sorted(frames))}",
+        )
+    frame = function(**{parameter: frames[parameter] for parameter in parameters})
+    if not hasattr(frame, "createOrReplaceTempView"):
+        raise MillstreamError(
+            f"view '{name}': {function.__name__} ({user_functions.locate_function(function)}) must "
+            "return a DataFrame; "
+            f"it returned {'None' if frame is None else type(frame).__name__}",
+            "return the DataFrame that the function builds",
+        )
+    return frame  # type: ignore[no-any-return]
+
+
+def with_expectations(pipeline: Pipeline, name: str, frame: DataFrame) -> DataFrame:
+    """Apply a view's expectations, and return the rows that pass."""
+    expect = pipeline.views[name].expect
+    if not expect:
+        return frame
+    has_passing_letters = frame.isStreaming and collects_dead_letters(pipeline, name)
+    dead_letter = build_dead_letter(pipeline, name, frame.columns, ()) if has_passing_letters else None
+    return apply_expectations(name, f"view '{name}'", expect, frame, letter=dead_letter)
+
+
+class _NamedSession:
+    """A session whose readers carry the source's name as an option. All else is delegated to the session."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark = spark
+        self._name = name
+
+    @property
+    def readStream(self) -> object:  # noqa: N802 - Spark's name
+        return self._spark.readStream.option(SOURCE_OPTION, self._name)
+
+    @property
+    def read(self) -> object:
+        return self._spark.read.option(SOURCE_OPTION, self._name)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._spark, name)

@@ -1,0 +1,184 @@
+"""Decode the raw rows of a source into the rows that views see, and separate the malformed ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from millstream.frames import avro_decode
+from millstream.frames.dead_letter_columns import build_dead_letter, collects_dead_letters, raw_columns
+from millstream.frames.expectations import RAW, apply_expectations
+from millstream.pipeline.model import Format, OnMalformed, SourceEntry
+from millstream.spec.expectation import Otherwise
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.pipeline.model import Pipeline
+
+# Internal columns between reading and decoding. The names cannot collide with a user's.
+REASON = "_millstream_reason"
+DECODED = "_millstream_decoded"
+CORRUPT = "_corrupt_record"
+# The message as text.
+_TEXT = "CAST(`value` AS STRING)"
+
+
+def source_metric_name(source: str) -> str:
+    """Return the name of the metric that counts a source's rows: `rows`, `malformed`, `newest` event time."""
+    return f"millstream:source:{source}"
+
+
+def decode(pipeline: Pipeline, name: str, raw: DataFrame, *, counted: bool = True) -> DataFrame:
+    """Return the rows of a source as views see them: decoded, checked, watermarked, deduplicated.
+
+    `raw` has the columns of the kind's `read`. An observed metric counts its rows as they are read, if `counted`.
+    """
+    entry = pipeline.sources[name]
+    decoded = decode_rows(entry, raw)
+    if counted and not entry.static:
+        decoded = _count_rows(name, entry, decoded)
+    good = decoded.where(
+        _fail_if_malformed(name, entry) if entry.on_malformed is OnMalformed.FAIL else F.col(REASON).isNull()
+    )
+    rows = _apply_expectations(
+        pipeline, name, good, select_view_columns(entry, raw), raw_columns(entry, raw.columns)
+    )
+    if entry.static:
+        # A batch has no watermark to wait for, so each key is kept once in the whole input.
+        keys = list(entry.drop_duplicates_within_watermark)
+        return rows.dropDuplicates(keys) if keys else rows
+    if entry.watermark:
+        rows = rows.withWatermark(entry.watermark.event_time, str(entry.watermark.delay_threshold))
+    if entry.drop_duplicates_within_watermark:
+        rows = rows.dropDuplicatesWithinWatermark(list(entry.drop_duplicates_within_watermark))
+    return rows
+
+
+def decode_rows(entry: SourceEntry, raw: DataFrame) -> DataFrame:
+    """Add two columns to `raw`: the decoded struct (if there are bytes to decode) and the reason.
+
+    The reason is NULL for a good row, else a clause that says what is wrong with it.
+    """
+    if not entry.source.payload or entry.format is Format.RAW:
+        return raw.withColumn(REASON, _reason_of_columns(entry, raw))
+    if entry.format is Format.AVRO:
+        return avro_decode.decode_avro(entry, raw, DECODED).withColumn(
+            REASON, F.expr(avro_decode.malformed_reason(entry, DECODED, _missing_time_clause(entry)))
+        )
+    ddl = f"{entry.ddl}, `{CORRUPT}` STRING"
+    options = {**entry.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    parse = F.from_json if entry.format is Format.JSON else F.from_csv
+    decoded = raw.withColumn(DECODED, parse(F.expr(_TEXT), ddl, options))
+    return decoded.withColumn(REASON, _reason_of_bytes(entry))
+
+
+def _apply_expectations(
+    pipeline: Pipeline, name: str, good: DataFrame, view_columns: list[Column], raw: list[str]
+) -> DataFrame:
+    """Return the columns that views see, of the rows that pass the source's expectations."""
+    entry = pipeline.sources[name]
+    if not entry.expect:
+        return good.select(*view_columns)
+    outcomes = {expectation.otherwise for expectation in entry.expect.values()}
+    if not raw or not outcomes & {Otherwise.FAIL, Otherwise.DEAD_LETTER}:
+        raw = []
+    raw_struct = [F.struct(*(F.col(column) for column in raw)).alias(RAW)] if raw else []
+    rows = good.select(*view_columns, *raw_struct)
+    columns = [column for column in rows.columns if column != RAW]
+    letter = (
+        build_dead_letter(pipeline, name, columns, raw)
+        if collects_dead_letters(pipeline, name) and not entry.static
+        else None
+    )
+    position = [column for column in entry.source.place if column in raw]
+    return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letter=letter)
+
+
+def _reason_of_bytes(entry: SourceEntry) -> Column:
+    """Return the reason why a message cannot be decoded. Costly checks run for bad rows only.
+
+    It is one SQL text, because columns built one by one in Python take 230 JVM calls for each source of each start.
+    """
+    corrupt = f"({DECODED} IS NULL OR {DECODED}.{CORRUPT} IS NOT NULL)"
+    mismatch = "'the value does not fit the schema'"
+    if entry.format is Format.JSON:
+        mismatch = (
+            f"CASE WHEN try_parse_json({_TEXT}) IS NULL THEN 'the value is not JSON' ELSE {mismatch} END"
+        )
+    reason = f"""
+        WHEN `value` IS NULL THEN 'the value is null'
+        WHEN length(`value`) = 0 THEN 'the value is empty'
+        WHEN {corrupt} AND NOT is_valid_utf8({_TEXT}) THEN 'the value is not UTF-8'
+        WHEN {corrupt} THEN {mismatch}"""
+    return F.expr(f"CASE {reason} {_missing_time_clause(entry)} END")
+
+
+def _missing_time_clause(entry: SourceEntry) -> str:
+    """Return the clause for a decoded row without event time, which no window contains and no watermark removes."""
+    if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
+        return ""
+    time = entry.watermark.event_time
+    return f"WHEN {DECODED}.{_quote(time)} IS NULL THEN {_quote_text(f'{time} is missing')}"
+
+
+def _quote(name: str) -> str:
+    """Quote a column's name for SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _quote_text(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:
+    """Return why a row with columns is bad: its reader could not parse it, or its event time is missing."""
+    reason = F.lit(None).cast("string")
+    if CORRUPT in raw.columns:
+        reason = F.when(F.col(CORRUPT).isNotNull(), "the record does not fit the schema").otherwise(reason)
+    if entry.watermark is not None and not entry.static and entry.watermark.event_time in raw.columns:
+        time = entry.watermark.event_time
+        reason = F.when(reason.isNull() & F.col(time).isNull(), f"{time} is missing").otherwise(reason)
+    return reason
+
+
+def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
+    """Count rows and malformed rows as they pass, and record the newest event time."""
+    size = "length(`value`)" if entry.source.payload else "1000"
+    metrics = [
+        "count(1) AS `rows`",
+        f"count({REASON}) AS malformed",
+        f"sum(CASE WHEN {REASON} IS NOT NULL THEN {size} END) AS malformed_bytes",
+    ]
+    if entry.watermark is not None:
+        time = entry.watermark.event_time
+        decoded = DECODED in rows.columns and time in (entry.columns or {})
+        metrics.append(f"max({f'{DECODED}.' if decoded else ''}{_quote(time)}) AS newest")
+    return rows.observe(source_metric_name(name), *map(F.expr, metrics))
+
+
+def _fail_if_malformed(name: str, entry: SourceEntry) -> Column:
+    """Return true for a good row. A malformed one ends the batch with an error that names its position."""
+    message = [F.lit(f"malformed record in source '{name}': "), F.col(REASON)]
+    for column in entry.source.place:
+        message += [F.lit(f", {column} "), F.coalesce(F.col(column).cast("string"), F.lit("unknown"))]
+    error = F.raise_error(F.concat(*message)).cast("boolean")
+    return F.when(F.col(REASON).isNotNull(), error).otherwise(F.col(REASON).isNull())
+
+
+def select_view_columns(entry: SourceEntry, raw: DataFrame) -> list[Column]:
+    """Return the columns that views see: the schema's, then the message's own that are kept."""
+    keep = [F.col(column.value) for column in entry.keep]
+    if not entry.source.payload:
+        hidden = {CORRUPT, *entry.source.place}
+        return [
+            F.col(f"`{column}`")
+            for column in raw.columns
+            if column not in hidden or column in (entry.columns or {})
+        ]
+    if entry.format is Format.RAW:
+        return [F.col("value"), *keep]
+    names = map(_quote, entry.columns or {})
+    return [F.expr(f"{DECODED}.{name} AS {name}") for name in names] + keep

@@ -1,0 +1,1 @@
+"""Export a pipeline as a diagram, as JSON schema, and as a spec with every default filled in."""

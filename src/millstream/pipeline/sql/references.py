@@ -1,0 +1,187 @@
+"""Parse a view's SQL without Spark: the names it reads, with their positions, and certain errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError, TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millstream.pipeline.sql.sql_tokens import (
+    find_forbidden_operations,
+    find_syntax_errors,
+    find_table_names,
+    is_word,
+    remove_streaming_words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A word of a SQL text and its characters from `start` up to `stop`, counted from 0."""
+
+    text: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An error in a SQL text: its message and the characters it concerns."""
+
+    message: str
+    start: int
+    stop: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class SqlReferences:
+    """The result of parsing a SQL text without Spark.
+
+    `tables` are the one-part names it reads, in their order, without common table expressions; a name
+    with a dot belongs to a catalog and is not included. `mistakes` are syntax errors that Spark reports
+    too, `denied` are operations that a view may not use. `tree` is sqlglot's, or None if only Spark can parse it.
+    """
+
+    tables: tuple[Mark, ...] = ()
+    params: tuple[Mark, ...] = ()
+    mistakes: tuple[Trouble, ...] = ()
+    denied: tuple[Trouble, ...] = ()
+    watermarked: bool = False
+    tree: Any | None = None
+
+
+class _Parser(SparkParser):
+    # `window(` opens a clause in other dialects; in Spark it is a function, also first in GROUP BY.
+    QUERY_MODIFIER_TOKENS = SparkParser.QUERY_MODIFIER_TOKENS - {TokenType.WINDOW}
+
+
+class Dialect(Spark):
+    """Spark's SQL dialect, with `window(…)` as a function everywhere."""
+
+    Parser = _Parser
+
+
+@lru_cache(maxsize=512)
+def parse_sql(sql: str) -> SqlReferences:
+    """Parse a SQL text. Never raises."""
+    dialect = Dialect()
+    try:
+        tokens = dialect.tokenize(sql)
+    except (TokenError, RecursionError) as error:
+        return SqlReferences(mistakes=(_unclosed(sql, str(error)),))
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    params = tuple(_params(tokens))
+    mistakes_found = tuple(Trouble(*details) for details in find_syntax_errors(tokens, len(sql)))
+    denied_found = tuple(Trouble(*details) for details in find_forbidden_operations(tokens))
+    if mistakes_found or denied_found:
+        return SqlReferences(_names(find_table_names(tokens)), params, mistakes_found, denied_found)
+    plain, watermarked = remove_streaming_words(tokens)
+    tree = _parse(dialect, plain, sql)
+    if tree is None:
+        return SqlReferences(_names(find_table_names(plain)), params, watermarked=watermarked)
+    denied_found = tuple(_file_paths(tree))
+    return SqlReferences(_names(_tables(tree)), params, (), denied_found, watermarked, tree)
+
+
+def _parse(dialect: Spark, tokens: list[Token], sql: str) -> Any | None:
+    """Return the syntax tree of a query, or None if sqlglot cannot parse it."""
+    try:
+        trees = dialect.parser().parse(tokens, sql)
+    except (SqlglotError, RecursionError, AttributeError, TypeError, ValueError, IndexError, KeyError):
+        # sqlglot's parser fails in several ways on unknown syntax; Spark decides whether such text is valid.
+        return None
+    tree: Any = trees[0] if len(trees) == 1 else None
+    return tree if isinstance(tree, exp.Query) else None
+
+
+def _tables(tree: Any) -> Iterator[Token | Mark]:
+    for table in tree.find_all(exp.Table):
+        name = table.this
+        if not isinstance(name, exp.Identifier) or table.args.get("db") or "start" not in name.meta:
+            continue
+        if name.name.lower() in _visible_ctes(table):
+            continue
+        yield Mark(name.name, name.meta["start"], name.meta["end"] + 1)
+
+
+def _visible_ctes(table: Any) -> set[str]:
+    """Return the common table expressions visible to a table: those before it in each enclosing WITH."""
+    names: set[str] = set()
+    inner: Any = table
+    outer: Any = table.parent
+    own: Any | None = None
+    while outer is not None:
+        if isinstance(outer, exp.CTE):
+            own = outer
+        with_ = outer.args.get("with_") or outer.args.get("with")
+        if with_ is not None:
+            for cte in with_.expressions:
+                if inner is with_ and cte is own and not with_.args.get("recursive"):
+                    break
+                names.add(cte.alias.lower())
+                if inner is with_ and cte is own:
+                    break
+        inner, outer = outer, outer.parent
+    return names
+
+
+def _file_paths(tree: Any) -> Iterator[Trouble]:
+    """Yield tables that are files: csv.`/some/path`."""
+    for table in tree.find_all(exp.Table):
+        name, db = table.this, table.args.get("db")
+        if (
+            isinstance(name, exp.Identifier)
+            and db is not None
+            and (any(sign in name.name for sign in "/\\:") or db.name.lower() in _FILES)
+        ):
+            start = db.meta.get("start", 0)
+            yield Trouble(
+                f"reads files by their path: {db.name}.`{name.name}`",
+                start,
+                name.meta.get("end", start) + 1,
+                "declare files as sources: then they have a schema, a node in the graph and a checkpoint",
+            )
+
+
+_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "binaryfile", "avro", "xml"})
+
+
+def _params(tokens: list[Token]) -> Iterator[Mark]:
+    """Yield named parameters `:name`; a colon after a value is a path into JSON and not a parameter."""
+    for previous, colon, word in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        if colon.token_type is not TokenType.COLON or word.start != colon.end + 1 or not is_word(word):
+            continue
+        follows_value = (
+            previous is not None
+            and previous.end + 1 == colon.start
+            and (is_word(previous) or previous.text in ")]")
+        )
+        if not follows_value:
+            yield Mark(word.text, colon.start, word.end + 1)
+
+
+def _names(tokens: Iterator[Token | Mark]) -> tuple[Mark, ...]:
+    marks = (
+        token if isinstance(token, Mark) else Mark(token.text, token.start, token.end + 1) for token in tokens
+    )
+    return tuple(sorted(marks, key=lambda mark: mark.start))
+
+
+def _unclosed(sql: str, reason: str) -> Trouble:
+    """Return the reason why the tokenizer failed, which for Spark too is only a missing closing quote."""
+    for sign in ("'", '"', "`"):
+        if sql.count(sign) % 2:
+            start = sql.rfind(sign)
+            return Trouble(f"a text that begins with {sign} is never closed", start, start + 1)
+    return Trouble(f"the text cannot be split into words: {reason}", 0, max(1, len(sql)))

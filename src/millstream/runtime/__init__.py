@@ -1,1 +1,0 @@
-"""The only room that starts Spark: session, DataFrames, supervisor, failures, progress."""

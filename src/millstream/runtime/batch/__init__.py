@@ -1,1 +1,0 @@
-"""The batch answer of a pipeline, and what a sink has against it."""

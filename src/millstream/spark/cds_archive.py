@@ -1,0 +1,122 @@
+"""Class-data archives, from which the JVM maps the classes of an earlier run instead of loading them again.
+
+An archive fits one Java and one class path. `train` creates it once, in the background. It halves the time
+to the first batch. The JVM rejects an archive that does not fit and starts without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from millstream.spark import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from millstream.spark.java_discovery import Java
+
+# An archive takes about 190 MB. Two are enough for a user who switches between two Javas or versions.
+KEPT = 2
+
+# After a failed training, the next one waits this long, in seconds.
+REST = 86_400.0
+
+# Runs the remaining arguments in the background at the lowest priority, detached from this process.
+DETACH = 'nice -n 19 "$@" </dev/null >/dev/null 2>&1 &'
+# The same with standard input passed on, which a shell by default closes for a background process.
+ATTACH = 'exec 3<&0; nice -n 19 "$@" <&3 3<&- >/dev/null 2>&1 &'
+
+# The write ends of the pipes of attached trainers. Nothing is written to them.
+_LEASES: list[int] = []
+
+
+def archive_file(java: Java, class_path: Sequence[Path]) -> Path | None:
+    """Return the path of the archive for this Java and class path, or None if there can be none.
+
+    MILLSTREAM_ARCHIVE=off disables archives. MILLSTREAM_ARCHIVE=use uses an existing one and creates none.
+    MILLSTREAM_ARCHIVE=attached creates one in a process that ends with this one.
+    """
+    if os.environ.get("MILLSTREAM_ARCHIVE") == "off":
+        return None
+    if any(path.is_dir() for path in class_path):
+        return None  # the JVM archives only jars, and HADOOP_CONF_DIR is a folder
+    parts = [_identify_java(java), *map(str, class_path)]
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+    return cache_folder.create_folder("archives") / f"{name}.jsa"
+
+
+def jvm_flags(archive: Path | None) -> tuple[str, ...]:
+    """Return the JVM's options to use the archive, or none if it does not exist."""
+    if archive is None or not _is_complete(archive):
+        return ()
+    with contextlib.suppress(OSError):
+        os.utime(archive)
+    # Verify checksums (0.1 s); otherwise the JVM maps a damaged archive and crashes later.
+    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-XX:+VerifySharedSpaces")
+
+
+def discard_archive(archive: Path) -> None:
+    """Remove an archive with which the JVM did not start, so that a new one is created."""
+    archive.unlink(missing_ok=True)
+    archive.with_suffix(".size").unlink(missing_ok=True)
+
+
+def train_later(archive: Path | None) -> None:
+    """Create the archive in a background process, which outlives this one unless attached. Skipped on CI."""
+    is_disabled = os.environ.get("CI") or os.environ.get("MILLSTREAM_ARCHIVE") == "use"
+    if archive is None or is_disabled or _is_complete(archive) or _has_failed_recently(archive):
+        return
+    command = [sys.executable, "-m", "millstream.spark.cds_training", str(archive)]
+    if os.environ.get("MILLSTREAM_ARCHIVE") == "attached":
+        _attach([*command, "--attached"])
+    else:
+        subprocess.run(["/bin/sh", "-c", DETACH, "sh", *command], check=False, start_new_session=True)
+
+
+def _attach(command: Sequence[str]) -> None:
+    """Start a trainer on a pipe that the system closes when this process ends, in whatever way."""
+    reading, writing = os.pipe()
+    shell = ["/bin/sh", "-c", ATTACH, "sh", *command]
+    subprocess.run(shell, stdin=reading, check=False, start_new_session=True)
+    os.close(reading)
+    _LEASES.append(writing)
+
+
+def install_archive(draft: Path, archive: Path) -> None:
+    """Move a finished draft into its place, and remove the least recently used archives."""
+    draft.chmod(0o600)
+    archive.with_suffix(".size").write_text(str(draft.stat().st_size))
+    draft.replace(archive)
+    by_use = sorted(archive.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in by_use[KEPT:]:
+        discard_archive(old)
+
+
+def _is_complete(archive: Path) -> bool:
+    """Return whether the archive still has its original size. The JVM crashes on a truncated one."""
+    try:
+        return archive.stat().st_size == int(archive.with_suffix(".size").read_text())
+    except (OSError, ValueError):
+        return False
+
+
+def _has_failed_recently(archive: Path) -> bool:
+    try:
+        return time.time() - archive.with_suffix(".tried").stat().st_mtime < REST
+    except FileNotFoundError:
+        return False
+
+
+def _identify_java(java: Java) -> str:
+    """Return a text that identifies one build of Java."""
+    binary = java.binary.resolve()
+    with contextlib.suppress(OSError):
+        return f"{binary}\n{(java.home / 'release').read_text()}"
+    return f"{binary}\n{java.version}"

@@ -1,0 +1,147 @@
+"""Create a class-data archive: run a typical pipeline once in a JVM that records each class it loads.
+
+Started in the background by `cds_archive.train_later`: python -m millstream.spark.cds_training ARCHIVE
+With --attached it ends when its standard input does, that is with the process that started it.
+Without an argument it runs at once, and only if there is no archive. Use that before many JVMs start, as in tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.spark import cds_archive, internals, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# By then a user's first run is past its first batches, so that the training does not slow it down.
+DELAY = 20.0
+
+# Seconds that a trainer has to remove its files after its starter has ended.
+FAREWELL = 3.0
+
+# Writing the archive took 9 s on an idle machine. At the lowest priority it may take much longer.
+PATIENCE = 300.0
+
+ROWS = [{"key": f"k{n % 3}", "value": n, "at": f"2026-01-01T12:00:{n:02d}Z"} for n in range(20)]
+SCHEMA = "key STRING, value BIGINT, at TIMESTAMP"
+
+
+def train_archive(target: Path) -> bool:
+    """Create the archive `target`. False if another process is creating it or the JVM wrote none."""
+    with target.with_suffix(".tried").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        draft = target.with_suffix(f".{os.getpid()}")
+        with tempfile.TemporaryDirectory(prefix="millstream-train-") as scratch:
+            log = target.parent / "train.log"
+            spark = session.boot_training((f"-XX:ArchiveClassesAtExit={draft}",), log)
+            _run_pipeline(spark, Path(scratch))
+            spark.stop()
+            is_written = session.shut_down_jvm(PATIENCE) and draft.is_file()
+        if not is_written:
+            draft.unlink(missing_ok=True)
+            return False
+        cds_archive.install_archive(draft, target)
+        target.with_suffix(".tried").unlink(missing_ok=True)
+    return True
+
+
+def _run_pipeline(spark: SparkSession, scratch: Path) -> None:
+    """Run a stream with a window, a join, state and several sinks, then load the connectors' own classes."""
+    incoming = scratch / "in"
+    incoming.mkdir()
+    (incoming / "a.json").write_text("\n".join(map(json.dumps, ROWS)))
+    spark.createDataFrame([("k0", 1.5), ("k1", 2.5)], "key STRING, price DOUBLE").write.parquet(
+        f"{scratch}/s"
+    )
+    spark.readStream.schema(SCHEMA).json(str(incoming)).withWatermark("at", "1 minute").createTempView("rows")
+    spark.read.parquet(f"{scratch}/s").createTempView("prices")
+    windowed = spark.sql(
+        "SELECT window(at, '5 seconds') AS w, key, count(*) AS n, sum(value) AS total FROM rows GROUP BY 1, 2"
+    )
+    joined = spark.sql(
+        "SELECT r.*, p.price, to_json(struct(r.*)) AS raw FROM rows r LEFT JOIN prices p USING (key)"
+    )
+    deduplicated = joined.dropDuplicatesWithinWatermark(["key", "value"])
+    for number, (frame, mode) in enumerate(((windowed, "update"), (deduplicated, "append"))):
+        stream_writer = frame.writeStream.outputMode(mode).option(
+            "checkpointLocation", f"{scratch}/c{number}"
+        )
+        stream_writer = stream_writer.foreachBatch(partial(_write_sinks, path=f"{scratch}/t{number}"))
+        stream_writer.trigger(availableNow=True).start().awaitTermination()
+    _load_connectors(spark)
+
+
+def _write_sinks(batch: DataFrame, _: int, path: str) -> None:
+    batch.persist()
+    batch.write.format("delta").mode("append").save(f"{path}-delta")
+    batch.write.mode("append").partitionBy("key").parquet(f"{path}-parquet")
+    batch.sparkSession.read.format("delta").load(f"{path}-delta").createOrReplaceTempView("target")
+    batch.createOrReplaceTempView("source")
+    batch.sparkSession.sql(
+        f"MERGE INTO delta.`{path}-delta` t USING source s ON t.key = s.key AND false"
+        " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    batch.toArrow()
+    batch.unpersist()
+
+
+def _load_connectors(spark: SparkSession) -> None:
+    jvm: Any = internals.jvm(spark)
+    jvm.java.lang.Class.forName("org.postgresql.Driver")
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1")
+    for limit in ("default.api.timeout.ms", "request.timeout.ms"):
+        reader = reader.option(f"kafka.{limit}", "1000")
+    # No broker answers there, but the client's classes are loaded.
+    with contextlib.suppress(Exception):
+        reader.option("subscribe", "none").load().selectExpr("from_json(string(value), 'a INT')").collect()
+
+
+def _end_with_stdin(target: Path) -> None:
+    """End at the end of standard input. A later start trains at once, because this training did not fail."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)  # the main thread removes its unfinished files
+        session.kill_jvm()
+        time.sleep(FAREWELL)
+        os._exit(1)
+
+    def leave(*_: object) -> None:
+        target.with_suffix(f".{os.getpid()}").unlink(missing_ok=True)
+        target.with_suffix(".tried").unlink(missing_ok=True)
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, leave)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def train_now() -> bool:
+    """Create the archive of this machine's Java, unless it exists or there can be none."""
+    target = session.archive_path()
+    return target is None or bool(cds_archive.jvm_flags(target)) or train_archive(target)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(0 if train_now() else 1)
+    target_path = Path(sys.argv[1])
+    if sys.argv[2:] == ["--attached"]:
+        _end_with_stdin(target_path)
+    time.sleep(DELAY)
+    sys.exit(0 if train_archive(target_path) else 1)

@@ -1,0 +1,175 @@
+"""PySpark's and the JVM's private parts that Millstream relies on, one function each.
+
+No other module uses them, so that an upgrade of Spark is reviewed here. `tests/spark/test_internals.py` calls each
+function and fails if an upgrade has moved what it uses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+
+
+def jvm(spark: SparkSession) -> Any:
+    """Return Py4J's view of the JVM, in which classes are attributes: `pyspark.sql.SparkSession._jvm`."""
+    return spark._jvm
+
+
+def gateway(spark: SparkSession) -> Any:
+    """Return Py4J's gateway, which makes Java arrays: `pyspark.SparkContext._gateway`."""
+    return spark._sc._gateway
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """Return a Java class by its full name, in one look-up: each dot after `_jvm` would be one that finds nothing."""
+    return getattr(jvm(spark), name)
+
+
+def scala_object(spark: SparkSession, name: str) -> Any:
+    """Return a Scala object by its full name without the `$` that Scala appends."""
+    return java_class(spark, f"{name}$").__getattr__("MODULE$")
+
+
+def scala_seq(spark: SparkSession, items: Iterable[object]) -> Any:
+    """Return a Scala `Seq`: `org.apache.spark.api.python.PythonUtils`."""
+    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(list(items))
+
+
+def scala_map(spark: SparkSession, items: Mapping[str, object]) -> Any:
+    """Return a Scala `Map`: `org.apache.spark.api.python.PythonUtils`."""
+    made = java_class(spark, "java.util.HashMap")()
+    for key, value in items.items():
+        made.put(key, value)
+    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(made)
+
+
+def java_session(spark: SparkSession) -> Any:
+    """Return Spark's own session: `org.apache.spark.sql.classic.SparkSession`."""
+    return spark._jsparkSession
+
+
+def clone_session(spark: SparkSession) -> Any:
+    """Return a copy of Spark's own session with its settings and views: `classic.SparkSession.cloneSession`."""
+    return java_session(spark).cloneSession()
+
+
+def java_frame(frame: DataFrame) -> Any:
+    """Return Spark's own DataFrame: `org.apache.spark.sql.classic.Dataset`."""
+    return frame._jdf
+
+
+def analyzed_plan(frame: DataFrame) -> Any:
+    """Return the analysed logical plan: `QueryExecution.analyzed`."""
+    return java_frame(frame).queryExecution().analyzed()
+
+
+def parse_plan(spark: SparkSession, sql: str) -> Any:
+    """Return the logical plan of a statement before analysis: `SessionState.sqlParser`. Raises `ParseException`."""
+    return java_session(spark).sessionState().sqlParser().parsePlan(sql)
+
+
+def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
+    """Return a DataFrame over a logical plan: `org.apache.spark.sql.classic.Dataset.ofRows`."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module is imported where there may be no PySpark
+
+    return DataFrame(
+        scala_object(spark, "org.apache.spark.sql.classic.Dataset").ofRows(java_session(spark), plan), spark
+    )
+
+
+def hadoop_configuration(spark: SparkSession) -> Any:
+    """Return Hadoop's configuration, which opens file systems: `JavaSparkContext.hadoopConfiguration`."""
+    return spark._jsc.hadoopConfiguration()
+
+
+def wait_for_listeners(spark: SparkSession, patience: int) -> None:
+    """Wait until listeners have heard every event: `LiveListenerBus.waitUntilEmpty`.
+
+    Raises Py4J's error around a `TimeoutException` after `patience` milliseconds.
+    """
+    spark._jsc.sc().listenerBus().waitUntilEmpty(patience)
+
+
+def stream_execution(query: StreamingQuery) -> Any:
+    """Return what runs a query: `org.apache.spark.sql.execution.streaming.runtime.StreamExecution`."""
+    return query._jsq.streamingQuery()
+
+
+def progress_reports(query: StreamingQuery) -> Any:
+    """Return the last progress reports as a Java array whose items have `json()`: `StreamingQuery.recentProgress`."""
+    return query._jsq.recentProgress()
+
+
+def is_running(query: StreamingQuery) -> bool:
+    """Return whether the thread of a query is alive: `StreamExecution.queryExecutionThread`."""
+    return bool(stream_execution(query).queryExecutionThread().isAlive())
+
+
+def is_waiting_for_trigger(query: StreamingQuery) -> bool:
+    """Return whether a query sleeps until its next trigger, so that stopping it interrupts no batch.
+
+    A thread that is neither in a trigger nor asleep is about to begin one or to end.
+    """
+    stream = stream_execution(query)
+    if stream.status().isTriggerActive():
+        return False
+    return str(stream.queryExecutionThread().getState().name()) == "TIMED_WAITING"
+
+
+def terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> None:
+    """Let a query end by itself before its next trigger: `StreamExecution.state` becomes `TERMINATED`."""
+    stream_execution(query).state().set(scala_object(spark, f"{_RUNTIME}.TERMINATED"))
+
+
+def foreach_batch_function(writer: DataStreamWriter) -> Any:
+    """Return the function that `foreachBatch` gave a writer: `DataStreamWriter.foreachBatchWriter`."""
+    java_writer = writer._jwrite
+    field = java_writer.getClass().getDeclaredField("foreachBatchWriter")
+    field.setAccessible(True)
+    return field.get(java_writer)
+
+
+def active_context() -> SparkContext | None:
+    """Return the context of this process, or None before the first: `SparkContext._active_spark_context`."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+    return SparkContext._active_spark_context
+
+
+def default_session() -> SparkSession | None:
+    """Return the session that `SparkSession.builder.getOrCreate` gives, or None: `_instantiatedSession`."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    return SparkSession._instantiatedSession
+
+
+def set_default_session(session: SparkSession | None, *, in_jvm: SparkSession | None = None) -> None:
+    """Make a session the default one of Python, `_instantiatedSession`, and of the JVM, `setDefaultSession`.
+
+    User functions find this session. The JVM always needs one: `in_jvm` replaces a `session` that is None.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    SparkSession._instantiatedSession = session
+    chosen = in_jvm or session
+    assert chosen is not None, "the JVM needs a session"
+    session_class: Any = SparkSession._get_j_spark_session_class(jvm(chosen))
+    session_class.setActiveSession(java_session(chosen))
+    session_class.setDefaultSession(java_session(chosen))
+
+
+def disconnect_gateway() -> None:
+    """Have Py4J report no more collected objects to the JVM: `GatewayClient.is_connected`."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+    if SparkContext._gateway is not None:
+        SparkContext._gateway._gateway_client.is_connected = False

@@ -1,0 +1,220 @@
+"""Open the one Spark session of this process: Java, jars, settings and log in one call."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.private_folder import is_private, make_private
+from millstream.diagnostics.failure import NotReady
+from millstream.spark import cache_folder, cds_archive, internals, jvm_launch, settings
+from millstream.spark.jars import jar_cache
+from millstream.spark.jars.ivy_download import pyspark_folder
+from millstream.spark.java_discovery import find_java
+from millstream.spark.private_folder import create_private_folder
+from millstream.spark.settings import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+# How long Python waits at its end for the JVM to close its files, in seconds.
+FAREWELL = 10.0
+
+_applied: list[Setting] = []
+_running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+
+def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | None = None) -> SparkSession:
+    """Return the Spark session of this process, started if there is none.
+
+    `conf` takes precedence over our settings. If a session runs already, only settings that Spark can change at run
+    time have an effect. Spark and the JVM log to `log` (default: a file in the user's cache), never to the terminal.
+    Raises NotReady if Java or a jar is missing or the JVM does not start, and WrongUse for a setting that may not be
+    set.
+    """
+    conf = settings.with_lasting_metastore(conf)
+    active = internals.active_context()
+    if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        _boot_jvm(name, conf, log)
+    return _create_session(conf if active else {"spark.app.name": name, **conf})
+
+
+def applied_settings() -> list[Setting]:
+    """Return the settings with which the session of this process was started, each with its reason."""
+    return list(_applied)
+
+
+def shut_down_jvm(patience: float = FAREWELL) -> bool:
+    """Wait for the JVM of this process to end, at most `patience` seconds, and remove its files from disk.
+
+    Returns False if it had to be killed or failed. A second call does nothing.
+    """
+    return all(_end_jvm(*_running.pop(), patience) for _ in tuple(_running))
+
+
+def kill_jvm() -> None:
+    """End the JVM of this process at once."""
+    for process, _ in tuple(_running):
+        process.kill()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop a session. Does nothing if its JVM has died."""
+    from py4j.protocol import Py4JNetworkError  # noqa: PLC0415 - importing this module must stay cheap
+
+    if not _running or any(process.poll() is None for process, _ in _running):
+        # A JVM that was just killed does not respond, although the system may still report it alive.
+        with contextlib.suppress(ConnectionError, Py4JNetworkError):
+            spark.stop()
+
+
+def archive_path() -> Path | None:
+    """Return the path of the class-data archive for this machine's Java, or None if there can be none."""
+    planned = _plan_launch("millstream-training", NOTHING, None)
+    return cds_archive.archive_file(planned.java, planned.class_path)
+
+
+def boot_training(flags: Sequence[str], log: Path) -> SparkSession:
+    """Return a session whose JVM runs with `flags` in place of an archive. Only `train` uses it."""
+    _launch(_plan_launch("millstream-training", NOTHING, log), flags)
+    return _create_session(NOTHING)
+
+
+def _boot_jvm(name: str, conf: Mapping[str, object], log: Path | None) -> None:
+    """Start the JVM with the class-data archive if there is one, else create one in the background."""
+    planned = _plan_launch(name, conf, log)
+    archive = cds_archive.archive_file(planned.java, planned.class_path)
+    flags = cds_archive.jvm_flags(archive)
+    try:
+        _launch(planned, flags)
+    except NotReady:
+        if not (archive and flags):
+            raise
+        # The JVM itself recognises an archive of another class path, but may crash on a damaged one.
+        cds_archive.discard_archive(archive)
+        _launch(planned, ())
+    cds_archive.train_later(archive)
+
+
+def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm_launch.Launch:
+    java = find_java()
+    jars = jar_cache.ensure_jars("spark")
+    private = create_private_folder()
+    start_settings = settings.start_settings(name, conf, jars, private)
+    local = settings.is_local(next(s.value for s in start_settings if s.key == "spark.master"))
+    return jvm_launch.Launch(
+        java=java,
+        class_path=_class_path(jars if local else []),
+        settings=start_settings,
+        private=private,
+        log=_log_file(log),
+        local=local,
+    )
+
+
+def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
+    """Start the JVM, import PySpark while it boots, and connect the two."""
+    # Both PySpark and the JVM's environment read it, so that functions run on the interpreter that pickled them.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    gateway = jvm_launch.start_jvm(planned, flags)
+    if not _running:
+        atexit.register(shut_down_jvm)
+    _running.append((gateway.process, planned.private))
+    import pyspark.sql  # noqa: PLC0415 - imported while the JVM boots
+    import pyspark.testing.utils  # noqa: PLC0415 - as above: the first call to the JVM imports it, and pandas with it
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
+
+    with jvm_launch.gateway_environment(*gateway.wait()):
+        java_gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    with _keep_interrupt_handler():
+        pyspark.SparkContext(gateway=java_gateway)
+    _applied[:] = [*planned.settings, *_start_up_measures(planned, flags)]
+
+
+def _start_up_measures(planned: jvm_launch.Launch, flags: Sequence[str]) -> list[Setting]:
+    """Return the measures for a quick start, in the format of settings."""
+    locked = len(jar_cache.jar_paths("spark")) if planned.local else 0
+    archive = next((flag.partition("=")[2] for flag in flags if "SharedArchiveFile" in flag), "none yet")
+    return [
+        Setting("(class path)", f"{locked} locked jars", "Spark need not copy and open them one by one"),
+        Setting(
+            "(class-data archive)", archive, "classes are mapped from one file instead of read and checked"
+        ),
+    ]
+
+
+@contextlib.contextmanager
+def _keep_interrupt_handler() -> Iterator[None]:
+    """Keep this process's handler for Ctrl-C. Spark's would cancel all jobs, while a run finishes its batches."""
+    former = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, former)
+
+
+def _create_session(conf: Mapping[str, object]) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing this module must stay cheap
+
+    # This logger prints a stack trace as JSON for every analysis error, which we report as a finding.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_py4j)
+    # Py4J's loggers report a failed batch with a traceback, which Spark reports as well.
+    logging.getLogger("py4j").propagate = False
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _class_path(extra: list[Path]) -> list[Path]:
+    """Return our jars, the user's configuration folders if there are any, then Spark's own jars, sorted.
+
+    The order is the same at each start, because a class-data archive fits one class path only.
+    """
+    folders = [Path(os.environ[key]) for key in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR") if os.environ.get(key)]
+    return [*extra, *folders, *sorted((pyspark_folder() / "jars").glob("*.jar"))]
+
+
+def _log_file(requested: Path | None) -> Path:
+    path = (requested or cache_folder.create_folder("logs") / "spark.log").absolute()
+    make_private(path.parent) if is_private(path) else path.parent.mkdir(parents=True, exist_ok=True)
+    # The log may contain plans and rows.
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
+    return path
+
+
+def _end_jvm(process: subprocess.Popen[bytes], private: Path, patience: float) -> bool:
+    """Let the JVM end by closing its pipe, then remove its files from disk."""
+    internals.disconnect_gateway()
+    if process.stdin:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    shutil.rmtree(private, ignore_errors=True)
+    return process.returncode == 0
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """Filter out Py4J's traceback of a lost JVM in the root logger, because the caller reports the error itself."""
+    return record.module not in ("java_gateway", "clientserver")

@@ -1,0 +1,156 @@
+"""The settings with which a session starts, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.diagnostics.failure import WrongUse
+from millstream.spark import resources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# A quarter of the memory, within these bounds, in MiB. RocksDB's state, Python workers and the page cache need the
+# rest, and a heap above 8 GiB mostly makes a garbage collection longer.
+LEAST_HEAP, MOST_HEAP = 1024, 8192
+
+# Each of these settings names code that the JVM would fetch and run without a checksum to verify it.
+UNLOCKED = "jars are locked by sha256; put the file on this machine and name it in spark.jars"
+REFUSED = {"spark.jars.packages": UNLOCKED, "spark.jars.repositories": UNLOCKED}
+
+# Values that are appended to ours instead of replacing them.
+ADDED = ("spark.sql.extensions",)
+
+# Spark's default runs a shell command for each file that it renames. This one requires that no other process writes
+# to the folder, which the checkpoint's lock guarantees. A crash leaves a whole file or none, as with the default.
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+ROCKSDB_CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+HIDDEN = "(?i)secret|passw|pwd|token|credential|jaas|webhook|(?:access|api|private)[._-]?key"
+# The password in a URL inside any text.
+_URL_USER_INFO = "(?<=://)[^/?#\\s:@\"']*:[^/?#\\s\"']*(?=@)"
+
+
+class Setting(NamedTuple):
+    """One Spark setting and why it has that value."""
+
+    key: str
+    value: str
+    reason: str
+
+
+# The folder of a Hive metastore stored by Derby, if it is relative.
+_METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
+_RELATIVE = re.compile(r"(?<=^jdbc:derby:;databaseName=)(?!/)[^;]+")
+
+
+def with_lasting_metastore(conf: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the settings with a metastore's folder relative to the working directory, like Spark's warehouse.
+
+    Derby itself would put it into its home, which is private to this process and removed with it.
+    """
+    if _METASTORE not in conf:
+        return conf
+    url = str(conf[_METASTORE])
+    return {**conf, _METASTORE: _RELATIVE.sub(lambda match: str(Path(match[0]).absolute()), url)}
+
+
+def start_settings(
+    name: str, conf: Mapping[str, object], jars: Sequence[Path], private: Path
+) -> list[Setting]:
+    """Return all settings of a start: ours, then the user's `conf`, which takes precedence.
+
+    `private` is a folder that only this user can read, for spilled data and Spark's other files.
+    Raises WrongUse for a setting that may not be set.
+    """
+    for key in conf:
+        if key in REFUSED:
+            raise WrongUse(f"{key} cannot be set", REFUSED[key])
+    user_settings = {key: _to_text(value) for key, value in conf.items()}
+    cores = _count_cores(user_settings.get("spark.master", ""))
+    own_settings = [
+        Setting("spark.master", f"local[{cores}]", "one task for each core of this machine"),
+        Setting("spark.app.name", name, "the pipeline's name"),
+        Setting("spark.driver.memory", f"{heap_mib()}m", "a quarter of this machine's memory, 1 to 8 GiB"),
+        *_sql_settings(cores),
+        *_delta_settings(),
+        *_private_settings(private),
+    ]
+    if not is_local(user_settings.get("spark.master", "local")):
+        paths = ",".join(map(str, jars))
+        own_settings.append(Setting("spark.jars", paths, "executors fetch the locked jars from the driver"))
+    merged = {setting.key: setting for setting in own_settings}
+    for key, value in user_settings.items():
+        if key in ADDED or (key == "spark.jars" and key in merged):
+            value = ",".join(dict.fromkeys([*merged[key].value.split(","), *value.split(",")]))
+        merged[key] = Setting(key, value, "set by you")
+    return list(merged.values())
+
+
+def is_local(master: str) -> bool:
+    """Return whether this master runs its executors inside the driver's own JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def heap_mib() -> int:
+    """Return the driver's heap in MiB."""
+    return max(LEAST_HEAP, min(MOST_HEAP, resources.available_memory() // resources.MIB // 4))
+
+
+def _sql_settings(cores: int) -> list[Setting]:
+    return [
+        Setting("spark.sql.shuffle.partitions", str(cores), "one for each core; 200 cost seconds a batch"),
+        Setting(
+            "spark.sql.legacy.parameterSubstitution.constantsOnly",
+            "true",
+            "named parameters are bound in the plan; put into the text they were left unbound",
+        ),
+        Setting("spark.sql.session.timeZone", "UTC", "a pipeline gives the same results on every machine"),
+        Setting(
+            "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS", "other readers see instants in UTC"
+        ),
+        Setting(
+            "spark.sql.streaming.checkpointFileManagerClass",
+            FILE_MANAGER,
+            "a batch starts a fifth of the processes",
+        ),
+        Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
+        Setting("spark.scheduler.mode", "FAIR", "no query waits for another query's whole batch"),
+        Setting("spark.ui.enabled", "false", "Spark's own page serves everyone without authentication"),
+        Setting("spark.ui.showConsoleProgress", "false", "the terminal belongs to the pipeline"),
+        Setting("spark.sql.execution.arrow.pyspark.enabled", "true", "rows travel to Python in columns"),
+        Setting("spark.redaction.regex", HIDDEN, "settings with these names are not written to logs"),
+        Setting("spark.sql.redaction.options.regex", f"{HIDDEN}|url", "nor are such options shown in plans"),
+        Setting("spark.redaction.string.regex", _URL_USER_INFO, "nor are passwords in URLs, in any text"),
+    ]
+
+
+def _delta_settings() -> list[Setting]:
+    reads = "Delta tables can be read and written"
+    return [
+        Setting("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension", reads),
+        Setting("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog", reads),
+        Setting("spark.databricks.delta.snapshotPartitions", "1", "50 tasks for a small log cost seconds"),
+    ]
+
+
+def _private_settings(private: Path) -> list[Setting]:
+    reason = "spilled rows and state stay in a folder that only you can read"
+    return [
+        Setting("spark.local.dir", str(private / "local"), reason),
+        Setting(
+            "spark.sql.warehouse.dir", str(private / "warehouse"), "no folder appears next to the pipeline"
+        ),
+    ]
+
+
+def _count_cores(master: str) -> int:
+    inside = master.removeprefix("local[").split(",")[0].rstrip("]")
+    return int(inside) if master.startswith("local[") and inside.isdigit() else resources.available_cores()
+
+
+def _to_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Secrets, their redaction, and the variables that contain them."""

@@ -1,0 +1,1 @@
+"""Write tests: record a source, update expectations in their file."""

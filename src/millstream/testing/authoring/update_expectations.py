@@ -1,0 +1,130 @@
+"""Update the expectations of a test in its file to the actual results, and change nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.pipeline.load.document import parse_yaml
+from millstream.testing.authoring.yaml_edit import TextChange, Unchangeable, YamlEditor, apply_changes
+from millstream.testing.files.expectation_parser import LETTER
+from millstream.testing.runner.compare import is_same_letter_field, pair_rows, value_comparison
+from millstream.testing.values.formatting import to_plain
+from millstream.testing.values.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from millstream.pipeline.load.document import Path
+    from millstream.testing.model import Case, Row, StepResult
+    from millstream.testing.runner.compare import Same
+
+
+@dataclass
+class Updated:
+    """A file's text with updated expectations. `steps` counts updated steps; `left` says what was not updated."""
+
+    text: str
+    steps: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+def update_expectations(name: str, text: str, played: Sequence[tuple[Case, Sequence[StepResult]]]) -> Updated:
+    """Return the text of a test file with the expectations of these tests set to the actual results."""
+    document = parse_yaml(name, text)
+    editor = YamlEditor(document)
+    result = Updated(text)
+    changes: list[TextChange] = []
+    for case, steps in played:
+        path = ("tests", case.name, "steps")
+        if path not in document.values:
+            if any(step_result.differences for step_result in steps):
+                result.left.append(f"'{case.name}' comes from a table, whose rows share their expectations")
+            continue
+        for number, step_result in enumerate(steps):
+            if not step_result.differences:
+                continue
+            step_path = (*path, number)
+            step = document.data["tests"][case.name]["steps"][number]
+            try:
+                step_changes = _step_changes(editor, step_path, step, step_result, case)
+            except Unchangeable as reason:
+                result.left.append(f"'{case.name}', step {number + 1}: {reason}")
+                continue
+            if step_changes:
+                changes += step_changes
+                result.steps += 1
+            if any(difference.what == "error" for difference in step_result.differences):
+                result.left.append(f"'{case.name}', step {number + 1}: review the error by hand")
+    result.text = apply_changes(text, changes)
+    return result
+
+
+def _step_changes(
+    editor: YamlEditor, path: Path, step: Mapping[str, Any], played: StepResult, case: Case
+) -> list[TextChange]:
+    """Return the changes of one step."""
+    expected, changes = played.step.expected, []
+    same = value_comparison(case.tolerance)
+    for name, rows in expected.rows.items():
+        value_path = (*path, "expect", name) if name else (*path, "expect")
+        changes += _row_changes(editor, value_path, rows, played.rows.get(name, ()), same)
+    if expected.watermark is not None and played.watermark not in (None, expected.watermark):
+        changes.append(editor.put((*path, "expect_watermark"), format_timestamp(played.watermark)))
+    if expected.dropped not in (None, played.dropped):
+        changes.append(editor.put((*path, "expect_dropped"), played.dropped))
+    value_path = (*path, "expect_state")
+    if isinstance(expected.state, int):
+        if expected.state != (total := sum(played.state.values())):
+            changes.append(editor.put(value_path, total))
+    elif expected.state is not None:
+        for operator, number in expected.state.items():
+            if operator not in played.state:
+                raise Unchangeable(
+                    f"there is no operator '{operator}'; the operators are {', '.join(played.state) or 'none'}"
+                )
+            if played.state[operator] != number:
+                changes.append(editor.put((*value_path, operator), played.state[operator]))
+    value_path = (*path, "expect_dead_letters")
+    if isinstance(expected.letters, int):
+        if expected.letters != len(played.letters):
+            changes.append(editor.put(value_path, len(played.letters)))
+    elif expected.letters is not None:
+        letters = [{name: letter[name] for name in LETTER if name in letter} for letter in played.letters]
+        changes += _row_changes(editor, value_path, expected.letters, letters, is_same_letter_field)
+    return changes if isinstance(step, dict) else []
+
+
+def _row_changes(
+    editor: YamlEditor, path: Path, expected: Sequence[Row], actual: Sequence[Row], same: Same
+) -> list[TextChange]:
+    """Return the changes of one list of rows: changed cells, removed rows and added rows."""
+    pairing = pair_rows(expected, actual, same)
+    if pairing.whole:
+        return []
+    lowered = [{name.lower(): value for name, value in row.items()} for row in actual]
+    cells: dict[tuple[int, str], Any] = {}
+    removed, added = list(pairing.missing), list(pairing.surplus)
+    for expected_index, actual_index in pairing.differing:
+        row = lowered[actual_index]
+        if any(name.lower() not in row for name in expected[expected_index]):
+            # A column no longer exists, so the whole row is written again with the existing columns.
+            removed.append(expected_index)
+            added.append(actual_index)
+            continue
+        cells.update(
+            {
+                (expected_index, name): to_plain(row[name.lower()])
+                for name, value in expected[expected_index].items()
+                if not same(name, value, row[name.lower()])
+            }
+        )
+    columns = list(dict.fromkeys(name for row in expected for name in row))
+    known = [name for name in columns if any(name.lower() in row for row in lowered)]
+    rows = [
+        {name: to_plain(lowered[number].get(name.lower())) for name in known}
+        if known
+        else {name: to_plain(value) for name, value in actual[number].items()}
+        for number in sorted(added)
+    ]
+    return editor.rows(path, cells, sorted(removed), rows)

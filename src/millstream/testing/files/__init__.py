@@ -1,0 +1,1 @@
+"""Find, parse and write test files."""

@@ -1,0 +1,1 @@
+"""Run queries batch by batch under a manual clock, with in-memory sources and readable sinks."""

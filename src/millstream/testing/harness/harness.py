@@ -1,0 +1,394 @@
+"""The test harness of one case: its session, sources and query, and the results of its steps."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.errors import PySparkException
+
+from millstream.checkpoint.folder import Checkpoint
+from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.engine.events.event_bus import EventBus
+from millstream.engine.failure_classifier import FailureKind, classify
+from millstream.spec.trigger import Trigger
+from millstream.testing.harness.collecting_sink import Collected
+from millstream.testing.harness.dead_letters import Letterbox
+from millstream.testing.harness.isolation import IsolatedCopy, isolate_pipeline
+from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery
+from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
+from millstream.testing.harness.query_start import OUTPUT, PlannedCrash, TestedQuery
+from millstream.testing.harness.session import apply_later_settings, open_case_session
+from millstream.testing.harness.sink_reader import SinkReader
+from millstream.testing.harness.source_encoder import Feeder
+from millstream.testing.harness.view_probe import Side
+from millstream.testing.model import Step, StepResult
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.engine.failure_classifier import QueryFailure
+    from millstream.pipeline.model import Pipeline
+    from millstream.testing.harness.manual_clock import Progress
+    from millstream.testing.model import Case, Fed, Row
+
+# The clock time for cases that set none, fixed so that results do not depend on the date of the run.
+_DEFAULT_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Harness:
+    """Runs one case, one call at a time; a context manager.
+
+    `folder` is used by this case alone, for its checkpoint, dead letters and files. `watched` are views and sources
+    whose rows are collected in addition to those in the case's expectations; names cannot be added after the first
+    feed. If the query fails, its error is in `StepResult.error`. An action that cannot run raises `MillstreamError`.
+    """
+
+    spark: SparkSession
+    case: Case
+    folder: Path
+    watched: Collection[str] = ()
+    limit: float = LIMIT
+
+    def __enter__(self) -> Self:
+        self._resources = ExitStack()
+        try:
+            self._open()
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def _open(self) -> None:
+        self.session = self._resources.enter_context(open_case_session(self.spark, self.case.pipeline))
+        self._resources.callback(lambda: self._sink_reader.discard())
+        self._resources.callback(self._stop_all)
+        self._events = EventBus()
+        self._resources.callback(self._events.close)
+        self._prefix = f"case_{secrets.token_hex(4)}"
+        self._streams = MemoryStreams(self.session)
+        self._tested_pipeline: Pipeline | None = None
+        self._sink_reader = SinkReader(self.session, self.case.pipeline.queries[self.case.query].output_mode)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set up the state before the first step."""
+        case = self.case
+        now = case.now or _DEFAULT_NOW
+        self._feeders: dict[str, Feeder] = {}
+        self._manual_query = ManualClockQuery(self.session, case.query, _to_millis(now), self.limit)
+        self._planned_crash = PlannedCrash()
+        self._query: TestedQuery | None = None
+        self._frame: Any = None
+        self._error: QueryFailure | None = None
+        self._unread_reports: list[Progress] = []
+        self._state: dict[str, int] = {}
+        self._watermark_millis: int = 0
+        self._pending = False
+        self._step_started = time.perf_counter()
+        self._use_pipeline(case.pipeline)
+        mode = self._isolated.pipeline.queries[case.query].output_mode
+        self._collected = {key: Collected(mode) for key in (OUTPUT, *self._isolated.collecting_keys)}
+        self._dead_letter_reader = Letterbox(self._isolated.pipeline)
+        names = [name for step in case.steps for name in step.expected.rows]
+        self._collected_names = list(dict.fromkeys([*names, *self.watched]))
+        self._probes = {
+            name: Side(self.session, name, case, self.folder, self.limit)
+            for name in self._collected_names
+            if name != self._written_name and (name in case.pipeline.views or name in case.pipeline.sources)
+        }
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def fits(self, case: Case) -> bool:
+        """Return whether that case can run here too, with the existing sources and views."""
+        current = self.case
+        is_same_query = (case.query, case.real, case.now) == (current.query, current.real, current.now)
+        return (
+            is_same_query
+            and case.static == current.static
+            and case.pipeline is current.pipeline is self._current_pipeline
+        )
+
+    def rest(self) -> None:
+        """Stop the query, as after the last step. The harness can be reused."""
+        self._stop_all()
+
+    def again(self, case: Case, folder: Path) -> None:
+        """Run a case that `fits` from its beginning, in another folder.
+
+        Session, sources and views are reused; fed rows, state and checkpoint are not.
+        """
+        self.rest()
+        self._streams.reset()
+        self.case, self.folder = case, folder
+        frame, tested_pipeline = self._frame, self._tested_pipeline
+        self._prepare()
+        if frame is not None and tested_pipeline is not None:
+            self._frame = frame
+            self._tested_pipeline = reduce_pipeline(self._isolated.pipeline, self._written_name).model_copy(
+                update={"sources": tested_pipeline.sources}
+            )
+
+    def feed(self, rows: Mapping[str, Sequence[Fed]], crash: str | None = None) -> None:
+        """Feed these rows to all sources at once, and run the batch that reads them.
+
+        With `crash`, the query crashes in that batch at that point (`before_sink`, `after_sink`, a sink's name) and
+        starts again, and Spark repeats the batch. If the watermark advances, the no-data batch after it runs too.
+        """
+        crash_point = self._resolve_crash_point(crash) if crash else None
+        pipeline = self._isolated.pipeline
+        encoded = {name: self._encode_feed(name, items, pipeline) for name, items in rows.items()}
+        self._streams.add(encoded)
+        for probe in self._probes.values():
+            probe.lines.add(encoded)
+        self._planned_crash.at, self._planned_crash.done = crash_point, False
+        self._run_batch()
+        if crash_point is not None and not self._planned_crash.done and self._error is None:
+            raise WrongUse(
+                f"no batch ran in which the query could crash at {crash}", "feed rows that the query reads"
+            )
+        self._advance_probes()
+
+    def crash(self, at: str) -> None:
+        """Crash the query in the newest batch at that point, as if Spark had not committed it, and repeat the batch.
+
+        Sinks keep what they have of the batch, as after a crash between a sink's write and Spark's commit.
+        """
+        point = self._resolve_crash_point(at)
+        self._ensure_started()
+        self._stop_query()
+        checkpoint = Checkpoint(self._checkpoint)
+        last = checkpoint.committed()
+        if last is None:
+            raise WrongUse(
+                "there is no earlier batch that the crash could repeat", "feed something before the crash"
+            )
+        for file in (self._checkpoint / "commits").glob(f"*{last}*"):
+            if file.name in (str(last), f".{last}.crc"):
+                file.unlink()
+        self._planned_crash.at, self._planned_crash.done = point, False
+        self._run_batch()
+        self._planned_crash.at = None
+
+    def restart(self, pipeline: Pipeline | None = None) -> None:
+        """Stop the query between two batches and start it again, with another pipeline if one is given."""
+        if pipeline is not None:
+            self._ensure_started()
+        self._stop_query()
+        self._error = None
+        if pipeline is not None:
+            apply_later_settings(self.session, self._isolated.pipeline, pipeline)
+            self._use_pipeline(pipeline)
+            for key in self._isolated.collecting_keys:
+                self._collected.setdefault(key, Collected(pipeline.queries[self.case.query].output_mode))
+            for probe in self._probes.values():
+                probe.restart(pipeline)
+        self._pending = True
+
+    def advance(self, by: timedelta) -> None:
+        """Advance the clock. The next batch runs at the new time, and timeouts that are due fire in it."""
+        for query in (self._manual_query, *(probe.manual_query for probe in self._probes.values())):
+            query.now += round(by / timedelta(milliseconds=1))
+        self._pending = True
+
+    def played(self, step: Step) -> StepResult:
+        """Return the result since the last call, after running pending work such as a start."""
+        if self._pending:
+            self._run_batch()
+            self._advance_probes()
+        self._pending = False
+        reports, self._unread_reports = self._unread_reports, []
+        rows = {name: self._take_rows(name) for name in dict.fromkeys([OUTPUT, *self._collected_names])}
+        operators = [operator for report in reports for operator in report.report["stateOperators"]]
+        if reports:
+            self._state = _count_state_rows(reports[-1].report["stateOperators"])
+        started, self._step_started = self._step_started, time.perf_counter()
+        error, self._error = self._error, None
+        return StepResult(
+            step=step,
+            batches=tuple(dict.fromkeys(report.batch for report in reports)),
+            watermark=datetime.fromtimestamp(self._watermark_millis / 1000, UTC)
+            if self._watermark_millis
+            else None,
+            rows=rows,
+            dropped=sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
+            state=dict(self._state),
+            letters=self._dead_letter_reader.take(),
+            error=None if error is None else error.message,
+            is_external_failure=error is not None and error.cause in (FailureKind.OUTAGE, FailureKind.CRASH),
+            seconds=self._step_started - started,
+        )
+
+    def _use_pipeline(self, pipeline: Pipeline) -> None:
+        """Use that pipeline from the next start."""
+        self._isolated: IsolatedCopy = isolate_pipeline(
+            pipeline, self.case.query, self.folder, self._prefix, real=self.case.real
+        )
+        for key, sink in self._isolated.real():
+            self._sink_reader.seen(key, sink)
+            sink.prepare()
+        self._current_pipeline = pipeline
+        self._frame = None
+        self._tested_pipeline = None
+
+    @property
+    def _written_name(self) -> str:
+        return self.case.pipeline.reads(self.case.query)
+
+    @property
+    def _checkpoint(self) -> Path:
+        folder = self._isolated.pipeline.checkpoint(self.case.query).local
+        assert folder is not None, "moved below a folder of this machine"
+        return folder
+
+    def _encode_feed(self, name: str, fed: Sequence[Fed], pipeline: Pipeline) -> list[str]:
+        entry = pipeline.sources.get(name)
+        if entry is None or entry.static:
+            streams = [
+                source_name
+                for source_name, source_entry in pipeline.sources.items()
+                if not source_entry.static
+            ]
+            raise WrongUse(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
+        feeder = self._feeders.setdefault(name, Feeder(name))
+        return feeder.raw(entry, fed, datetime.fromtimestamp(self._manual_query.now / 1000, UTC))
+
+    def _resolve_crash_point(self, at: str) -> str:
+        if at in ("before_sink", "after_sink"):
+            return at
+        key = self._isolated.key(at)
+        if key is None:
+            raise WrongUse(
+                f"query '{self.case.query}' has no sink '{at}' at which it could crash",
+                f"choose among before_sink, after_sink, {', '.join(self._isolated.keys)}",
+            )
+        return key
+
+    def _ensure_started(self) -> None:
+        """Start the query if it is not running. A failed start sets the step's error."""
+        if not self._manual_query.alive:
+            self._start_query()
+
+    def _run_batch(self) -> None:
+        """Run one batch of the query. After a planned crash, restart the query, which repeats the batch."""
+        self._pending = False
+        self._trigger_or_start()
+        if self._planned_crash.done and not self._manual_query.alive:
+            self._planned_crash.done = False
+            self._error = None
+            self._trigger_or_start()
+            self._planned_crash.done = True
+        if self._manual_query.alive:
+            self._unread_reports += self._manual_query.follow(
+                self._unread_reports[-1] if self._unread_reports else None
+            )
+            self._read_progress()
+
+    def _trigger_or_start(self) -> None:
+        if self._manual_query.alive:
+            self._manual_query.trigger()
+            self._read_progress()
+        else:
+            self._start_query()
+
+    def _start_query(self) -> None:
+        """Start the query, whose first trigger reads all available input. A failed start sets the step's error."""
+        self._stop_query()
+        case = self.case
+        try:
+            if self._frame is None:
+                now = datetime.fromtimestamp(self._manual_query.now / 1000, UTC)
+                written_name = self._isolated.pipeline.reads(case.query)
+                needed = reduce_pipeline(self._isolated.pipeline, written_name)
+                self._tested_pipeline, frames = self._streams.frames(needed, case.static, now)
+                self._frame = frames[written_name]
+            assert self._tested_pipeline is not None
+            self._query = TestedQuery(
+                spark=self.session,
+                pipeline=self._tested_pipeline,
+                name=case.query,
+                frame=self._frame,
+                trigger=Trigger(),
+                events=self._events,
+                manual_query=self._manual_query,
+                collected=self._collected,
+                planned_crash=self._planned_crash,
+            )
+            self._query.start()
+        except (MillstreamError, PySparkException) as error:
+            self._error = classify(None, error)
+            self._stop_query()
+            return
+        self._manual_query.settle()
+        self._read_progress()
+
+    def _read_progress(self) -> None:
+        """Read the query's progress reports, its watermark or its error."""
+        self._unread_reports += self._manual_query.reports()
+        if self._manual_query.alive:
+            self._watermark_millis = self._manual_query.watermark()
+        elif self._query is not None:
+            raised = self._query.delivery.failure if self._query.delivery else None
+            self._error = classify(self._manual_query.error, raised)
+
+    def _stop_query(self) -> None:
+        """Stop the query if it runs."""
+        self._manual_query.stop()
+        if self._query is not None:
+            self._query.close()
+            self._query = None
+
+    def _advance_probes(self) -> None:
+        for probe in self._probes.values():
+            probe.batch()
+
+    def _take_rows(self, name: str) -> tuple[Row, ...]:
+        """Return the rows of this step for that name."""
+        if name == OUTPUT:
+            self._output = self._collected[OUTPUT].take()
+            return self._output
+        if name == self._written_name:
+            return self._output
+        if name in self._probes:
+            return self._probes[name].collected.take()
+        key = self._isolated.key(name)
+        if key is None:
+            raise WrongUse(
+                f"'{name}' is not a source, view or sink of query '{self.case.query}'",
+                f"choose among {', '.join([*self.case.pipeline.sources, *self.case.pipeline.views])}, "
+                f"{', '.join(self._isolated.keys)}",
+            )
+        if key in self._collected:
+            return self._collected[key].take()
+        return self._sink_reader.take(key, dict(self._isolated.real())[key], self._frame.schema)
+
+    def _stop_all(self) -> None:
+        for probe in getattr(self, "_probes", {}).values():
+            probe.manual_query.stop()
+        self._stop_query()
+
+
+def _count_state_rows(operators: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Sum the rows in state by operator name."""
+    rows_by_operator: dict[str, int] = {}
+    for operator in operators:
+        rows_by_operator[operator["operatorName"]] = (
+            rows_by_operator.get(operator["operatorName"], 0) + operator["numRowsTotal"]
+        )
+    return rows_by_operator
+
+
+def _to_millis(at: datetime) -> int:
+    """Convert a datetime to milliseconds since 1970, in UTC if it has no time zone."""
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)

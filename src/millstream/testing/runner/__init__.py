@@ -1,0 +1,1 @@
+"""Run test cases, compare rows, report failures."""

@@ -1,0 +1,1 @@
+"""Values of rows in tests: types, equality, timestamps, formatting."""

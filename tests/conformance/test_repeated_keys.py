@@ -1,0 +1,117 @@
+"""Deletions and rows of one key: keyed kinds agree on a batch, and no table depends on where a batch ends."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.targets import KEYED, Place
+from millstream.connectors import registry
+from millstream.connectors.api.sink import SinkIdentity
+from millstream.diagnostics.failure import MillstreamError
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.connectors.api.sink import Writer
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+Change = tuple[int, int, str]
+"""Key, sequence, and `I` or `D`."""
+
+FIRST: list[Change] = [(1, 1, "I"), (2, 1, "D"), (3, 1, "D"), (4, 1, "I")]
+SECOND: list[Change] = [(1, 2, "D"), (2, 2, "I"), (3, 2, "D"), (4, 1, "I")]
+TWO = [FIRST, SECOND]
+THREE = [FIRST[:2], [*SECOND[:2], *FIRST[2:]], SECOND[2:]]
+LEFT = [2, 4]
+"""The keys that are left when each change is applied in the order of its sequence."""
+
+MERGE = {"merge_on": ["id"], "delete_when": "op = 'D'"}
+CDC = {"cdc": {"keys": ["id"], "sequence_by": "seq", "apply_as_deletes": "op = 'D'"}}
+
+
+class Keyed:
+    """A writer of a keyed kind into a fresh table, and the keys that the table holds."""
+
+    def __init__(self, kind: str, settings: dict[str, Any], place: Place) -> None:
+        places: dict[str, dict[str, Any]] = {
+            "delta": {"path": str(place.folder / place.name)},
+            "postgres": {"url": place.stack.postgres, "table": place.name, "ledger_schema": place.name},
+        }
+        self.sink = registry.sinks()[kind].model_validate({**places[kind], **settings})
+        self.place, self.spark = place, place.spark
+        self.keys: Callable[[], list[int]] = getattr(self, f"_{kind}")
+
+    def opened(self) -> Writer:
+        made = self.sink.writer(SinkIdentity("shop", "orders", "one", "orders", OutputMode.APPEND))
+        made.open(self.spark, self.spark.createDataFrame([], COLUMNS).schema)
+        return made
+
+    def _delta(self) -> list[int]:
+        return [row.id for row in self.spark.read.format("delta").load(self.sink.target()).collect()]
+
+    def _postgres(self) -> list[int]:
+        import psycopg
+
+        with psycopg.connect(self.place.stack.postgres) as connection:
+            return [row[0] for row in connection.execute(f"SELECT id FROM {self.place.name}")]
+
+
+COLUMNS = "id INT, seq INT, op STRING"
+
+
+@pytest.fixture
+def keyed(
+    tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest
+) -> Callable[[str, dict[str, Any]], Keyed]:
+    return lambda kind, settings: Keyed(kind, settings, Place(tmp_path, spark, request))
+
+
+def written(writer: Writer, spark: SparkSession, batches: list[list[Change]]) -> None:
+    for number, batch in enumerate(batches):
+        writer.write(spark.createDataFrame(batch, COLUMNS).coalesce(1), number)
+
+
+@pytest.mark.parametrize("kind", sorted(KEYED))
+def test_by_their_sequence_changes_come_to_one_table_wherever_a_batch_ends(
+    kind: str, keyed: Callable[..., Keyed], spark: SparkSession
+) -> None:
+    for batches in ([FIRST + SECOND], [SECOND, FIRST], THREE):
+        table = keyed(kind, CDC)
+        with closing(table.opened()) as writer:
+            written(writer, spark, batches)
+
+        assert sorted(table.keys()) == LEFT
+
+
+@pytest.mark.parametrize("kind", sorted(KEYED))
+def test_without_a_sequence_a_key_that_comes_twice_in_a_batch_is_refused_deletions_too(
+    kind: str, keyed: Callable[..., Keyed], spark: SparkSession
+) -> None:
+    with ExitStack() as open_writers:
+        for batches in (TWO, THREE):
+            table = keyed(kind, MERGE)
+            writer = open_writers.enter_context(closing(table.opened()))
+            if batches is TWO:
+                for first, second, said in zip(FIRST, SECOND, DELETIONS, strict=True):
+                    with pytest.raises(MillstreamError, match="same key") as refused:
+                        written(writer, spark, [[first, second]])
+                    assert refused.value.what == (
+                        f"2 rows of one batch have the same key for {TABLE[kind]} {table.sink.target()}: "
+                        f"id = {first[0]}{said}"
+                    )
+                    assert "cdc with sequence_by" in refused.value.fix
+            written(writer, spark, batches)
+
+            assert sorted(table.keys()) == LEFT
+
+
+TABLE = {"delta": "Delta table", "postgres": "table"}
+DELETIONS = ["; 1 of them deletes", "; 1 of them deletes", "; 2 of them delete", ""]

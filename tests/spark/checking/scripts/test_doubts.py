@@ -1,0 +1,239 @@
+"""What a script may do that a check cannot follow, and what is said of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts import runner
+from millstream.checking.scripts.check import check_script
+from millstream.checking.scripts.interception import streaming_query, writers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.checking.check import Checked
+
+HEAD = """from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+rates = spark.readStream.format("rate").load()
+"""
+
+
+def checked(spark: SparkSession, folder: Path, text: str, *args: str) -> Checked:
+    """A script of this text, checked."""
+    job = folder / "job.py"
+    job.write_text(text, encoding="utf-8")
+    return check_script(spark, job, args)
+
+
+def told(found: Checked) -> list[tuple[str, str, int]]:
+    return [(one.code, str(one.severity), one.span.line if one.span else 0) for one in found.findings]
+
+
+def test_a_script_that_raises_is_judged_up_to_there(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + 'rates.orderBy("value").writeStream.format("console").start()\nraise ValueError("no")\n'
+
+    assert told(checked(spark, tmp_path, text)) == [("MS311", "error", 4), ("MS114", "error", 5)]
+
+
+def test_a_syntax_error_has_its_line(spark: SparkSession, tmp_path: Path) -> None:
+    assert told(checked(spark, tmp_path, "a = 1\nb = (\n")) == [("MS114", "error", 2)]
+
+
+def test_a_row_that_is_missing_in_a_check_is_a_note(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + 'last = spark.read.schema("n INT").parquet("/nowhere").agg({"n": "max"}).where("false").first()[0]\n'
+    )
+
+    assert [one[:2] for one in told(checked(spark, tmp_path, text))] == [("MS114", "info")]
+
+
+def test_a_script_that_starts_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    assert [one[:2] for one in told(checked(spark, tmp_path, HEAD))] == [("MS115", "info")]
+
+
+def test_a_name_of_a_notebook_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    text = 'place = dbutils.widgets.get("place")\nspark.range(3).show()\ndisplay(spark.range(1))\n'
+
+    said = [one.message for one in checked(spark, tmp_path, text).findings]
+
+    assert said == [
+        "name dbutils is not known here: code that uses it cannot be checked",
+        "name display is not known here: code that uses it cannot be checked",
+        "the script starts no streaming query",
+    ]
+
+
+def test_a_loop_without_an_end_is_taken_for_waiting(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        HEAD + 'import time\nrates.writeStream.format("console").start()\nwhile True:\n    time.sleep(60)\n'
+    )
+
+    assert told(checked(spark, tmp_path, text)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('subprocess.run(["touch", "made"])', "a check does not start other programs"),
+        ('os.posix_spawnp("touch", ["touch", "made"], os.environ)', "a check does not start other programs"),
+        ("os.kill(os.getppid(), 0)", "a check does not send signals"),
+        ('sqlite3.connect("made")', "a check does not open database files"),
+        ('socket.create_connection(("127.0.0.1", 9), timeout=1)', "a check does not open connections"),
+        ('ctypes.CDLL(None).system(b"touch made")', "a check does not call C libraries"),
+    ],
+)
+def test_what_a_check_refuses_is_told_at_the_scripts_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    imports = "import ctypes, os, socket, sqlite3, subprocess\n"
+
+    (found,) = checked(spark, tmp_path, f"{imports}{HEAD}{asked}\n").findings
+
+    assert (found.code, found.span.line if found.span else 0) == ("MS114", 5)
+    assert said in found.message
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_script_that_changes_files_is_judged_to_its_end_and_changes_none(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = HEAD + (
+        'import os\nopen("made", "w").close()\nos.chmod("job.py", 0o777)\nos.link("job.py", "linked")\n'
+        'spark.createDataFrame([(1,)], ["value"]).count()\n'
+        'rates.writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    assert told(checked(spark, tmp_path, text)) == []
+    assert [one.name for one in tmp_path.iterdir()] == ["job.py"]
+    assert (tmp_path / "job.py").stat().st_mode & 0o777 != 0o777
+
+
+def test_a_comment_allows_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + (
+        "def show(batch, number):\n    batch.show()\n"
+        "q = rates.writeStream.foreachBatch(show).start()  # millstream: allow MS116 — a demonstration\n"
+        "q.awaitTermination()\n"
+    )
+
+    assert told(checked(spark, tmp_path, text)) == []
+
+
+def test_a_local_file_gives_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("value,country\n1,de\n")
+    text = HEAD + (
+        f'users = spark.read.option("header", True).option("inferSchema", True).csv("{tmp_path}/users.csv")\n'
+        'named = rates.join(users, "value").select("country")\n'
+        'named.writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    found = checked(spark, tmp_path, text)
+
+    assert told(found) == []
+    assert [column.name for column in found.queries[0].root.columns] == ["country"]
+
+
+@pytest.mark.parametrize("how", ['spark.table("shop.users")', 'spark.sql("SELECT * FROM shop.users")'])
+def test_a_table_of_a_catalog_is_not_guessed(spark: SparkSession, tmp_path: Path, how: str) -> None:
+    text = HEAD + f'rates.join({how}, "value").writeStream.format("console").start().awaitTermination()\n'
+
+    (found,) = checked(spark, tmp_path, text).findings
+
+    assert (found.code, found.query) == ("MS113", "query 1")
+
+
+def test_the_process_is_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    before = (list(sys.path), list(sys.argv), Path.cwd(), set(sys.modules))
+    text = HEAD + "import os, sys\nos.chdir('/')\nsys.path.append('/odd')\nsys.argv = []\n"
+
+    checked(spark, tmp_path, text, "--a", "b")
+
+    assert (list(sys.path), list(sys.argv), Path.cwd()) == before[:3]
+    assert {name for name in set(sys.modules) - before[3] if "job" in name} == set()
+
+
+def test_a_broadcast_of_a_table_that_is_not_known_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + (
+        "from pyspark.sql.functions import broadcast\n"
+        'users = spark.read.jdbc("jdbc:x:y", "users")\n'
+        'rates.join(broadcast(users.alias("u")), "value").groupBy("country").count()'
+        '.writeStream.format("console").start()\n'
+        "for query in spark.streams.active:\n    query.awaitTermination()\n"
+    )
+
+    assert told(checked(spark, tmp_path, text)) == [("MS113", "info", 5)]
+
+
+def test_a_loop_over_the_running_queries_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "PATIENCE", 5.0)
+    text = HEAD + (
+        'rates.writeStream.format("console").start()\n'
+        "while len(spark.streams.active) > 0:\n"
+        "    spark.streams.resetTerminated()\n"
+        "    spark.streams.awaitAnyTermination()\n"
+        'raise ValueError("reached")\n'
+    )
+
+    assert told(checked(spark, tmp_path, text)) == [("MS114", "error", 8)]
+
+
+def test_a_file_that_the_script_lacks_is_the_scripts(spark: SparkSession, tmp_path: Path) -> None:
+    (found,) = checked(spark, tmp_path, HEAD + 'open("no such settings.yml")\n').findings
+
+    assert (found.code, found.span.line if found.span else 0) == ("MS114", 4)
+
+
+def test_a_defect_of_ours_is_not_blamed_on_the_script(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> str:
+        raise LookupError("ours")
+
+    broken.__code__ = broken.__code__.replace(co_filename=streaming_query.__file__)
+    monkeypatch.setattr(writers, "short_name", broken)
+
+    with pytest.raises(LookupError, match="ours"):
+        checked(spark, tmp_path, HEAD + 'rates.writeStream.format("console").start()\n')
+
+
+def test_a_script_that_leaves_for_want_of_arguments_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        'import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument("--topic", required=True)\n'
+    )
+
+    (found,) = checked(spark, tmp_path, text + "parser.parse_args()\n").findings
+
+    assert (found.code, found.span.line if found.span else 0) == ("MS114", 4)
+    assert "arguments" in found.fix
+
+
+def test_rows_that_the_script_makes_itself_are_there(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + (
+        'cities = spark.createDataFrame([(1, "Bonn")], ["value", "city"])\n'
+        "assert cities.count() == 1\n"
+        'cities.write.parquet("/nowhere/cities")\n'
+        'rates.join(cities, "value").writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    assert told(checked(spark, tmp_path, text)) == []
+
+
+def test_settings_of_a_context_hold(spark: SparkSession, tmp_path: Path) -> None:
+    text = (
+        "from pyspark import SparkConf, SparkContext\nfrom pyspark.sql import SparkSession\n"
+        'conf = SparkConf().setMaster("yarn").set("spark.sql.streaming.checkpointLocation", "hdfs://name/places")\n'
+        "spark = SparkSession(SparkContext(conf=conf))\n"
+        'rates = spark.readStream.format("rate").load()\n'
+        'rates.writeStream.format("parquet").start("/lake/rates").awaitTermination()\n'
+    )
+
+    assert told(checked(spark, tmp_path, text)) == []

@@ -1,0 +1,198 @@
+"""A sink that refuses batches: they wait in order, the others go on, and each is delivered once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors.api import failpoints
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage
+from millstream.engine.delivery import spooling_writer
+from millstream.engine.delivery.batch_spool import list_spooled_batches
+from millstream.engine.delivery.spool_replay import replay
+
+if TYPE_CHECKING:
+    from spark.conftest import Project
+
+
+class Down:
+    """The Delta sink `table` of the project, which can be down, or die after it has committed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: Exception | None = Outage("the table is away", "start it")
+        self.after = False
+        self.written: list[int] = []
+        real = DeltaWriter.write
+
+        def write(writer: DeltaWriter, frame: Any, batch_id: int) -> Any:
+            if not writer.identity.sink.endswith(":table"):
+                return real(writer, frame, batch_id)
+            if self.error is not None and not self.after:
+                raise self.error
+            done = real(writer, frame, batch_id)
+            self.written.append(batch_id)
+            if self.error is not None:
+                raise self.error
+            return done
+
+        monkeypatch.setattr(DeltaWriter, "write", write)
+        monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+        monkeypatch.setattr(spooling_writer, "FIRST_PROBE", 0.0)
+
+
+@pytest.fixture
+def down(monkeypatch: pytest.MonkeyPatch) -> Down:
+    """The sink is down until a test says otherwise."""
+    return Down(monkeypatch)
+
+
+def pipeline(project: Project) -> Any:
+    """`copy` into the table, which may be down, and into files, named in this order."""
+    return project.pipeline(
+        queries={
+            "copy": {
+                "from": "orders",
+                "to": [
+                    {"delta": str(project.folder / "table"), "on_error": "dead_letter"},
+                    {"parquet": str(project.folder / "files")},
+                ],
+            }
+        }
+    )
+
+
+def row(id_: str) -> dict[str, object]:
+    return {"id": id_, "amount": 1, "at": "2026-01-01T12:01:00Z"}
+
+
+def ids(project: Project, name: str = "table", form: str = "delta") -> list[str]:
+    return [one[0] for one in project.rows(name, form)]
+
+
+def batches(project: Project) -> list[int]:
+    return [one.batch for one in list_spooled_batches(pipeline(project), ["copy"])]
+
+
+@pytest.mark.usefixtures("down")
+def test_the_other_sink_has_every_batch_while_one_is_down(project: Project) -> None:
+    project.put(row("a"))
+    project.put(row("b"))
+
+    assert project.run(pipeline(project))
+
+    assert ids(project, "files", "parquet") == ["a", "b"]
+    assert batches(project) == [0, 1]
+    assert [event.data["batch"] for event in project.told("set_aside")] == [0, 1]
+    assert project.told("set_aside")[0].data["reason"] == "the table is away"
+
+
+def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Project, down: Down) -> None:
+    project.put(row("a"))
+    project.put(row("b"))
+    project.run(pipeline(project))
+    down.error = None
+    project.put(row("c"))
+
+    project.run(pipeline(project))
+
+    assert down.written == [0, 1, 2]
+    assert ids(project) == ["a", "b", "c"]
+    assert batches(project) == []
+
+
+def test_a_refused_batch_is_set_aside_too_and_holds_up_those_after_it(project: Project, down: Down) -> None:
+    down.error = MillstreamError("a row is not taken", "mend it")
+    project.put(row("a"))
+    project.run(pipeline(project))
+    project.put(row("b"))
+    project.run(pipeline(project))
+
+    assert batches(project) == [0, 1]
+
+
+def test_a_fenced_sink_ends_the_query(project: Project, down: Down) -> None:
+    down.error = CannotGoOn("another run writes it", "stop it")
+    project.put(row("a"))
+
+    assert not project.run(pipeline(project))
+
+    assert batches(project) == []
+
+
+def test_a_batch_that_comes_again_is_set_aside_once(project: Project, down: Down) -> None:
+    project.put(row("a"))
+    project.run(pipeline(project))
+    project.forget_last_commit("copy")
+    project.run(pipeline(project))
+    down.error = None
+
+    replay(project.spark, pipeline(project), ["copy"], None, print)
+
+    assert ids(project) == ["a"]
+    assert ids(project, "files", "parquet") == ["a"]
+
+
+def test_a_sink_that_failed_after_its_commit_gets_nothing_twice(project: Project, down: Down) -> None:
+    down.after = True
+    project.put(row("a"))
+    project.run(pipeline(project))
+    down.error = None
+
+    replay(project.spark, pipeline(project), ["copy"], None, print)
+
+    assert ids(project) == ["a"]
+    assert batches(project) == []
+
+
+def test_a_replay_that_failed_in_the_middle_goes_on_where_it_was(project: Project, down: Down) -> None:
+    for name in "abc":
+        project.put(row(name))
+    project.run(pipeline(project))
+    down.error = None
+
+    def fail_at_the_second(batch: Any, _: Any) -> None:
+        if batch.batch == 0:
+            down.error, down.after = Outage("away again", "wait"), True
+
+    with pytest.raises(
+        NotReady, match="batch 1 of query 'copy' cannot be delivered to delta:table: away again"
+    ):
+        replay(project.spark, pipeline(project), ["copy"], None, fail_at_the_second)
+    down.error = None
+    replay(project.spark, pipeline(project), ["copy"], "delta", print)
+
+    assert ids(project) == ["a", "b", "c"]
+    assert batches(project) == []
+
+
+@pytest.mark.usefixtures("down")
+def test_rows_that_wait_keep_their_columns_and_values(project: Project) -> None:
+    project.put({"id": None, "amount": None, "at": "2026-01-01T12:01:00.123456Z"}, row("ż"))
+    project.run(pipeline(project))
+
+    (batch,) = list_spooled_batches(pipeline(project), ["copy"])
+    rows = batch.rows(project.spark)
+
+    files = project.spark.read.parquet(str(project.folder / "files"))
+    assert rows.columns == files.columns
+    assert sorted(map(str, rows.collect())) == sorted(map(str, files.collect()))
+
+
+@pytest.mark.parametrize("point", ["aside.kept", "aside.delivered"])
+def test_a_failure_at_its_worst_moment_loses_and_doubles_nothing(
+    project: Project, down: Down, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    monkeypatch.setattr(failpoints, "_counts", {})
+    monkeypatch.setenv(failpoints.VARIABLE, f"{point}=raise@1")
+    project.put(row("a"))
+    project.run(pipeline(project))
+    down.error = None
+    for name in "bc":
+        project.put(row(name))
+        project.run(pipeline(project))
+
+    assert ids(project) == ids(project, "files", "parquet") == ["a", "b", "c"]
+    assert down.written == ([0, 0, 1, 2] if point == "aside.delivered" else [0, 1, 2])
+    assert batches(project) == []

@@ -1,0 +1,108 @@
+"""Rows that a sink refuses become dead letters, and the rest of the batch is written, each once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from millstream.connectors.api import failpoints
+from millstream.connectors.api.dead_letters import read_unique
+
+if TYPE_CHECKING:
+    from millstream.devstack.supervisor.state import Endpoints
+    from spark.conftest import Project
+
+_count = itertools.count()
+AT = "2026-01-01T12:01:00Z"
+
+
+class Table:
+    """A table that takes positive amounts, each id once, and a pipeline that writes it."""
+
+    def __init__(self, project: Project, stack: Endpoints) -> None:
+        self.project, self.url = project, stack.postgres
+        self.name = f"sifted_{next(_count)}"
+        self.ask(
+            f"CREATE TABLE {self.name} (id text PRIMARY KEY, amount int CHECK (amount > 0), at timestamptz)"
+        )
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(query)
+            return cursor.fetchall() if cursor.description else []
+
+    def run(self, *rows: tuple[str | None, int]) -> bool:
+        if rows:
+            self.project.put(*({"id": id_, "amount": amount, "at": AT} for id_, amount in rows))
+        return self.project.run(self.pipeline)
+
+    @property
+    def pipeline(self) -> Any:
+        sink = {"url": self.url, "table": self.name, "ledger_schema": self.name}
+        to = {"postgres": sink, "on_error": "dead_letter_rows"}
+        return self.project.pipeline(queries={"copy": {"from": "orders", "to": [to]}})
+
+    def ids(self) -> list[str]:
+        return [row[0] for row in self.ask(f"SELECT id FROM {self.name} ORDER BY id")]
+
+    def refused(self) -> list[tuple[str, str]]:
+        """The ids of letters, and what the sink says of each."""
+        kept = read_unique(self.pipeline.letters)
+        return sorted((json.loads(one.value or b"")["id"], one.reason) for one in kept)
+
+
+@pytest.fixture
+def table(project: Project, stack: Endpoints) -> Table:
+    return Table(project, stack)
+
+
+def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reason(table: Table) -> None:
+    good = [(f"g{number}", 1) for number in range(20)]
+
+    assert table.run(*good[:7], ("low", -1), *good[7:], ("lower", -2))
+
+    assert table.ids() == sorted(id_ for id_, _ in good)
+    assert [id_ for id_, _ in table.refused()] == ["low", "lower"]
+    assert all(
+        "refuses it: table" in reason and "check constraint" in reason for _, reason in table.refused()
+    )
+
+
+def test_a_batch_that_comes_again_adds_no_row_and_no_letter(table: Table) -> None:
+    table.run(("a", 1), ("low", -1))
+    table.project.forget_last_commit("copy")
+
+    assert table.run()
+
+    assert (table.ids(), [id_ for id_, _ in table.refused()]) == (["a"], ["low"])
+
+
+def test_a_failure_between_the_letters_and_the_rows_doubles_nothing(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failpoints, "_counts", {})
+    monkeypatch.setenv(failpoints.VARIABLE, "rows.kept=raise@1")
+
+    assert table.run(("a", 1), ("low", -1))
+
+    assert (table.ids(), [id_ for id_, _ in table.refused()]) == (["a"], ["low"])
+    assert len(table.project.told("retry")) == 1
+
+
+def test_rows_that_are_refused_only_together_end_the_query(table: Table) -> None:
+    assert not table.run(("a", 1), ("a", 2))
+
+    assert (table.ids(), table.refused()) == ([], [])
+
+
+def test_a_table_that_is_gone_is_no_fault_of_the_rows(table: Table) -> None:
+    table.run(("a", 1))
+    table.ask(f"ALTER TABLE {table.name} RENAME COLUMN amount TO total")
+
+    assert not table.run(("b", 1))
+
+    assert table.refused() == []

@@ -1,0 +1,356 @@
+"""A checkpoint that does not fit what its sinks hold: deleted, copied, taken back; noticed before a row."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.backfill.batches import backfill_batches
+from millstream.backfill.sink_write import open_backfill_write
+from millstream.backfill.targets import BackfillTarget
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.engine.run import RunOptions
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from spark.conftest import Project
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
+B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
+C = {"id": "c", "amount": 5, "at": "2026-01-01T12:14:00Z"}
+
+
+def checkpoint(project: Project, query: str = "copy") -> Path:
+    return project.folder / ".millstream" / "checkpoints" / query
+
+
+def run(project: Project, query: str = "copy", *, adopt: bool = False, **changes: Any) -> bool:
+    """Run one query until it is caught up."""
+    options = RunOptions((query,), until_caught_up=True, adopt=adopt)
+    return project.run(project.pipeline(**changes), options)
+
+
+def one_sink(**sink: Any) -> dict[str, Any]:
+    """The pipeline with a query `copy` into one sink."""
+    return {"queries": {"copy": {"from": "orders", "to": [sink]}}}
+
+
+SINKS = {
+    "delta": lambda folder: {"delta": str(folder / "out")},
+    "parquet": lambda folder: {"parquet": str(folder / "out")},
+    "by_batch": lambda folder: {"parquet": {"path": str(folder / "out"), "layout": "by_batch"}},
+}
+
+
+EACH = pytest.mark.parametrize("spec", SINKS, indirect=True)
+
+
+@pytest.fixture
+def spec(request: pytest.FixtureRequest, project: Project) -> dict[str, Any]:
+    """A query that has delivered two batches to one sink."""
+    made = one_sink(**SINKS[getattr(request, "param", "parquet")](project.folder))
+    for row in (A, B):
+        project.put(row)
+        assert run(project, **made)
+    return made
+
+
+def take_back(project: Project) -> None:
+    """Forget batch 1, as the restore of an older copy does."""
+    for log in ("offsets", "commits"):
+        for name in ("1", ".1.crc"):
+            (checkpoint(project) / log / name).unlink(missing_ok=True)
+
+
+def ids(project: Project, spec: dict[str, Any], name: str = "out") -> list[str]:
+    form = next(iter(spec["queries"]["copy"]["to"][0]))
+    return sorted(
+        row.id for row in project.spark.read.format(form).load(str(project.folder / name)).collect()
+    )
+
+
+def refused(project: Project) -> Any:
+    """The last words of the query: why it was refused, and what may be done."""
+    (failed,) = project.told("query_failed")
+    assert failed.data["cause"] == "checkpoint"
+    return failed.data
+
+
+@EACH
+def test_a_deleted_checkpoint_is_noticed_before_a_row_is_written(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    shutil.rmtree(checkpoint(project))
+
+    assert not run(project, **spec)
+
+    said = refused(project)
+    assert "from another checkpoint" in said["reason"]
+    assert all(word in said["fix"] for word in ("--adopt", "rm -r", "another target"))
+    assert ids(project, spec) == ["a", "b"]
+
+
+@EACH
+def test_adopted_what_is_there_stays_and_later_starts_need_nothing(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    shutil.rmtree(checkpoint(project))
+
+    assert run(project, adopt=True, **spec)
+    project.put(C)
+    assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "a", "b", "b", "c"]
+    assert [event.data["batch"] for event in project.told("adopted")] == [1]
+
+
+def test_an_adoption_is_remembered_before_the_first_batch(project: Project, spec: dict[str, Any]) -> None:
+    shutil.rmtree(checkpoint(project))
+    held = project.folder / "in"
+    held.rename(project.folder / "away")
+    held.mkdir()
+
+    assert run(project, adopt=True, **spec)
+    assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "b"]
+
+
+def test_a_cleared_sink_may_be_filled_afresh(project: Project, spec: dict[str, Any]) -> None:
+    shutil.rmtree(checkpoint(project))
+    shutil.rmtree(project.folder / "out")
+
+    assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "b"]
+
+
+def test_the_checkpoint_that_was_taken_over_from_is_refused_in_turn(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    before = project.folder / "before"
+    checkpoint(project).rename(before)
+    assert run(project, adopt=True, **spec)
+    shutil.rmtree(checkpoint(project))
+    before.rename(checkpoint(project))
+    project.put(C)
+
+    assert not run(project, **spec)
+
+    assert "since this checkpoint did" in refused(project)["reason"]
+
+
+def test_a_copy_that_went_another_way_is_refused(project: Project, spec: dict[str, Any]) -> None:
+    shutil.copytree(checkpoint(project), project.folder / "copy-of-it")
+    project.put(C)
+    assert run(project, **spec)
+    shutil.rmtree(checkpoint(project))
+    (project.folder / "copy-of-it").rename(checkpoint(project))
+
+    assert not run(project, **spec)
+
+    assert "older than the sink" in refused(project)["reason"]
+    assert ids(project, spec) == ["a", "b", "c"]
+
+
+def test_a_batch_planned_anew_under_a_number_that_the_sink_has_is_refused(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    take_back(project)
+    # Another query, without this sink, plans batch 1 again at another time and so with other offsets.
+    other = one_sink(memory="elsewhere")
+    assert run(project, **other)
+
+    assert not run(project, **spec)
+
+    assert "with other offsets" in refused(project)["reason"]
+
+
+def test_a_checkpoint_that_was_taken_back_goes_on_under_another_id_when_adopted(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    take_back(project)
+
+    assert not run(project, **spec)
+    assert "--adopt" in refused(project)["fix"]
+    assert run(project, adopt=True, **spec)
+    project.put(C)
+    assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "b", "b", "c"]
+
+
+@EACH
+def test_two_queries_into_one_target_are_no_strangers(project: Project, spec: dict[str, Any]) -> None:
+    (query,) = spec["queries"].values()
+    both = {"queries": {**spec["queries"], "second": query}}
+
+    assert run(project, "second", **both)
+    project.put(C)
+    assert run(project, "copy", **both)
+    assert run(project, "second", **both)
+
+    assert ids(project, spec) == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_another_pipeline_into_the_same_target_is_no_stranger(project: Project, spec: dict[str, Any]) -> None:
+    assert run(project, **spec, name="other", defaults={"checkpoints": str(project.folder / "others")})
+
+    assert ids(project, spec) == ["a", "a", "b", "b"]
+
+
+def test_rows_that_replace_rows_by_key_are_a_warning_and_come_out_right(project: Project) -> None:
+    project.put(A)
+    project.put(C)
+    assert run(project, "sums")
+    before = project.rows("sums")
+    shutil.rmtree(checkpoint(project, "sums"))
+
+    assert run(project, "sums")
+    assert run(project, "sums")
+
+    assert project.rows("sums") == before
+    (told,) = project.told("warning")
+    assert "from another checkpoint" in told.data["what"]
+
+
+def test_update_mode_by_batch_cannot_be_taken_over(project: Project) -> None:
+    sink = {"parquet": {"path": str(project.folder / "out"), "layout": "by_batch"}}
+    spec = {"queries": {"copy": {"from": "sums", "output_mode": "update", "to": [sink]}}}
+    project.put(A)
+    assert run(project, **spec)
+    shutil.rmtree(checkpoint(project))
+
+    assert not run(project, adopt=True, **spec)
+
+    said = refused(project)
+    assert "starts at 0 again" in said["reason"]
+    assert "--adopt" not in said["fix"]
+
+
+def keep(project: Project, spec: dict[str, Any]) -> None:
+    """One more batch, with a copy of the sink as it was before."""
+    shutil.copytree(project.folder / "out", project.folder / "before")
+    project.put(C)
+    assert run(project, **spec)
+
+
+def restore(project: Project) -> None:
+    """Put the sink back as it was before its last batch."""
+    shutil.rmtree(project.folder / "out")
+    (project.folder / "before").rename(project.folder / "out")
+
+
+@EACH
+def test_a_sink_that_was_restored_is_noticed_before_a_row_is_written(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    keep(project, spec)
+    restore(project)
+    project.put({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
+
+    assert not run(project, **spec)
+
+    said = refused(project)
+    assert "lacks batch 2 of query 'copy'" in said["reason"]
+    assert "'millstream backfill copy --batches 2'" in said["fix"]
+    assert ids(project, spec) == ["a", "b"]
+    assert run(project, adopt=True, **spec)
+    assert run(project, **spec)
+    assert ids(project, spec) == ["a", "b", "d"]
+
+
+@EACH
+def test_exactly_the_batches_that_a_restored_sink_lacks_are_written_and_the_run_goes_on(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    keep(project, spec)
+    project.put({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
+    assert run(project, **spec)
+    restore(project)
+    project.put({"id": "e", "amount": 7, "at": "2026-01-01T12:16:00Z"})
+
+    with (
+        CheckpointLock(checkpoint(project), "shop.copy"),
+        pytest.raises(CannotGoOn, match="is held by 'shop"),
+    ):
+        fill(project, spec, 2, 3)
+    with pytest.raises(WrongUse, match="lacks batch 2 too"):
+        fill(project, spec, 3)
+    assert fill(project, spec, 2, 3, dry=True) == [(2, 1), (3, 1)]
+    assert ids(project, spec) == ["a", "b"]
+    assert [batch for batch, _ in fill(project, spec, 2, 3)] == [2, 3]
+    assert ids(project, spec) == ["a", "b", "c", "d"]
+    assert fill(project, spec, 2, 3) == []
+    assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "b", "c", "d", "e"]
+
+
+def fill(project: Project, spec: dict[str, Any], *batches: int, dry: bool = False) -> list[tuple[int, Any]]:
+    """A backfill of single batches: which were written, with their rows."""
+    pipeline = project.pipeline(**spec)
+    found = backfill_batches(project.spark, pipeline, "copy", batches, print, dry=dry).outcomes
+    return [(one.batch, one.rows) for one in found]
+
+
+def test_a_query_with_state_is_told_what_can_be_done_about_batches_that_its_sink_lacks(
+    project: Project,
+) -> None:
+    for row in (A, C):
+        project.put(row)
+        assert run(project, "sums")
+    shutil.copytree(project.folder / "sums", project.folder / "before")
+    # Nothing to merge: the second batch of this start only moves the watermark.
+    project.put({"id": "z", "amount": 1, "at": "2026-01-01T13:00:00Z"})
+    assert run(project, "sums")
+    assert run(project, "sums")
+    shutil.rmtree(project.folder / "sums")
+    (project.folder / "before").rename(project.folder / "sums")
+
+    assert not run(project, "sums")
+
+    (failed,) = project.told("query_failed")
+    assert "lacks batch" in failed.data["reason"]
+    assert "the query has state" in failed.data["fix"]
+    assert "'millstream run --adopt --select sums'" in failed.data["fix"]
+    with pytest.raises(WrongUse, match="the query has state"):
+        backfill_batches(project.spark, project.pipeline(), "sums", [1], print)
+
+
+def test_batches_are_not_written_where_a_backfill_may_have_brought_their_rows(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    keep(project, spec)
+    restore(project)
+    pipeline = project.pipeline(**spec)
+    (sink,) = (entry.sink for entry in pipeline.queries["copy"].to)
+    target = BackfillTarget("copy", "parquet:out", sink, OutputMode.APPEND, side=False)
+    missing = project.spark.sql("SELECT 'c' AS id, 5 AS amount, TIMESTAMP'2026-01-01 12:14:00Z' AS at")
+    open_backfill_write(project.spark, pipeline, target, missing.schema, None)(missing)
+
+    with pytest.raises(WrongUse, match="would be written twice"):
+        fill(project, spec, 2)
+
+    assert run(project, adopt=True, **spec)
+    assert ids(project, spec) == ["a", "b", "c"]
+
+
+@EACH
+def test_a_query_that_is_renamed_together_with_its_checkpoint_goes_on(
+    project: Project, spec: dict[str, Any]
+) -> None:
+    checkpoint(project).rename(checkpoint(project, "second"))
+    renamed = {"queries": {"second": spec["queries"]["copy"]}}
+    project.put(C)
+
+    assert run(project, "second", **renamed)
+
+    assert ids(project, spec) == ["a", "b", "c"]

@@ -1,0 +1,94 @@
+"""The first query of a new pipeline begins alone where there are as many queries as cores: two, in these tests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.engine import run as running
+from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions, run_pipeline
+
+if TYPE_CHECKING:
+    from millstream.engine.supervisor import Supervisor
+    from spark.conftest import Project
+
+A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
+
+
+@pytest.fixture(autouse=True)
+def _for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever waits for the head start to pass is too late for its test."""
+    monkeypatch.setattr(running, "HEAD_START", 3600.0)
+
+
+def begun(project: Project, options: RunOptions, *queries: str) -> Supervisor:
+    """Run it to its end. Where nothing else ends it: until all queries have started, a minute at most."""
+    found: list[Supervisor] = []
+    minute = threading.Timer(60, lambda: found[0].end())
+    started: list[str | None] = []
+
+    def heard(event: Event) -> None:
+        project.events.append(event)
+        if event.event == "query_started":
+            started.append(event.query)
+        if options == RunOptions() and set(started) == {"sums", "copy"}:
+            found[0].end()
+
+    def begins(supervisor: Supervisor) -> None:
+        found.append(supervisor)
+        if options == RunOptions():
+            minute.start()
+
+    pipeline = project.pipeline()
+    chosen = {name: pipeline.queries[name] for name in queries or pipeline.queries}
+    events = EventBus()
+    events.listen(heard)
+    try:
+        alone = pipeline.model_copy(update={"queries": chosen})
+        assert run_pipeline(project.spark, alone, options, events, {}, on_supervisor=begins)
+    finally:
+        minute.cancel()
+        events.close()
+    return found[0]
+
+
+def test_the_second_query_of_a_new_pipeline_starts_after_the_first_batch_of_the_first(
+    project: Project,
+) -> None:
+    project.put(A)
+
+    begun(project, RunOptions(until_caught_up=True))
+
+    told = [(one.event, one.query) for one in project.events]
+    assert told.index(("batch_written", "sums")) < told.index(("query_started", "copy"))
+    assert len(project.rows("table")) == 1
+
+
+def test_a_first_query_that_has_nothing_to_read_keeps_nobody_waiting(project: Project) -> None:
+    begun(project, RunOptions())
+
+    assert {one.query for one in project.told("query_started")} == {"sums", "copy"}
+
+
+def test_no_query_of_a_run_for_a_while_is_kept_waiting(project: Project) -> None:
+    project.put(A)
+
+    assert begun(project, RunOptions(seconds=0.1)).alone_until == 0.0
+
+
+def test_a_pipeline_that_goes_on_from_its_checkpoint_begins_all_at_once(project: Project) -> None:
+    project.put(A)
+    began = time.monotonic()
+
+    assert begun(project, RunOptions(until_caught_up=True)).alone_until > began
+    assert begun(project, RunOptions(until_caught_up=True)).alone_until == 0.0
+
+
+def test_one_query_is_not_ahead_of_any(project: Project) -> None:
+    project.put(A)
+
+    assert begun(project, RunOptions(until_caught_up=True), "sums").alone_until == 0.0

@@ -1,0 +1,179 @@
+"""A run from files to tables: everything once, whatever happens between a sink and Spark's commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.checkpoint import metadata
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.connectors.api import dead_letters
+from millstream.diagnostics.failure import CannotGoOn
+from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
+from millstream.pipeline.model import OnMalformed
+
+if TYPE_CHECKING:
+    from spark.conftest import Project
+
+A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
+B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
+C = {"id": "c", "amount": 5, "at": "2026-01-01T12:14:00Z"}
+
+
+def sums(project: Project) -> list[tuple[str, int]]:
+    return [(since.strftime("%H:%M"), amount) for since, amount in project.rows("sums")]
+
+
+def test_every_sink_of_every_query_gets_every_row(project: Project) -> None:
+    project.put(A, B)
+    project.put(C)
+
+    fine = project.run(project.pipeline())
+
+    assert fine
+    assert sums(project) == [("12:00", 7), ("12:10", 5)]
+    assert [row[0] for row in project.rows("files", "parquet")] == ["a", "b", "c"]
+    assert [row[0] for row in project.rows("table")] == ["a", "b", "c"]
+
+
+def test_a_second_run_goes_on_where_the_first_ended(project: Project) -> None:
+    project.put(A)
+    project.run(project.pipeline())
+    project.put(B)
+    project.run(project.pipeline())
+
+    assert sums(project) == [("12:00", 7)]
+    assert len(project.rows("table")) == 2
+
+
+@pytest.mark.parametrize("query", ["sums", "copy"])
+def test_a_batch_that_spark_did_not_commit_is_not_delivered_again(project: Project, query: str) -> None:
+    project.put(A, B, "{broken")
+    project.run(project.pipeline())
+    before = [sums(project), project.rows("files", "parquet"), project.rows("table"), kept(project)]
+
+    project.forget_last_commit(query)
+    project.run(project.pipeline())
+
+    assert [sums(project), project.rows("files", "parquet"), project.rows("table"), kept(project)] == before
+
+
+def kept(project: Project) -> list[tuple[Any, ...]]:
+    """The dead letters: where, what, why."""
+    found = dead_letters.read_unique(project.pipeline().letters)
+    return [((letter.file or "").rpartition("/")[2], letter.value, letter.reason) for letter in found]
+
+
+def test_a_malformed_row_of_a_source_that_a_query_reads_twice_is_set_aside_once(project: Project) -> None:
+    project.put(A, "{broken", B)
+    both = "SELECT id, amount, at FROM orders UNION ALL SELECT id, -amount AS amount, at FROM orders"
+    copy = {"from": "both", "to": {"delta": str(project.folder / "table")}}
+
+    fine = project.run(project.pipeline(views={"both": both}, queries={"copy": copy}))
+
+    assert fine
+    assert sorted(row[1] for row in project.rows("table")) == [-4, -3, 3, 4]
+    assert [value for _, value, _ in kept(project)] == [b"{broken"]
+
+
+def test_a_malformed_row_is_set_aside_with_its_file_and_the_others_go_on(project: Project) -> None:
+    project.put(A, "{broken")
+    project.put({"id": "x", "amount": "many", "at": "2026-01-01T12:05:00Z"}, {"id": "y", "amount": 1})
+    project.put(B)
+
+    project.run(project.pipeline())
+
+    assert sums(project) == [("12:00", 7)]
+    found = kept(project)
+    assert [file for file, _, _ in found] == ["001.json", "002.json", "002.json"]
+    assert (b"{broken", "the record does not fit the schema") in [(value, why) for _, value, why in found]
+    assert "at is missing" in [why for _, _, why in found]
+
+
+def test_a_malformed_row_ends_the_run_when_the_spec_says_so(project: Project) -> None:
+    project.put(A)
+    project.put("{broken")
+    pipeline = project.pipeline()
+    entry = pipeline.sources["orders"].model_copy(update={"on_malformed": OnMalformed.FAIL})
+
+    fine = project.run(pipeline.model_copy(update={"sources": {"orders": entry}}))
+
+    assert not fine
+    # Both queries read the record; whether the second meets it before the first one's end is not said.
+    failed = project.told("query_failed")[0]
+    assert "malformed record in source 'orders'" in failed.data["reason"]
+    assert "002.json" in failed.data["reason"]
+
+
+def test_from_its_first_batch_a_checkpoint_says_what_made_it(project: Project) -> None:
+    project.put(A)
+    project.run(project.pipeline())
+
+    made = metadata.read(project.folder / ".millstream" / "checkpoints" / "sums")
+
+    assert made is not None
+    assert [operator.kind for operator in made.operators].count("Aggregate") == 1
+    assert made.sources[0]["name"] == "orders"
+    assert made.sinks[0]["key"].startswith(made.query_id)
+    assert made.pinned["spark.sql.shuffle.partitions"] == "2"
+
+
+def test_another_aggregate_has_another_fingerprint(project: Project) -> None:
+    project.put(A)
+    project.run(project.pipeline())
+    checkpoint = project.folder / ".millstream" / "checkpoints" / "sums"
+    before = metadata.read(checkpoint)
+    sql = "SELECT window.start AS since, max(amount) AS amount FROM orders GROUP BY window(at, '10 minutes')"
+    project.run(project.pipeline(views={"sums": {"sql": sql}}), RunOptions(("sums",), until_caught_up=True))
+    after = metadata.read(checkpoint)
+
+    assert before is not None
+    assert after is not None
+    assert {one.fingerprint for one in before.operators} != {one.fingerprint for one in after.operators}
+
+
+def test_a_selected_query_runs_alone(project: Project) -> None:
+    project.put(A)
+
+    project.run(project.pipeline(), RunOptions(select=("sums",), until_caught_up=True))
+
+    assert sums(project) == [("12:00", 3)]
+    assert not (project.folder / "table").exists()
+
+
+def test_queries_stay_in_the_order_of_the_spec(project: Project) -> None:
+    pipeline = project.pipeline()
+
+    assert choose_queries(pipeline, RunOptions()) == ["sums", "copy"]
+    assert choose_queries(pipeline, RunOptions(exclude=("sums",))) == ["copy"]
+
+
+def test_a_checkpoint_that_is_held_is_refused(project: Project) -> None:
+    from contextlib import ExitStack
+
+    pipeline = project.pipeline()
+    folder = project.folder / ".millstream" / "checkpoints" / "copy"
+    with (
+        CheckpointLock(folder, "another.copy"),
+        ExitStack() as held,
+        pytest.raises(CannotGoOn, match=r"another\.copy"),
+    ):
+        lock_checkpoints(pipeline, ["sums", "copy"], held)
+
+
+def test_batches_run_in_the_pool_that_the_spec_names(project: Project) -> None:
+    project.put(A)
+    pipeline = project.pipeline()
+    named = pipeline.queries["copy"].model_copy(update={"pool": f"later_{project.folder.name}"})
+    assert named.pool not in pools(project)
+
+    project.run(pipeline.model_copy(update={"queries": {**pipeline.queries, "copy": named}}))
+
+    assert {named.pool, "sums"} <= pools(project)
+
+
+def pools(project: Project) -> set[str]:
+    """The pools in which Spark has run a task."""
+    found: Any = project.spark.sparkContext._jsc.sc().getAllPools()
+    return {found.apply(index).name() for index in range(found.size())}

@@ -1,0 +1,117 @@
+"""Which records are malformed, and why: bytes as a broker may hand them over."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sweep
+from millstream.frames.decode import REASON, decode_rows
+from millstream.pipeline.model import SourceEntry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+KAFKA = {"bootstrap_servers": "localhost:9092", "subscribe": "orders"}
+COLUMNS = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+# Records among which one is bad.
+ROWS = sweep.size(20_000, 1_000_000, "MILLSTREAM_RECORDS")
+BAD = ROWS * 3 // 4
+
+
+def entry(form: str = "json") -> SourceEntry:
+    """Orders with an id, an amount and a time."""
+    return SourceEntry.model_validate(
+        {
+            "kafka": KAFKA,
+            "format": form,
+            "schema": {"id": "string", "amount": "int", "at": "timestamp"},
+            "watermark": {"event_time": "at", "delay_threshold": "5 minutes"},
+        }
+    )
+
+
+def reasons(spark: SparkSession, entry: SourceEntry, *values: bytes | None) -> list[str | None]:
+    """The reason for each value, None for a good one."""
+    rows = [
+        (b"k", None if value is None else bytearray(value), "orders", 0, at, None)
+        for at, value in enumerate(values)
+    ]
+    judged = decode_rows(entry, spark.createDataFrame(rows, COLUMNS))
+    return [row[0] for row in judged.orderBy("offset").select(REASON).collect()]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"id": "a", "amount": 3, "at": "2026-01-01T12:00:00Z"}',
+        b'{"id": "a", "amount": 3, "at": "2026-01-01T14:00:00+02:00"}',
+        b'{"id": "a", "amount": 3, "at": "2026-01-01T12:00:00.123456Z"}',
+        b'{"at": "2026-01-01T12:00:00Z"}',
+        b'{"id": null, "amount": null, "at": "2026-01-01T12:00:00Z", "unknown": [1]}',
+        '{"id": "żółw 🐢", "at": "2026-01-01T12:00:00Z"}'.encode(),
+    ],
+)
+def test_a_good_record_has_no_reason(spark: SparkSession, value: bytes) -> None:
+    assert reasons(spark, entry(), value) == [None]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "the value is null"),
+        (b"", "the value is empty"),
+        (b"hello", "the value is not JSON"),
+        (b'{"id": "a", "amou', "the value is not JSON"),
+        (b'{"id": "a", "amount": "many", "at": "2026-01-01T12:00:00Z"}', "the value does not fit the schema"),
+        (b'{"id": "a", "amount": 3, "at": "soon"}', "the value does not fit the schema"),
+        (
+            b'{"id": "a", "amount": 99999999999, "at": "2026-01-01T12:00:00Z"}',
+            "the value does not fit the schema",
+        ),
+        (b'{"id": "a", "amount": 3}', "at is missing"),
+        (b'"a string"', "the value does not fit the schema"),
+        (b"null", "the value does not fit the schema"),
+        (b'{"id": "\xff\xfe", "amou', "the value is not UTF-8"),
+        (b"[" * 2000, "the value is not JSON"),
+    ],
+)
+def test_a_bad_record_is_told_why(spark: SparkSession, value: bytes | None, reason: str) -> None:
+    assert reasons(spark, entry(), value) == [reason]
+
+
+def test_one_bad_record_among_good_ones_is_the_only_one_set_aside(spark: SparkSession) -> None:
+    good = json.dumps({"id": "a", "amount": 3, "at": "2026-01-01T12:00:00Z"}).encode()
+
+    assert reasons(spark, entry(), good, b"{", good) == [None, "the value is not JSON", None]
+
+
+def test_csv_values_are_judged_too(spark: SparkSession) -> None:
+    good, bad = b"a,3,2026-01-01T12:00:00Z", b"a,many,2026-01-01T12:00:00Z"
+
+    assert reasons(spark, entry("csv"), good, bad) == [None, "the value does not fit the schema"]
+
+
+def test_a_large_value_is_no_reason(spark: SparkSession) -> None:
+    value = json.dumps({"id": "x" * 10_000_000, "amount": 1, "at": "2026-01-01T12:00:00Z"}).encode()
+
+    assert reasons(spark, entry(), value) == [None]
+
+
+def test_one_bad_record_among_many_is_found_at_its_place(spark: SparkSession) -> None:
+    good = """concat('{"id": "', id, '", "amount": 3, "at": "2026-01-01T12:00:00Z"}')"""
+    value = f"CAST(if(id = {BAD}, '{{\"id\": ', {good}) AS BINARY) AS value"
+    place = ("'orders' AS topic", "0 AS partition", "id AS offset", "timestamp_seconds(id) AS timestamp")
+    raw = spark.range(0, ROWS, numPartitions=2).selectExpr("CAST('k' AS BINARY) AS key", value, *place)
+
+    found = (
+        decode_rows(entry(), raw)
+        .where(f"{REASON} IS NOT NULL")
+        .select("topic", "partition", "offset", REASON)
+    )
+
+    assert [tuple(row) for row in found.collect()] == [("orders", 0, BAD, "the value is not JSON")]

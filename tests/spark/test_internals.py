@@ -1,0 +1,113 @@
+"""The private parts of PySpark and of the JVM that the package uses are where `spark/internals.py` expects them."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.spark import internals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+PACKAGE = Path(internals.__file__).parents[1]
+# Attributes of PySpark that begin with an underscore and lead into the JVM or to its one session.
+PRIVATE = re.compile(
+    r"\._(?:jvm|jdf|jsc|jsq|jsparkSession|jwrite|gateway|instantiatedSession|active_spark_context)\b"
+)
+# The second puts a session in the place of all that PySpark knows, while a script is checked.
+EXEMPT = ("spark/internals.py", "checking/scripts/runner.py")
+
+
+@pytest.fixture
+def query(spark: SparkSession, checkpoint: Path) -> Iterator[StreamingQuery]:
+    """A query that has committed its first batch and waits an hour for the next."""
+    delivered = threading.Event()
+
+    def deliver(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001 - Spark's signature
+        delivered.set()
+
+    rows = spark.readStream.format("rate").load()
+    writer = rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
+    started = writer.trigger(processingTime="1 hour").start()
+    assert delivered.wait(120)
+    yield started
+    started.stop()
+
+
+def test_no_other_module_reaches_for_private_parts() -> None:
+    others = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not str(path.relative_to(PACKAGE)).startswith(EXEMPT)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if PRIVATE.search(line.partition("#")[0])
+    ]
+
+    assert others == []
+
+
+def test_classes_objects_and_collections_of_the_jvm(spark: SparkSession) -> None:
+    assert internals.java_class(spark, "java.lang.Math").max(1, 2) == 2
+    assert internals.scala_object(spark, "scala.None").isEmpty()
+    assert internals.scala_seq(spark, ["a", "b"]).size() == 2
+    assert internals.scala_map(spark, {"a": "b"}).apply("a") == "b"
+    assert internals.gateway(spark).new_array(internals.jvm(spark).java.lang.String, 2)[1] is None
+
+
+def test_sessions(spark: SparkSession) -> None:
+    other = spark.newSession()
+    before = internals.default_session()
+    assert internals.active_context() is spark.sparkContext
+    try:
+        internals.set_default_session(other)
+        assert internals.default_session() is other
+        assert spark.getActiveSession() is not None
+        active = internals.jvm(spark).org.apache.spark.sql.classic.SparkSession.getDefaultSession().get()
+        assert active.equals(internals.java_session(other))
+    finally:
+        internals.set_default_session(before or spark)
+    assert not internals.clone_session(spark).equals(internals.java_session(spark))
+
+
+def test_plans(spark: SparkSession) -> None:
+    frame = spark.range(3).where("id > 0")
+
+    assert internals.analyzed_plan(frame).nodeName() == "Filter"
+    assert internals.frame_of_plan(spark, internals.analyzed_plan(frame)).count() == 2
+    assert internals.parse_plan(spark, "SELECT 1 AS one").nodeName() == "Project"
+    assert internals.java_frame(frame).count() == 2
+
+
+def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
+    path = internals.jvm(spark).org.apache.hadoop.fs.Path(str(tmp_path))
+
+    assert path.getFileSystem(internals.hadoop_configuration(spark)).exists(path)
+
+
+def test_a_query_that_waits_is_told_and_ends_by_itself(spark: SparkSession, query: StreamingQuery) -> None:
+    looking = threading.Event()
+    for _ in range(1200):
+        if internals.is_waiting_for_trigger(query):
+            break
+        looking.wait(0.1)
+    internals.wait_for_listeners(spark, 60_000)
+
+    assert internals.is_running(query)
+    assert internals.is_waiting_for_trigger(query)
+    assert '"batchId"' in internals.progress_reports(query)[0].json()
+    internals.terminate_after_batch(spark, query)
+    assert internals.stream_execution(query).state().get().toString() == "TERMINATED"
+
+
+def test_the_function_of_a_writer(spark: SparkSession) -> None:
+    writer: Any = spark.readStream.format("rate").load().writeStream.foreachBatch(lambda *_: None)
+
+    assert internals.foreach_batch_function(writer) is not None

@@ -1,0 +1,100 @@
+"""How much of a sweep runs: a part in which each value occurs, or with `MILLSTREAM_SWEEP=all` the whole of it.
+
+A sweep is a test that goes through a matrix: kinds, modes, failpoints, drawn plans, examples. `make test` runs the
+part, `make test-all` the whole. A test marked `sweep` runs for the fewest of its parameters in which each value of
+each feature occurs. A feature is a parameter's name, a tuple of names, or what the function `by` gives for the
+parameters that it names:
+
+    @pytest.mark.sweep("kind", ("mode", "point"))
+    @pytest.mark.sweep(by=lambda case: [case.kind, ("in mode", case.mode)])
+
+The part is the same on every machine and differs from test to test, so that many tests over one matrix meet in all
+of it. What is left out is counted as deselected; a test that is named with its parameters (`file.py::test[id]`) runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+_VARIABLE = "MILLSTREAM_SWEEP"
+WHOLE = os.environ.get(_VARIABLE, "part") == "all"
+
+Case = TypeVar("Case")
+
+
+def covering(cases: Sequence[Case], features: Callable[[Case], Iterable[Hashable]], name: str) -> list[Case]:
+    """The fewest cases, about, in which each feature of any of them occurs; all of them in a whole run.
+
+    Greedy, the case with most features that were not met yet first; `name` says which of two equals.
+    """
+    if WHOLE:
+        return list(cases)
+    left = {at: set(features(case)) for at, case in enumerate(cases)}
+    chosen = []
+    while left:
+        best = max(left, key=lambda at: (len(left[at]), hashlib.sha256(f"{name}/{at}".encode()).digest()))
+        met = left.pop(best)
+        if not met:
+            break
+        chosen.append(best)
+        left = {at: rest - met for at, rest in left.items()}
+    return [cases[at] for at in sorted(chosen)]
+
+
+def size(part: int, whole: int, variable: str) -> int:
+    """How many of what is drawn or repeated: `variable` of the environment says another number."""
+    return int(os.environ.get(variable, whole if WHOLE else part))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        "sweep(*features, by=None): runs for a part of its parameters; see tests/sweep.py",
+        "whole: runs in whole sweeps alone, as another test notices the same",
+    ):
+        config.addinivalue_line("markers", line)
+    if os.environ.get(_VARIABLE, "part") not in ("part", "all"):
+        raise pytest.UsageError(f"{_VARIABLE} takes part or all")
+
+
+def pytest_report_header() -> str:
+    return "sweeps: whole" if WHOLE else f"sweeps: in part; {_VARIABLE}=all runs them whole"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    named = any("[" in argument for argument in config.args)
+    if WHOLE or named:
+        return
+    out = _left_out(items)
+    if out:
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
+
+
+def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
+    out = {item for item in items if item.get_closest_marker("whole")}
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item not in out and item.get_closest_marker("sweep"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for name, found in tests.items():
+        out.update(set(found) - set(covering(found, _features, name)))
+    return out
+
+
+def _features(item: Any) -> set[Hashable]:
+    mark = item.get_closest_marker("sweep")
+    values = item.callspec.params
+    names = [name if isinstance(name, tuple) else (name,) for name in mark.args]
+    found: set[Hashable] = {(name, *(values[one] for one in name)) for name in names}
+    if by := mark.kwargs.get("by"):
+        wanted = by.__code__.co_varnames[: by.__code__.co_argcount]
+        found.update(by(*(values[name] for name in wanted)))
+    return found

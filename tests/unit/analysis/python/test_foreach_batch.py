@@ -1,0 +1,272 @@
+"""Facts in the source of foreachBatch functions."""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.analysis.python import foreach_batch
+
+if TYPE_CHECKING:
+    from millstream.analysis.query.plan_model import BatchCode
+
+
+def code(body: str, extra: str = "", head: str = "def each(batch, number):") -> BatchCode:
+    text = f"{head}\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n{textwrap.dedent(extra)}"
+    findings = foreach_batch.read_source(text, "job.py", 1, "each")
+    assert findings is not None
+    return findings
+
+
+JDBC = 'batch.write.format("jdbc").option("url", URL).mode("append").save()'
+
+
+def test_an_append_says_its_format_and_place() -> None:
+    (write,) = code(JDBC).writes
+
+    assert (write.format, write.adds) == ("jdbc", True)
+    assert write.span is not None
+    assert (write.span.line, write.span.column) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "form", "adds"),
+    [
+        ('batch.write.jdbc(URL, "t", mode="append")', "jdbc", True),
+        ('batch.write.jdbc(URL, "t", "append")', "jdbc", True),
+        ('batch.write.jdbc(URL, "t", "overwrite")', "jdbc", False),
+        ('batch.write.mode("overwrite").parquet("out")', "parquet", False),
+        ('batch.write.mode("append").parquet("out")', "parquet", True),
+        ('batch.select("a").write.save("out", format="delta", mode="append")', "delta", True),
+        ('batch.write.format("kafka").option("topic", "t").save()', "kafka", True),
+        ('batch.write.insertInto("t")', "", True),
+        ('batch.write.insertInto("t", True)', "", False),
+        ('batch.writeTo("t").append()', "", True),
+        ('batch.writeTo("t").overwritePartitions()', "", False),
+        ('batch.write.format("delta").option("txnAppId", "a").option("txnVersion", 1).mode("append").save()',
+         "delta", False),
+        ('batch.write.mode(MODE).parquet("out")', "parquet", False),
+    ],
+)  # fmt: skip
+def test_a_write_adds_rows_or_replaces_them(line: str, form: str, adds: bool) -> None:
+    (write,) = code(line).writes
+
+    assert (write.format, write.adds) == (form, adds)
+
+
+@pytest.mark.parametrize(
+    ("line", "once"),
+    [
+        ('batch.write.parquet("out")', True),
+        ("batch.write.save(PLACE)", True),
+        ('batch.write.format("delta").save(PLACE)', True),
+        ('batch.write.mode("error").json("out")', True),
+        ('batch.write.saveAsTable("t")', True),
+        ('batch.write.mode("append").parquet("out")', False),
+        ("batch.write.mode(MODE).parquet(PLACE)", False),
+        ('batch.write.parquet(f"out/{number}")', False),
+        ('batch.write.parquet(f"out/{time()}")', False),
+        ("place = here()\nbatch.write.parquet(place)", False),
+        ('batch.write.format("kafka").save()', False),
+        ('batch.write.format("org.apache.spark.sql.cassandra").save()', False),
+        ('batch.write.jdbc(URL, "t")', True),
+        ('batch.write.jdbc(URL, "t", "append")', False),
+        ('batch.write.insertInto("t")', False),
+    ],
+)
+def test_a_write_that_refuses_what_is_there_can_be_made_once(line: str, once: bool) -> None:
+    assert [write.once for write in code(line).writes] == [once]
+
+
+@pytest.mark.parametrize(
+    ("body", "used"),
+    [
+        (f'print(f"batch {{number}}")\n{JDBC}', False),
+        (f'log.info("batch %s", number)\n{JDBC}', False),
+        (f'batch = batch.withColumn("batch", F.lit(number))\n{JDBC}', True),
+        (f"if seen(number):\n    return\n{JDBC}", True),
+        (JDBC, False),
+    ],
+)
+def test_a_line_of_a_log_is_no_use_of_the_number(body: str, used: bool) -> None:
+    assert code(body).uses_batch_id is used
+
+
+def test_a_helper_of_the_same_file_is_read_with_its_own_names() -> None:
+    result = code(
+        "store(batch.select('a'), number)",
+        """
+        def store(rows, n):
+            rows.write.mode("append").saveAsTable(f"t_{n}")
+        """,
+    )
+
+    assert (result.uses_batch_id, [write.adds for write in result.writes], result.opaque) == (
+        True,
+        [True],
+        False,
+    )
+
+
+def test_a_batch_handed_to_code_of_another_file_is_out_of_sight() -> None:
+    assert code("upsert(batch)").opaque
+
+
+def test_two_writes_on_one_way_are_two_actions() -> None:
+    assert len(code('batch.write.save("a")\nbatch.write.save("b")').actions) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "actions"),
+    [
+        ('if hot:\n    batch.write.save("a")\nelse:\n    batch.write.save("b")', 1),
+        ('if hot:\n    batch.write.save("a")\n    return\nbatch.write.save("b")', 1),
+        ('if batch.isEmpty():\n    return\nbatch.write.save("b")', 1),
+        ('batch.groupBy("a").count().write.save("b")', 1),
+        ('batch.show()\nbatch.write.save("b")', 1),
+        ('n = batch.count()\nbatch.write.save("b")', 2),
+        ('for t in tables:\n    batch.filter(t).write.save("b")', 2),
+        ('for n in range(3):\n    try:\n        batch.write.save("b")\n        break\n'
+         "    except OSError:\n        pass", 1),
+        ('good = batch.filter("ok")\nbad = batch.filter("not ok")\ngood.write.save("a")\nbad.write.save("b")', 2),
+        ('names.count()\nbatch.write.save("b")', 1),
+    ],
+)  # fmt: skip
+def test_actions_are_counted_on_the_way_that_has_the_most(body: str, actions: int) -> None:
+    assert len(code(body).actions) == actions
+
+
+def test_a_cached_batch_is_known() -> None:
+    assert code('batch.persist()\nbatch.write.save("a")\nbatch.write.save("b")').persisted
+
+
+def test_a_failure_that_is_caught_and_logged_is_swallowed() -> None:
+    (span,) = code(f"try:\n    {JDBC}\nexcept Exception as wrong:\n    print(wrong)").swallowing_clauses
+
+    assert span.line == 4
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "except Exception:\n    raise",
+        "except UniqueViolation:\n    pass",
+        'except Exception:\n    batch.write.save("failed")',
+        "except Exception:\n    set_aside(batch)",
+        "except Exception:\n    query.stop()",
+        "except Exception as wrong:\n    failed = wrong\nif failed:\n    raise failed",
+    ],
+)
+def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
+    assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
+
+
+def test_a_clause_around_no_write_swallows_no_batch() -> None:
+    assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
+
+
+def test_the_whole_batch_in_the_driver_is_known() -> None:
+    assert len(code('rows = batch.select("a").collect()').collected) == 1
+
+
+@pytest.mark.parametrize("line", ['batch.groupBy("a").count().collect()', "batch.limit(5).toPandas()"])
+def test_a_few_rows_in_the_driver_are_not_the_whole_batch(line: str) -> None:
+    assert code(line).collected == ()
+
+
+def test_a_view_of_the_batch_read_by_another_session_is_known() -> None:
+    result = code('batch.createOrReplaceTempView("rows")\nspark.sql("SELECT * FROM rows").write.save("a")')
+
+    assert [(name, span.line) for name, span in result.outer_session_views] == [("rows", 3)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'batch.sparkSession.sql("SELECT * FROM rows")',
+        'spark = batch.sparkSession\nspark.sql("SELECT * FROM rows")',
+        'spark.sql("SELECT * FROM others")',
+    ],
+)
+def test_the_batch_s_own_session_sees_its_views(line: str) -> None:
+    assert code(f'batch.createOrReplaceTempView("rows")\n{line}').outer_session_views == ()
+
+
+def test_a_writer_of_foreach_that_tells_by_partition_and_epoch_is_known() -> None:
+    text = "class W:\n    def open(self, part, epoch):\n        return (part, epoch) not in self.done\n"
+    result = foreach_batch.read_source(text, "job.py", 2, "open")
+
+    assert result is not None
+    assert result.partition_epoch_use is not None
+
+
+def test_a_writer_of_foreach_that_logs_its_partition_is_right() -> None:
+    text = "class W:\n    def open(self, part, epoch):\n        print(part, epoch)\n        return True\n"
+    result = foreach_batch.read_source(text, "job.py", 2, "open")
+
+    assert result is not None
+    assert result.partition_epoch_use is None
+
+
+def test_a_function_is_found_by_its_object(tmp_path: Path) -> None:
+    file = tmp_path / "job.py"
+    file.write_text(f"import functools\ndef each(batch, number):\n    {JDBC}\n")
+    space: dict[str, object] = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+
+    result = foreach_batch.read_function(space["each"], lambda path: path.rpartition("/")[2])
+
+    assert result is not None
+    assert result.span is not None
+    assert (result.name, result.span.file, result.span.line) == ("each", "job.py", 2)
+
+
+def test_a_lambda_is_read_too(tmp_path: Path) -> None:
+    file = tmp_path / "job.py"
+    file.write_text(f"each = lambda batch, number: {JDBC}\n")
+    space: dict[str, object] = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+
+    result = foreach_batch.read_function(space["each"])
+
+    assert result is not None
+    assert [write.format for write in result.writes] == ["jdbc"]
+
+
+@pytest.mark.parametrize("odd", [print, functools.partial(print, 1), 5])
+def test_what_has_no_source_is_not_judged(odd: object) -> None:
+    assert foreach_batch.read_function(odd) is None
+
+
+def test_a_helper_that_calls_itself_ends() -> None:
+    assert code("store(batch)", "\ndef store(rows):\n    store(rows)\n").opaque
+
+
+def test_a_function_is_found_by_its_module_and_name_without_being_run(tmp_path: Path) -> None:
+    (tmp_path / "deliveries.py").write_text(
+        "raise SystemExit\n\n\n"
+        "def store(frame, batch_id):\n"
+        "    try:\n"
+        "        frame.write.format('delta').mode('append').save('lake')\n"
+        "    except Exception:\n"
+        "        pass\n\n\n"
+        "class Sender:\n"
+        "    def open(self, partition_id, epoch_id):\n"
+        "        return (partition_id, epoch_id) not in self.seen\n"
+    )
+
+    code = foreach_batch.read_reference("deliveries:store", tmp_path, lambda path: Path(path).name)
+    sender = foreach_batch.read_reference("deliveries:Sender", tmp_path)
+
+    assert code is not None
+    assert [span.line for span in code.swallowing_clauses] == [7]
+    assert code.span is not None
+    assert code.span.file == "deliveries.py"
+    assert sender is not None
+    assert sender.partition_epoch_use is not None
+    assert foreach_batch.read_reference("deliveries:other", tmp_path) is None
+    assert foreach_batch.read_reference("nowhere:store", tmp_path) is None

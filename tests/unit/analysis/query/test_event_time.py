@@ -1,0 +1,112 @@
+"""Watermarks in a plan, and keys that bound the state by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.analysis.query import event_time
+from millstream.analysis.query.plan_model import Column, Expression, PlannedSink
+
+if TYPE_CHECKING:
+    from conftest import Plans
+
+
+def test_a_key_that_kept_its_watermark_is_not_lost(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+
+    assert event_time.find_lost_watermark(plans.grouped(below, below.columns[1])) is None
+
+
+def test_a_key_computed_from_event_time_is_lost_where_it_was_computed(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    hour = replace(below.columns[1], name="hour", delay=None, copied=False)
+    cut = plans.project(below, (hour, plans.call("alias", plans.leaf(below.columns[1]))))
+    grouped = plans.grouped(plans.project(cut, (hour, plans.leaf(hour))), hour)
+
+    findings = event_time.find_lost_watermark(grouped)
+
+    assert findings is not None
+    assert findings[0] == hour
+    assert event_time.find_losing_operator(grouped, findings[1]) is cut
+
+
+def test_a_number_made_of_event_time_is_no_lost_event_time(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    hour = replace(below.columns[1], name="hour", type="int", delay=None)
+
+    assert event_time.find_lost_watermark(plans.grouped(below, hour)) is None
+
+
+def test_a_second_time_of_the_source_has_no_watermark_to_lose(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+
+    assert event_time.find_lost_watermark(plans.grouped(below, below.columns[2])) is None
+
+
+@pytest.mark.parametrize("function", ["remainder", "hour", "greater_than", "year"])
+def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
+    below = plans.stream()
+    key = replace(below.columns[0], name="few", copied=False)
+    made = plans.call(function, plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
+    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS few", inputs=(made,))))
+
+    assert event_time.is_bounded(plans.grouped(cut, key), key)
+
+
+def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
+    below = plans.stream()
+    key = replace(below.columns[0], name="few", copied=False)
+    few = plans.call("remainder", plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
+    made = plans.call("concat", Expression("literal", "'sensor-'", "string", value="sensor-"), few)
+    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS few", inputs=(made,))))
+
+    assert event_time.is_bounded(plans.grouped(cut, key), key)
+
+
+def test_a_changed_column_is_not_bounded(plans: Plans) -> None:
+    below = plans.stream()
+    key = replace(below.columns[0], name="upper", copied=False)
+    made = plans.call("upper", plans.leaf(below.columns[0]))
+    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS upper", inputs=(made,))))
+
+    assert not event_time.is_bounded(plans.grouped(cut, key), key)
+
+
+def test_a_literal_is_bounded(plans: Plans) -> None:
+    assert event_time.is_bounded(plans.stream(), Column("one", "int"))
+
+
+def test_a_drawn_value_is_not_bounded(plans: Plans) -> None:
+    drawn = Column("key", "string", volatile=(plans.drawn("uuid"),))
+
+    assert not event_time.is_bounded(plans.stream(), drawn)
+
+
+def test_a_sink_with_the_same_key_keeps_what_the_state_keeps(plans: Plans) -> None:
+    below = plans.stream()
+    grouped = plans.grouped(below, below.columns[0])
+    sinks = (PlannedSink("delta totals", "delta", key=("ID",)),)
+
+    assert event_time.is_keyed_by_sinks(plans.query(grouped, sinks=sinks), grouped)
+
+
+def test_one_sink_of_two_without_the_key_is_enough_to_doubt(plans: Plans) -> None:
+    below = plans.stream()
+    grouped = plans.grouped(below, below.columns[0])
+    sinks = (PlannedSink("delta totals", "delta", key=("id",)), PlannedSink("console", "console"))
+
+    assert not event_time.is_keyed_by_sinks(plans.query(grouped, sinks=sinks), grouped)
+
+
+def test_a_renamed_key_of_a_sink_is_the_same_key(plans: Plans) -> None:
+    below = plans.stream()
+    grouped = plans.grouped(below, below.columns[0])
+    renamed = replace(below.columns[0], name="order")
+    root = plans.project(grouped, (renamed, plans.leaf(below.columns[0])))
+
+    sinks = (PlannedSink("delta totals", "delta", key=("order",)),)
+
+    assert event_time.is_keyed_by_sinks(plans.query(root, sinks=sinks), grouped)

@@ -1,0 +1,76 @@
+"""How far a backfill may read: never past what its query has read, where rows would come twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.backfill import inputs
+from millstream.backfill.inputs import Stand
+from millstream.checkpoint.folder import Checkpoint
+from millstream.connectors.api.source import OffsetRange
+from millstream.diagnostics.failure import CannotGoOn
+from millstream.pipeline.spec_file import load_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.pipeline.model import Pipeline
+
+SPEC = """
+name: shop
+defaults: {checkpoints: checkpoints}
+sources:
+  orders: {json: in, schema: {id: string}}
+queries:
+  copy: {from: orders, to: [{delta: table}]}
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    made = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
+    assert made is not None
+    return made
+
+
+def plan(folder: Path, *logs: str) -> Checkpoint:
+    """A checkpoint with batch 0 in these logs."""
+    made = Checkpoint(folder / "checkpoints" / "copy")
+    for log in logs:
+        (made.folder / log).mkdir(parents=True)
+        about = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"logOffset":0}'
+        (made.folder / log / "0").write_text(f"v1\n{about}")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("logs", "said"),
+    [
+        ([], "has committed no batch yet"),
+        (["offsets"], "has committed no batch yet"),
+        (["offsets", "commits"], "does not show how far it has read source 'orders'"),
+    ],
+    ids=["it never ran", "its first batch has begun", "its record is missing"],
+)
+def test_a_query_of_which_no_end_is_known_is_refused(
+    pipeline: Pipeline, tmp_path: Path, logs: list[str], said: str
+) -> None:
+    plan(tmp_path, *logs)
+
+    with pytest.raises(CannotGoOn, match=said) as refused:
+        inputs.check_bounded(pipeline, "copy", inputs.read_progress(pipeline, "copy"))
+
+    assert "millstream run --until-caught-up --select copy" in refused.value.fix
+    assert "--into" in refused.value.fix
+
+
+def test_a_stream_that_cannot_be_read_up_to_its_end_is_not_read_to_another(pipeline: Pipeline) -> None:
+    nobody: Any = None
+    # No file is known of this range, so that the source has nothing to read it by.
+    at = Stand(0, None, {"orders": OffsetRange(None, '{"logOffset":0}', ())})
+    raw = inputs.bounded_reader(nobody, pipeline, at, bounded=True)
+
+    with pytest.raises(CannotGoOn, match=r"source 'orders' \(.*\) cannot be read up to the query's position"):
+        raw("orders", pipeline.sources["orders"])

@@ -1,0 +1,218 @@
+"""What a script may not do while it is checked: other programs, signals, files, databases, connections."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.interception.monkeypatch import Patches
+from millstream.checking.scripts.interception.recording import Recording
+from millstream.checking.scripts.interception.sandbox import ScriptSandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Run = Callable[[str], dict[str, object]]
+
+SPAWN = 'os.posix_spawn("/bin/sh", ["sh", "-c", "touch made"], os.environ)'
+PROGRAMS = {
+    "posix_spawn": SPAWN,
+    "posix_spawnp": 'os.posix_spawnp("touch", ["touch", "made"], os.environ)',
+    "spawnv": 'os.spawnv(os.P_WAIT, "/usr/bin/touch", ["touch", "made"])',
+    "fork": "os.fork() or os._exit(0)",
+    "execv": 'os.execv("/bin/true", ["true"])',
+    "system": 'os.system("touch made")',
+    "popen": 'os.popen("touch made").read()',
+    "run": 'subprocess.run(["touch", "made"])',
+    "pty": 'pty.spawn(["touch", "made"])',
+    "multiprocessing": 'multiprocessing.get_context("spawn").Process(target=print).start()',
+    "fork_exec": "multiprocessing.util.spawnv_passfds(b'/bin/true', ['true'], [])",
+}
+SIGNALS = {"kill": "os.kill(os.getppid(), 0)", "killpg": "os.killpg(os.getpgid(0), 0)"}
+CHANGES = {
+    "chmod": 'os.chmod("kept", 0o777)',
+    "chmod of a path": 'pathlib.Path("kept").chmod(0o777)',
+    "chmod of a descriptor": 'os.fchmod(os.open("kept", os.O_RDONLY), 0o777)',
+    "chmod in a folder": 'os.chmod("kept", 0o777, dir_fd=os.open(".", os.O_RDONLY))',
+    "chown": 'os.chown("kept", 1, 1)',
+    "utime": 'os.utime("kept", (1, 1))',
+    "setxattr": 'os.setxattr("kept", "user.a", b"1")',
+    "truncate": 'os.truncate("kept", 0)',
+    "link": 'os.link("kept", "made")',
+    "symlink": 'os.symlink("kept", "made")',
+    "mkfifo": 'os.mkfifo("made")',
+    "mkdir": 'os.mkdir("made")',
+    "remove": 'os.remove("kept")',
+    "remove in a folder": 'os.remove("kept", dir_fd=os.open(".", os.O_RDONLY))',
+    "rename": 'os.rename("kept", "made")',
+    "rmdir": 'os.rmdir("folder")',
+    "rmtree": 'shutil.rmtree("folder")',
+    "move": 'shutil.move("kept", "made")',
+    "copy": 'shutil.copy("kept", "made")',
+    "write by way of a temporary file": (
+        'draft = tempfile.mkstemp()[1]; pathlib.Path(draft).write_text("new"); os.replace(draft, "kept")'
+    ),
+    "write": 'pathlib.Path("made").write_text("new")',
+    "write over": 'with open("kept", "w") as file: file.write("new")',
+    "tar": 'tarfile.open("made", "w").close()',
+    "zip": 'shutil.make_archive("made", "zip", "folder")',
+}
+# What Python does without looking at the functions that are replaced.
+REFUSED = {
+    "a file of C": 'io.FileIO("made", "w")',
+    "a database": 'sqlite3.connect("made")',
+    "a database by address": 'sqlite3.connect("file:made?mode=rwc", uri=True)',
+    "a library": 'ctypes.CDLL("libc.so.6").system(b"touch made")',
+    "a library of Python's own": 'ctypes.CDLL(None).system(b"touch made")',
+    "a symbol of Python's own": 'ctypes.pythonapi.system(b"touch made")',
+    "a function of before": 'BEFORE["chmod"]("kept", 0o777)',
+    "a socket": 'with socket.socket() as one: _socket.socket.connect(one, ("127.0.0.1", 9))',
+    "a datagram": 'with socket.socket(type=socket.SOCK_DGRAM) as one: one.sendto(b"1", ("127.0.0.1", 9))',
+}
+IMPORTS = (
+    "import _socket, ctypes, io, multiprocessing.util, os, pathlib, pty, shutil, socket, sqlite3, subprocess\n"
+    "import tarfile, tempfile, threading\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder: a file and a folder with one."""
+    home = tmp_path / "home"
+    (home / "folder").mkdir(parents=True)
+    for name in ("kept", "folder/inside"):
+        (home / name).write_text("old", encoding="utf-8")
+        (home / name).chmod(0o600)
+    monkeypatch.chdir(home)
+    return home
+
+
+@pytest.fixture
+def run(tmp_path: Path, folder: Path) -> Iterator[Run]:  # noqa: ARG001 - it runs there
+    """Runs a text as a script's file under the surroundings of a check."""
+    private, spark = tmp_path / "private", tmp_path / "spark"
+    private.mkdir()
+    spark.mkdir()
+    before = {"chmod": os.chmod}
+
+    def execute(text: str) -> dict[str, object]:
+        names: dict[str, object] = {"BEFORE": before}
+        with Patches() as patches:
+            ScriptSandbox(Recording(), private, spark).install(patches)
+            exec(compile(IMPORTS + text, str(tmp_path / "job.py"), "exec"), names)
+        return names
+
+    yield execute
+    # Of the surroundings nothing is left: a program may be started again.
+    assert os.system("true") == 0
+
+
+def shape(folder: Path) -> list[tuple[str, int, int, float, str]]:
+    """Everything about the files of a folder that a change would show in."""
+    told = []
+    for path in sorted([folder, *folder.rglob("*")]):
+        seen = path.lstat()
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        told.append((str(path), seen.st_mode, seen.st_uid, seen.st_mtime, text))
+    return told
+
+
+@pytest.mark.parametrize("how", PROGRAMS)
+def test_a_checked_script_starts_no_other_program(run: Run, folder: Path, how: str) -> None:
+    before, children = shape(folder), _children()
+
+    with pytest.raises(OSError, match="a check does not start other programs"):
+        run(PROGRAMS[how])
+
+    assert shape(folder) == before
+    assert _children() == children
+
+
+@pytest.mark.parametrize("how", SIGNALS)
+def test_a_checked_script_sends_no_signal(run: Run, how: str) -> None:
+    with pytest.raises(OSError, match="a check does not send signals"):
+        run(SIGNALS[how])
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_checked_script_changes_no_file(run: Run, folder: Path, how: str) -> None:
+    before = shape(folder)
+    mode = Path(os.devnull).stat().st_mode
+
+    run(CHANGES[how])
+
+    assert shape(folder) == before
+    assert stat.S_IMODE(Path(os.devnull).stat().st_mode) == stat.S_IMODE(mode)
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_what_goes_past_the_replaced_functions_is_refused(run: Run, folder: Path, how: str) -> None:
+    before = shape(folder)
+
+    with pytest.raises(OSError, match="a check "):
+        run(REFUSED[how])
+
+    assert shape(folder) == before
+
+
+@pytest.mark.parametrize("target", ["spawn", "os.posix_spawn"])
+def test_a_thread_of_the_script_starts_no_program_either(run: Run, folder: Path, target: str) -> None:
+    args, children = '("/bin/sh", ["sh", "-c", "touch made"], os.environ)', _children()
+    run(
+        f"def spawn(*args):\n    {SPAWN}\n"
+        f"thread = threading.Thread(target={target}, args={args})\nthread.start()\nthread.join()\n"
+    )
+
+    assert not (folder / "made").exists()
+    assert _children() == children
+
+
+def test_a_checked_script_that_leaves_at_once_ends_itself_alone(run: Run) -> None:
+    with pytest.raises(SystemExit):
+        run("os._exit(3)")
+
+
+def test_a_descriptor_that_leads_nowhere_is_not_changed(run: Run) -> None:
+    before = Path(os.devnull).stat().st_mode
+
+    run('with open("made", "w") as file:\n    os.fchmod(file.fileno(), 0o600)\n')
+
+    assert Path(os.devnull).stat().st_mode == before
+
+
+def test_a_checked_script_may_use_temporary_files_and_databases_in_memory(run: Run) -> None:
+    names = run(
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        '    file = pathlib.Path(folder, "a")\n'
+        '    file.write_text("1")\n'
+        "    file.chmod(0o600)\n"
+        '    os.rename(file, pathlib.Path(folder, "b"))\n'
+        '    shutil.copy("kept", folder)\n'
+        "    listed = sorted(os.listdir(folder))\n"
+        'rows = sqlite3.connect(":memory:").execute("SELECT 1").fetchall()\n'
+        "left = os.path.exists(folder)\n"
+    )
+
+    assert (names["listed"], names["rows"], names["left"]) == (["b", "kept"], [(1,)], False)
+
+
+def test_after_a_check_files_and_databases_are_as_before(run: Run, folder: Path) -> None:
+    run("pass")
+
+    sqlite3.connect(folder / "made").close()
+    (folder / "kept").chmod(0o640)
+    tempfile.NamedTemporaryFile(dir=folder).close()
+
+    assert stat.S_IMODE((folder / "kept").stat().st_mode) == 0o640
+
+
+def _children() -> list[int]:
+    """The processes that this one started and that were not yet waited for."""
+    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return [int(one) for one in listed.split()]

@@ -1,0 +1,54 @@
+"""A small file of a checkpoint survives a power cut whole, and is for its owner alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.checkpoint import adoption_log, gap_log, metadata
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.metadata import QueryMetadata
+
+RECORD = QueryMetadata("q", "id", (), (), (), "append", {}, {}, {})
+
+
+def adopt(folder: Path) -> None:
+    adoption_log.add(folder, "sink", "writer", 3, "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda folder: Checkpoint(folder).renew_id(), "metadata"),
+        (lambda folder: metadata.write(folder, RECORD), "_millstream/record.json"),
+        (adopt, "_millstream/adopted.json"),
+        (lambda folder: gap_log.add(folder, [{"source": "s"}]), "_millstream/gaps.json"),
+    ],
+    ids=["metadata", "record", "adopted", "gaps"],
+)
+def test_the_text_is_on_the_disk_before_its_name_and_the_name_before_it_is_relied_on(
+    write: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        sync(descriptor)
+
+    def replaced(draft: Path, target: Path) -> Path:
+        done.append("rename")
+        return replace(draft, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+
+    write(tmp_path)
+
+    assert done == ["file", "rename", "folder"]
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert [file.name for file in (tmp_path / name).parent.iterdir() if "half" in file.name] == []

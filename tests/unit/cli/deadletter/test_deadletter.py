@@ -1,0 +1,166 @@
+"""The command `deadletter` without Spark: what is kept, looked at and deleted."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from millstream.cli.main import run_command
+from millstream.connectors import registry
+from millstream.connectors.api.dead_letters import read_unique
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = """name: shop
+sources:
+  ticks: {rate: {rows_per_second: 3}}
+queries:
+  ticks: {to: {console: {}}}
+"""
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+FIRST: dict[str, Any] = {
+    "query": "ticks",
+    "source": "orders",
+    "topic": "orders",
+    "partition": 3,
+    "offset": 7,
+    "file": None,
+    "timestamp": None,
+    "key": b"k\x1b[31m",
+    "value": b"\xff{" + b"a" * 20,
+    "reason": "the value is not UTF-8",
+    "batch_id": 0,
+    "at": datetime(2026, 1, 1, tzinfo=UTC),
+    "headers": [{"key": "trace", "value": b"\x00"}],
+    "expectation": None,
+}
+SECOND = {
+    **FIRST,
+    "source": "paid",
+    "offset": 9,
+    "expectation": "positive",
+    "at": datetime(2026, 2, 1, tzinfo=UTC),
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two letters."""
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    letters = pa.Table.from_pylist([FIRST, SECOND])
+    at = letters.schema.get_field_index("headers")
+    write_deltalake(str(place(tmp_path)), letters.set_column(at, "headers", letters["headers"].cast(HEADERS)))
+    return tmp_path
+
+
+def place(project: Path) -> Path:
+    return project / ".millstream" / "checkpoints" / "_dead_letters"
+
+
+def sources(project: Path) -> list[str]:
+    return [
+        one.source
+        for one in read_unique(
+            registry.default_dead_letter_store().model_validate({"path": str(place(project))})
+        )
+    ]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("which", ["1", "orders/3@7"])
+def test_a_record_is_shown_whole_and_a_terminal_obeys_nothing_of_it(
+    capsys: pytest.CaptureFixture[str], which: str
+) -> None:
+    assert run_command(["deadletter", "show", which]) == 0
+
+    told = capsys.readouterr().out
+    assert "place        orders/3@7" in told
+    assert "reason       the value is not UTF-8" in told
+    assert "header       'trace': '\\x00'" in told
+    assert "  00000000  ff 7b 61" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.usefixtures("project")
+def test_a_record_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["deadletter", "show", "orders/3@8"]) != 0
+
+    assert "there is no record orders/3@8" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+def test_the_list_has_the_expectation_and_the_headers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["deadletter", "list", "--json"]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert [one["expectation"] for one in told["records"]] == [None, "positive"]
+    assert told["records"][0]["headers"] == [{"key": "trace", "value_base64": "AA=="}]
+    assert told["set_aside"] == []
+
+
+@pytest.mark.usefixtures("project")
+def test_the_newest_are_listed_and_how_many_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["deadletter", "list", "--limit", "1"]) == 0
+
+    told = capsys.readouterr()
+    assert told.out.startswith("2  paid orders/3@9  ")
+    assert "newest 1 of 2 records" in told.err
+    assert "orders: 1 x the value is not UTF-8" in told.err
+    assert run_command(["deadletter", "show", "2"]) == 0
+    assert "orders/3@9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (["--source", "paid"], ["orders"]),
+        (["--before", "2026-01-15"], ["paid"]),
+        (["--before", "2026-01-15", "--source", "paid"], ["orders", "paid"]),
+        (["--all"], []),
+    ],
+)
+def test_a_purge_deletes_what_is_named_and_nothing_else(
+    project: Path, given: list[str], left: list[str]
+) -> None:
+    assert run_command(["deadletter", "purge", *given, "--yes"]) == 0
+
+    assert sources(project) == left
+
+
+def test_purged_bytes_are_in_no_file_any_more(project: Path) -> None:
+    run_command(["deadletter", "purge", "--all", "--yes"])
+
+    assert list(place(project).glob("*.parquet")) == []
+
+
+def test_a_purge_that_names_nothing_deletes_nothing(project: Path) -> None:
+    assert run_command(["deadletter", "purge", "--yes"]) != 0
+
+    assert sources(project) == ["orders", "paid"]
+
+
+def test_letters_of_a_table_without_the_later_columns_are_read(project: Path) -> None:
+    older = pa.Table.from_pylist([FIRST]).drop_columns(["headers", "expectation"])
+    write_deltalake(str(place(project)), older, mode="overwrite", schema_mode="overwrite")
+
+    (letter,) = read_unique(
+        registry.default_dead_letter_store().model_validate({"path": str(place(project))})
+    )
+
+    assert (letter.headers, letter.expectation) == (None, None)
+
+
+def test_records_that_came_from_no_topic_cannot_be_sent_on(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["deadletter", "resend", "--source", "paid", "--to", "again"]) != 0
+
+    assert "so they cannot be sent to one" in capsys.readouterr().err
+    assert sources(project) == ["orders", "paid"]

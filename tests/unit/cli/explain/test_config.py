@@ -1,0 +1,120 @@
+"""The commands `config` and `schema`, and how a project is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.cli.main import run_command
+from millstream.cli.variables import read_env, spec_environment
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = """name: shop
+sources:
+  ticks: {rate: {rows_per_second: 3}}
+queries:
+  ticks:
+    to: {postgres: {url: "${DB}", table: t}}
+"""
+CANARY = "S3CR3T-canary"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DB", raising=False)
+    return tmp_path
+
+
+def test_config_prints_the_spec_with_defaults_and_no_secret(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB", f"postgresql://me:{CANARY}@host/db")
+
+    assert run_command(["config", "--json"]) == 0
+
+    out = capsys.readouterr().out
+    assert CANARY not in out
+    data = json.loads(out)
+    assert data["queries"]["ticks"]["checkpoint"] == str(project / ".millstream/checkpoints/ticks")
+    assert data["queries"]["ticks"]["to"][0]["postgres"]["url"] == "postgresql://me:***@host/db"
+
+
+def test_errors_go_to_stderr_and_end_with_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.exists()
+    assert run_command(["config"]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error[MS006]: the variable DB is not set" in err
+    assert "--> pipeline.yml:6:27" in err
+    assert "Traceback" not in err
+
+
+def test_a_file_that_is_not_yaml_ends_with_two(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pipeline.yml").write_text("a: [")
+
+    assert run_command(["config"]) == 2
+    assert "error[MS001]" in capsys.readouterr().err
+
+
+def test_variables_come_from_the_process_then_the_given_file_then_the_one_beside(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / ".env").write_text("A=beside\nB=beside\nC=beside\n")
+    (project / "other").write_text("B=given\nC=given\n")
+    monkeypatch.setenv("C", "process")
+
+    found = spec_environment(project, project / "other")
+
+    assert (found["A"], found["B"], found["C"]) == ("beside", "given", "process")
+
+
+def test_a_file_of_variables_has_quotes_and_comments(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("# all\n\nexport A = 1 # one\nB='x # y'\nC=\"a b\" # c\nD=a#b\nE=\n")
+
+    assert read_env(path) == {"A": "1", "B": "x # y", "C": "a b", "D": "a#b", "E": ""}
+
+
+def test_a_line_that_sets_no_variable_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("A=1\nwhat\n")
+
+    with pytest.raises(WrongUse, match="line 2"):
+        read_env(path)
+
+
+def test_schema_is_written_beside_the_spec(project: Path) -> None:
+    assert run_command(["schema", "--write"]) == 0
+
+    written = project / ".millstream" / "schema.json"
+    assert "kafka" in json.loads(written.read_text())["$defs"]["SourceEntry"]["properties"]
+    assert stat.S_ISREG(written.stat().st_mode)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["schema"], ["config"]])
+def test_a_command_about_the_spec_loads_nothing_heavy(project: Path, args: list[str]) -> None:
+    code = (
+        "import sys; from millstream.cli.main import run_command; done = run_command(sys.argv[1:])\n"
+        "heavy = {'pyspark', 'pandas', 'pyarrow', 'confluent_kafka', 'psycopg', 'deltalake', 'sqlglot'}\n"
+        "heavy &= set(sys.modules)\n"
+        "sys.exit(f'loaded {sorted(heavy)}' if heavy else done)"
+    )
+    env = {**os.environ, "DB": "postgresql://h/db"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], cwd=project, env=env, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr

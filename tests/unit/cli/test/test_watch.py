@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.cli.test import watch
+from millstream.testing.model import Outcome
+from millstream.testing.runner.runner import Runner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.testing.model import Case
+
+SPEC = "name: a\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {console: {}}}}\n"
+TESTS = "tests:\n  a tick comes: {steps: [{feed: {ticks: [{value: 1}]}}]}\n"
+
+
+class Desk:
+    """Someone who saves a file each time Millstream waits, and then goes home."""
+
+    def __init__(self, *saves: tuple[Path, str]) -> None:
+        self.saves = [*saves]
+        self.seen: list[bool] = []
+
+    def waits(self, look: Any, seen: Any) -> None:
+        """Stand in for the wait: save the next file, which the look must see."""
+        if not self.saves:
+            raise KeyboardInterrupt
+        file, text = self.saves.pop(0)
+        file.write_text(text)
+        self.seen.append(look() != seen)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk) -> list[str]:
+    """The names of the tests that are played while files of the folder are saved."""
+    played: list[str] = []
+
+    def play(_: Runner, case: Case, **__: Any) -> Outcome:
+        played.append(case.name)
+        return Outcome(case, (), 0.0)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(Runner, "spark", lambda *_: None)
+    monkeypatch.setattr(Runner, "play", play)
+    monkeypatch.setattr(watch, "wait_for_change", desk.waits)
+    assert watch.watch_tests((), None, None, stop=False) == 0
+    return played
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "ticks.yml").write_text(TESTS)
+    return tmp_path
+
+
+def test_tests_are_played_again_when_their_file_or_their_pipeline_is_saved(
+    monkeypatch: pytest.MonkeyPatch, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk = Desk(
+        (project / "tests" / "ticks.yml", TESTS.replace("a tick comes", "another comes")),
+        (project / "pipeline.yml", f"# saved\n{SPEC}"),
+    )
+
+    played = watched(monkeypatch, project, desk)
+
+    assert played == ["a tick comes", "another comes", "another comes"]
+    assert desk.seen == [True, True]
+    assert capsys.readouterr().err.count("waiting for changes; press Ctrl-C to stop") == 3
+
+
+def test_a_file_that_is_wrong_for_a_moment_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = project / "tests" / "ticks.yml"
+    desk = Desk((file, TESTS.replace("feed", "fed")), (file, TESTS))
+
+    played = watched(monkeypatch, project, desk)
+
+    assert played == ["a tick comes", "a tick comes"]
+    assert "write 'feed'" in capsys.readouterr().err

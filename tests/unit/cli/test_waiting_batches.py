@@ -1,0 +1,170 @@
+"""Batches that wait for a sink: no command writes past them, and each refusal says how they are delivered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from millstream.checkpoint import adoption_log
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.cli.main import run_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPEC = """name: shop
+sources:
+  orders: {json: in, schema: {id: string}}
+queries:
+  copy: {from: orders, to: [{delta: lake/out, on_error: dead_letter}]}
+"""
+OWN, OTHER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+SINK = "delta:lake/out"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A query whose batches 1 and 2 wait for its sink."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    write_spec()
+    (checkpoints() / "copy").mkdir(parents=True)
+    (checkpoints() / "copy" / "metadata").write_text(json.dumps({"id": OWN}))
+    set_aside(OWN, 1, 2)
+    return tmp_path
+
+
+def write_spec(old: str = "", new: str = "") -> None:
+    Path("pipeline.yml").write_text(SPEC.replace(old, new) if old else SPEC)
+
+
+def checkpoints() -> Path:
+    return Path(".millstream/checkpoints")
+
+
+def set_aside(checkpoint: str, *batches: int) -> None:
+    for batch in batches:
+        folder = shelf(checkpoint) / str(batch)
+        folder.mkdir(parents=True)
+        note = {
+            "reason": "away",
+            "at": "2026-01-01T00:00:00+00:00",
+            "schema": {"type": "struct", "fields": []},
+        }
+        (folder / "_note.json").write_text(json.dumps(note))
+
+
+def shelf(checkpoint: str) -> Path:
+    return checkpoints() / "_set_aside" / "copy" / checkpoint / quote(SINK, safe="")
+
+
+def waiting(checkpoint: str = OWN) -> list[str]:
+    return sorted(folder.name for folder in shelf(checkpoint).iterdir())
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (", on_error: dead_letter", "", ["no longer has 'on_error: dead_letter'", "replay copy"]),
+        (
+            "lake/out",
+            "lake/other",
+            ["which the spec does not have", "put the sink back", f"delete copy --sink {SINK}"],
+        ),
+    ],
+    ids=["the setting is taken off", "the sink is renamed"],
+)
+def test_a_run_that_would_write_past_waiting_batches_is_refused_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], old: str, new: str, said: Sequence[str]
+) -> None:
+    write_spec(old, new)
+
+    assert run_command(["run", "--until-caught-up", "--no-page"]) == 3
+
+    told = capsys.readouterr().err
+    assert "2 batches of query 'copy' wait for sink 'delta:lake/out'" in told
+    assert [words for words in said if words not in told] == []
+    assert "starting Spark" not in told
+    assert waiting() == ["1", "2"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_run_from_another_checkpoint_is_refused_while_batches_of_the_former_wait(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.rmtree(checkpoints() / "copy")
+
+    assert run_command(["run", "--until-caught-up", "--no-page"]) == 3
+
+    told = capsys.readouterr().err
+    assert f"from another checkpoint (id {OWN})" in told
+    assert "millstream deadletter replay copy" in told
+
+
+@pytest.mark.usefixtures("project")
+def test_a_replay_for_a_sink_that_the_spec_lacks_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    write_spec("lake/out", "lake/other")
+
+    assert run_command(["deadletter", "replay"]) == 3
+
+    told = capsys.readouterr().err
+    assert "put the sink back into the spec" in told
+    assert "starting Spark" not in told
+    assert waiting() == ["1", "2"]
+
+
+@pytest.mark.usefixtures("project")
+def test_batches_of_a_query_that_the_spec_lacks_are_listed_and_may_be_deleted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_spec("copy:", "renamed:")
+
+    assert run_command(["deadletter", "list"]) == 0
+    listed = capsys.readouterr()
+    assert run_command(["deadletter", "delete", "copy", "--yes"]) == 0
+
+    assert "copy batch 1 waits for delta:lake/out" in listed.out
+    assert "this spec does not have the query: put it back" in listed.err
+    assert waiting() == []
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ([], []),
+        (["--batch", "1"], ["2"]),
+        (["--sink", "delta"], []),
+        (["--sink", "postgres"], ["1", "2"]),
+        (["--batch", "7"], ["1", "2"]),
+    ],
+)
+def test_the_batches_that_are_named_are_deleted_and_no_others(given: list[str], left: list[str]) -> None:
+    assert run_command(["deadletter", "delete", "copy", "--yes", *given]) == 0
+
+    assert waiting() == left
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("name", ["copy:", "renamed:"], ids=["of this spec", "of another one"])
+def test_nothing_is_deleted_under_a_run(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    write_spec("copy:", name)
+
+    with CheckpointLock(checkpoints() / "copy", "shop.copy"):
+        assert run_command(["deadletter", "delete", "copy", "--yes"]) == 3
+
+    assert "is held by 'shop.copy'" in capsys.readouterr().err
+    assert waiting() == ["1", "2"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_batch_that_was_deleted_is_not_missing_at_the_next_start() -> None:
+    assert run_command(["deadletter", "delete", "copy", "--yes", "--batch", "2"]) == 0
+
+    assert adoption_log.read_missing(checkpoints() / "copy", f"{OWN}/{SINK}") == {2}

@@ -1,0 +1,117 @@
+"""What a Delta table says when it is asked, without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from millstream.connectors import registry
+from millstream.connectors.api.connectivity import CheckpointedSource
+from millstream.diagnostics.failure import NotReady
+from millstream.spec.location import Location
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
+COLUMNS = {"id": "string", "n": "bigint"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Location:
+    """A table of two columns, at version 0."""
+    where = Location(tmp_path / "table")
+    write_deltalake(str(where), ROWS)
+    return where
+
+
+def of_source(
+    place: Location, begun: tuple[CheckpointedSource, ...] = (), *, static: bool = False, **settings: Any
+) -> list[str]:
+    source = registry.sources()["delta"](path=place, **settings)
+    return [one.code for one in source.ask(static=static, begun=begun, fresh=())]
+
+
+def of_sink(place: Location, columns: dict[str, str] | None = None, **settings: Any) -> list[tuple[str, str]]:
+    sink = registry.sinks()["delta"](path=place, **settings)
+    return [(one.code, one.message) for one in sink.ask(columns or COLUMNS, OutputMode.APPEND)]
+
+
+def test_a_table_as_it_should_be_gives_nothing(place: Location) -> None:
+    assert (
+        of_source(place, (CheckpointedSource("q", {"table_id": str(DeltaTable(str(place)).metadata().id)}),))
+        == []
+    )
+    assert of_sink(place, merge_on=("id",)) == []
+
+
+def test_a_table_that_is_not_there_is_not_ready_to_be_read(tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match="there is no Delta table"):
+        of_source(Location(tmp_path / "nowhere"))
+
+
+def test_a_table_that_a_sink_will_make_need_not_be_there(tmp_path: Path) -> None:
+    assert of_sink(Location(tmp_path / "table")) == []
+
+
+def test_a_table_that_was_made_anew_is_told(place: Location) -> None:
+    assert of_source(place, (CheckpointedSource("q", {"table_id": "another"}),)) == ["MS564"]
+
+
+def test_a_version_that_is_not_there_is_told(place: Location) -> None:
+    assert of_source(place, starting_version=3) == ["MS566"]
+    assert of_source(place, static=True, version=3) == ["MS566"]
+
+
+def test_a_table_that_is_changed_in_place_cannot_be_streamed(place: Location) -> None:
+    DeltaTable(str(place)).delete("n = 1")
+
+    assert of_source(place) == ["MS574"]
+    assert of_source(place, skip_change_commits=True) == []
+    assert of_source(place, static=True) == []
+
+
+def test_a_column_that_the_table_lacks_is_told(place: Location) -> None:
+    found = of_sink(place, {**COLUMNS, "more": "int"})
+
+    assert found == [("MS568", f"Delta table {place} has no column 'more'")]
+
+
+def test_a_column_that_may_be_added_is_right(place: Location) -> None:
+    assert of_sink(place, {**COLUMNS, "more": "int"}, merge_schema=True) == []
+
+
+def test_a_column_of_another_type_is_told(place: Location) -> None:
+    found = of_sink(place, {"id": "string", "n": "timestamp"})
+
+    assert found == [
+        ("MS568", f"column 'n' of Delta table {place} is bigint, but the query's column is timestamp")
+    ]
+
+
+@pytest.mark.parametrize("given", ["int", "double", "string", "timestamp"])
+def test_an_append_takes_a_columns_own_type_only(place: Location, given: str) -> None:
+    assert [code for code, _ in of_sink(place, {"id": "string", "n": given})] == ["MS568"]
+
+
+@pytest.mark.parametrize("given", ["int", "double", "boolean", "timestamp"])
+def test_a_merge_casts_numbers(place: Location, given: str) -> None:
+    assert of_sink(place, {"id": "string", "n": given}, merge_on=("id",)) == []
+
+
+def test_a_text_that_a_merge_casts_may_be_no_number(place: Location) -> None:
+    sink = registry.sinks()["delta"](path=place, merge_on=("id",))
+
+    found = [one.severity.value for one in sink.ask({"id": "string", "n": "string"}, OutputMode.UPDATE)]
+
+    assert found == ["warning"]
+
+
+def test_a_folder_of_other_files_is_no_table(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+
+    assert [code for code, _ in of_sink(Location(tmp_path))] == ["MS567"]

@@ -1,0 +1,134 @@
+"""A webhook is told of each change once, asked again while it is away, and waited for by nobody."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.dashboard.export.alert_webhook import Webhook
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from millstream.dashboard.state.api_schema import Alert
+
+ADDRESS = "https://hooks.example.com/S3CR3T"
+
+
+class Taken:
+    """A webhook that is away for some tries, then keeps what it is told."""
+
+    def __init__(self, away: int = 0, wanted: int = 1) -> None:
+        self.told: list[dict[str, object]] = []
+        self.tries = 0
+        self.done = threading.Event()
+        self._away, self._wanted = away, wanted
+
+    def __call__(self, address: str, body: bytes) -> None:
+        assert address == ADDRESS
+        self.tries += 1
+        if self.tries <= self._away:
+            raise ConnectionRefusedError(111, f"refused: {ADDRESS}")
+        self.told.append(json.loads(body))
+        if len(self.told) == self._wanted:
+            self.done.set()
+
+
+def alert(*, firing: bool) -> Alert:
+    return {
+        "name": "lag > 5",
+        "query": "funnel",
+        "firing": firing,
+        "since": None,
+        "value": 6.0,
+        "text": "6 records are not yet read",
+    }
+
+
+def test_the_begin_and_the_end_of_an_alert_are_told_once_each() -> None:
+    taken = Taken(wanted=2)
+    hook = Webhook(ADDRESS, "shop", send=taken)
+
+    for firing in (False, True, True, True, False, False):
+        hook.take([alert(firing=firing)])
+
+    assert taken.done.wait(10)
+    hook.close()
+    assert [one["firing"] for one in taken.told] == [True, False]
+    assert taken.told[0]["text"] == "shop.funnel: lag > 5: 6 records are not yet read"
+    assert str(taken.told[1]["text"]).startswith("over: ")
+
+
+def test_a_webhook_that_is_away_is_asked_again() -> None:
+    taken = Taken(away=3)
+    hook = Webhook(ADDRESS, "shop", send=taken, waits=(0.001, 0.001, 0.001))
+
+    hook.take([alert(firing=True)])
+
+    assert taken.done.wait(10)
+    assert taken.tries == 4
+
+
+def test_the_end_of_a_run_waits_for_no_webhook_and_logs_no_address(caplog: pytest.LogCaptureFixture) -> None:
+    tried = threading.Event()
+
+    def away(address: str, body: bytes) -> None:
+        tried.set()
+        raise TimeoutError(f"{address} {len(body)}")
+
+    hook = Webhook(ADDRESS, "shop", send=away, waits=(3600.0,))
+    hook.take([alert(firing=True)])
+    assert tried.wait(10)
+
+    hook.close()
+
+    assert not hook._thread.is_alive()
+    assert "lag > 5" in caplog.text
+    assert "S3CR3T" not in caplog.text
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(WrongUse, match="does not begin with http"):
+        Webhook("file:///etc/passwd", "shop")
+
+
+def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asked: list[bytes] = []
+        both = threading.Event()
+
+        def answer() -> None:
+            # The first as a TLS port answers plain HTTP, the second as a webhook does.
+            for said in (b"\x15\x03\x01\x00\x02\x02P", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"):
+                client, _ = server.accept()
+                with client:
+                    asked.append(client.recv(65_536))
+                    client.sendall(said)
+            both.set()
+
+        threading.Thread(target=answer, daemon=True).start()
+        hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "shop", waits=())
+
+        hook.take([alert(firing=True)])
+        hook.take([alert(firing=False)])
+
+        assert both.wait(10)
+        hook.close()
+        assert len(asked) == 2
+
+
+def test_an_address_that_cannot_be_asked_ends_no_thread_and_is_printed_nowhere(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = Webhook("http://127.0.0.1:1/S3CR3T with a space", "shop")
+
+    hook.take([alert(firing=True)])
+    hook.take([alert(firing=False)])
+    hook.close()
+
+    out, err = capfd.readouterr()
+    assert [one.getMessage().rpartition(": ")[2] for one in caplog.records] == ["InvalidURL", "InvalidURL"]
+    assert "S3CR3T" not in caplog.text + out + err

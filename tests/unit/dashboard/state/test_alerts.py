@@ -1,0 +1,90 @@
+"""Alerts fire where their condition is met, and end."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.dashboard.state.alerts import Alarms, describe_value
+from millstream.dashboard.state.kafka_lag import is_growing
+from millstream.engine.events.event_bus import Event
+from millstream.spec.alert import parse_condition
+from unit.dashboard.conftest import START, at, batch, folded, started
+
+
+def firing(alert: str, *happened: Event, now: float = 20.0) -> bool:
+    state = folded(started(), *happened)
+    return Alarms.of([alert]).told(state.queries, START + now)[0]["firing"]
+
+
+@pytest.mark.parametrize(
+    ("alert", "fires"),
+    [
+        ("watermark_lag > 10 minutes", True),
+        ("watermark_lag > 11 minutes", False),
+        ("freshness > 10 seconds", True),
+        ("freshness > 20 seconds", False),
+        ("batch_time > 500 ms", True),
+        ("batch_time > 1 second", False),
+        ("dead_letters > 4", True),
+        ("dead_letters > 5", False),
+    ],
+)
+def test_a_figure_above_its_limit_fires(alert: str, *, fires: bool) -> None:
+    letters = Event("dead_letter", "funnel", {"batch": 0, "sources": {"clicks": 5}, "records": 5}, at(6))
+
+    assert firing(alert, letters, batch(0, 6, watermark=at(-600), newest=at(5))) is fires
+
+
+@pytest.mark.parametrize(
+    ("alert", "value", "words"),
+    [
+        ("dead_letters > 0", 1.0, "1 record became a dead letter"),
+        ("dead_letters > 0", 1200.0, "1,200 records became dead letters"),
+        ("lag > 0", 1.0, "1 record is not yet read"),
+    ],
+)
+def test_an_alert_says_how_many_records(alert: str, value: float, words: str) -> None:
+    assert describe_value(parse_condition(alert), value) == words
+
+
+def test_three_triggers_without_a_sign_of_life_fire_and_two_do_not() -> None:
+    alert = "no progress for 3 triggers"
+
+    assert not firing(alert, batch(0, 6), now=20.9)
+    assert firing(alert, batch(0, 6), now=21)
+    assert not firing(alert, batch(0, 6), Event("idle", "funnel", {}, at(16)), now=21)
+
+
+def test_a_query_that_ended_fires_nothing() -> None:
+    stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
+
+    assert not firing("no progress for 3 triggers", batch(0, 6), stopped, now=500)
+
+
+def test_an_alert_knows_since_when_and_forgets_when_it_is_over() -> None:
+    state = folded(started(), batch(0, 6))
+    alarms = Alarms.of(["no progress for 3 triggers"])
+
+    first = alarms.told(state.queries, START + 30)[0]["since"]
+    later = alarms.told(state.queries, START + 40)[0]["since"]
+    state.take(batch(1, 41), 9)
+    over = alarms.told(state.queries, START + 42)[0]
+
+    assert (first, later) == (at(30), at(30))
+    assert (over["firing"], over["since"]) == (False, None)
+
+
+def test_lag_that_rises_through_all_quarters_grows() -> None:
+    rising = [(float(second), 100 + second) for second in range(0, 301, 5)]
+
+    assert is_growing(rising, 300, 300)
+
+
+def test_noise_a_plateau_and_too_short_a_history_do_not_grow() -> None:
+    noise = [(float(second), 100 + second * 37 % 40) for second in range(0, 301, 5)]
+    jump = [(float(second), 100 if second < 150 else 900) for second in range(0, 301, 5)]
+    short = [(float(second), 100 + second) for second in range(100, 301, 5)]
+
+    assert not is_growing(noise, 300, 300)
+    assert not is_growing(jump, 300, 300)
+    assert not is_growing(short, 300, 300)

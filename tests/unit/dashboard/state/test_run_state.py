@@ -1,0 +1,155 @@
+"""The state that the page shows, folded from events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+
+from millstream.engine.events.event_bus import Event
+from unit.dashboard.conftest import START, at, batch, folded, started
+
+if TYPE_CHECKING:
+    from millstream.dashboard.state.run_state import RunState
+
+SCHEMA = Path(__file__).parents[4] / "docs/reference/page-api.schema.json"
+
+
+def test_a_query_killed_by_a_record_is_the_worst_and_names_it(recorded: RunState) -> None:
+    state = recorded.document(START + 60)
+
+    worst = state["worst"]
+    assert worst is not None
+    assert (state["state"], state["level"], worst["query"]) == ("failed", "bad", "orders")
+    assert worst["since"] == at(48.7)
+    assert worst["why"].startswith("partition 1 of topic 'orders', offset 4071: [CAST_INVALID_INPUT]")
+    failure = next(one["failure"] for one in state["queries"] if one["name"] == "orders")
+    assert failure is not None
+    assert failure["place"] == {"topic": "orders", "partition": 1, "offset": 4071}
+
+
+def test_the_state_is_what_its_schema_says(recorded: RunState) -> None:
+    state = json.loads(json.dumps(recorded.document(START + 60)))
+
+    jsonschema.validate(state, json.loads(SCHEMA.read_text()))
+    del state["queries"][0]["level"]
+    assert not jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).is_valid(state)
+
+
+def test_rows_and_lag_add_up_to_what_spark_reported(recorded: RunState) -> None:
+    state = recorded.document(START + 60)
+
+    funnel = state["queries"][0]
+    assert funnel["batch"] == recorded.queries["funnel"].series.points[-1]["batch"] == 10
+    of_funnel = [row for row in state["lag"] if row["query"] == "funnel"]
+    assert len(of_funnel) == 12
+    assert sum(row["behind"] for row in of_funnel) == funnel["behind"]
+    assert state["rows_in"] == sum(query["rows_in"] for query in state["queries"])
+
+
+def test_the_rate_of_a_query_is_shared_among_its_sources(recorded: RunState) -> None:
+    state = recorded.document(START + 60)
+
+    rates = {node["id"]: node["rate"] for node in state["graph"]["nodes"]}
+    parts = [
+        rates["source.clicks"],
+        rates["source.cart_events"],
+        recorded.queries["funnel"].source_rates["purchases"],
+    ]
+    assert abs(sum(part or 0 for part in parts) - (rates["query.funnel"] or 0)) < 1
+    assert rates["view.funnel"] is None
+    edge = next(one for one in state["graph"]["edges"] if one["to"] == "query.funnel")
+    assert edge["rate"] == rates["query.funnel"]
+
+
+def test_silence_for_three_triggers_and_half_a_minute_is_a_stall() -> None:
+    state = folded(started(), batch(0, 6))
+
+    assert state.document(START + 35)["state"] == "running"
+    stalled = state.document(START + 40)
+    assert stalled["worst"] is not None
+    assert (stalled["state"], stalled["worst"]["since"]) == ("stalled", at(6))
+
+
+def test_an_idle_query_is_not_stalled() -> None:
+    state = folded(started(), batch(0, 6), Event("idle", "funnel", {}, at(30)))
+
+    assert state.document(START + 40)["state"] == "idle"
+
+
+def test_two_batches_that_take_longer_than_the_trigger_are_slow_and_one_is_not() -> None:
+    long = {"addBatch": 7000, "triggerExecution": 7500}
+
+    once = folded(started(), batch(0, 6, duration_ms=long))
+    twice = folded(started(), batch(0, 6, duration_ms=long), batch(1, 14, duration_ms=long))
+
+    assert once.document(START + 15)["state"] == "running"
+    slow = twice.document(START + 15)["queries"][0]
+    assert (slow["state"], slow["busy"]) == ("slow", 1.5)
+    assert slow["why"] == "a batch takes 7.5 s, but the trigger is 5 s"
+
+
+def test_a_retry_shows_its_reason_and_a_start_after_it_counts_as_a_restart() -> None:
+    retry = Event("retry", "funnel", {"reason": "no broker", "wait_seconds": 2.0, "failures": 1}, at(8))
+
+    retrying = folded(started(), batch(0, 6), retry).document(START + 9)["queries"][0]
+    again = folded(started(), batch(0, 6), retry, started(10)).document(START + 11)["queries"][0]
+
+    assert (retrying["state"], retrying["why"]) == ("retrying", "no broker; next attempt in 2.0 s")
+    assert (again["state"], again["restarts"]) == ("starting", 1)
+
+
+def test_batches_set_aside_are_counted_until_they_are_delivered() -> None:
+    aside = Event("set_aside", "funnel", {"sink": "postgres t", "batch": 1, "reason": "refused"}, at(8))
+    later = Event("delivered_later", "funnel", {"sink": "postgres t", "batch": 1}, at(12))
+
+    waiting = folded(started(), aside, aside, later).document(START + 13)["letters"]["set_aside"]
+    none = folded(started(), aside, later).document(START + 13)["letters"]["set_aside"]
+
+    assert [(one["batches"], one["since"]) for one in waiting] == [(1, at(8))]
+    assert none == []
+
+
+def test_figures_that_come_after_the_end_are_taken_and_the_end_stands() -> None:
+    stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
+
+    query = folded(started(), stopped, batch(0, 8)).document(START + 9)["queries"][0]
+
+    assert (query["state"], query["batch"]) == ("stopped", 0)
+
+
+def test_dead_letters_are_told_by_reason(recorded: RunState) -> None:
+    letters = recorded.document(START + 60)["letters"]
+
+    assert [(one["source"], one["reason"]) for one in letters["reasons"]] == [
+        ("clicks", "malformed"),
+        ("purchases", "malformed"),
+    ]
+    assert letters["records"] == sum(one["records"] for one in letters["reasons"]) > 0
+
+
+def test_the_clock_of_a_run_that_is_over_stands_at_its_end() -> None:
+    over = folded(started(), batch(0, 6), Event("run_stopped", "", {"exit_code": 0}, at(10)))
+
+    state = over.document(START + 9999)
+
+    assert (state["at"], state["run"]["exit_code"], state["queries"][0]["state"]) == (at(10), 0, "running")
+
+
+def test_lag_that_grows_as_an_alert_means_it_does_so_since_its_lowest() -> None:
+    def read(number: int, behind: int) -> Event:
+        end, newest = {"clicks": {"0": 100}}, {"clicks": {"0": 100 + behind}}
+        sources = [{"description": "Kafka", "endOffset": end, "latestOffset": newest, "numInputRows": 1}]
+        return batch(number, 5 + 5 * number, sources=sources)
+
+    def since(*behind: int) -> str | None:
+        state = folded(started(), *(read(number, one) for number, one in enumerate(behind)))
+        return state.document(START + 40)["lag"][0]["growing_since"]
+
+    assert since(9, 5, 6, 7, 8) == at(10)
+    assert since(5, 6, 7) is None
+    assert since(5, 6, 7, 8, 3) is None
+    assert since(100, 101, 102, 103, 104) is None
+    assert since(5, 9, 4, 8, 5, 9, 4, 8) is None

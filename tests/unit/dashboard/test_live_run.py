@@ -1,0 +1,126 @@
+"""The page of a run: opened with the run, its history filled from the runs before it, closed with it."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.dashboard.live_run import LivePage, PageOptions, recent_runs, runs_folder
+from millstream.dashboard.replay_server import load_past_run, shift_event
+from millstream.dashboard.run_log import RunLog, list_runs, read_events
+from millstream.dashboard.state import timestamps
+from millstream.diagnostics.failure import NotReady
+from millstream.engine.events.event_bus import Event
+from millstream.pipeline.model import Pipeline
+from unit.dashboard.conftest import RECORDED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pipeline(folder: Path) -> Pipeline:
+    spec = {
+        "name": "ecommerce",
+        "folder": folder,
+        "sources": {"clicks": {"rate": {"rows_per_second": 1}}},
+        "queries": {"funnel": {"from": "clicks", "to": {"console": {}}}},
+        "alerts": ["no progress for 3 triggers"],
+    }
+    return Pipeline.model_validate(spec)
+
+
+def recorded_before(folder: Path, seconds: float) -> None:
+    """The recorded run as if it had ended so many seconds ago."""
+    found = list(read_events(RECORDED))
+    by = time.time() - seconds - timestamps.parse(found[-1][1].at)
+    log = RunLog(folder / ".millstream/runs/20260301-120000-4711")
+    for number, event in found:
+        log.write(f'{shift_event(event, by).to_json()[:-1]}, "n": {number}}}')
+    log.close()
+
+
+def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Path) -> None:
+    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(port=0)) as page:
+        with urllib.request.urlopen(f"{page.origin}api/state", timeout=10) as answer:
+            state = json.load(answer)
+        page.feed.take(Event("run_stopped", data={"exit_code": 0}))
+
+    assert [node["id"] for node in state["graph"]["nodes"]] == [
+        "source.clicks",
+        "query.funnel",
+        "sink.funnel.0",
+    ]
+    assert [alert["name"] for alert in state["alerts"]] == ["no progress for 3 triggers"]
+    kept = list_runs(runs_folder(pipeline(tmp_path)))
+    assert [(one.pipeline, one.exit_code) for one in kept] == [("ecommerce", 0)]
+    assert load_past_run(kept[0].folder, kept[0].id).document()["run"]["id"] == kept[0].id
+
+
+def test_a_run_that_follows_shows_the_one_before_it(tmp_path: Path) -> None:
+    recorded_before(tmp_path, 30)
+
+    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)) as page:
+        series = page.feed.series("funnel", 60)
+        place = page.feed.where("20260301-120000-4711:54")
+        assert place is not None
+        missed = page.feed.after(place, 0)
+
+    assert page.address is None
+    assert series is not None
+    assert series["batch"] == list(range(11))
+    assert series["runs"][0]["id"] == "20260301-120000-4711"
+    assert missed is not None
+    assert [one.id for one in missed][:2] == ["20260301-120000-4711:55", "20260301-120000-4711:56"]
+
+
+def test_a_run_of_yesterday_another_pipeline_and_a_torn_log_are_left_out(tmp_path: Path) -> None:
+    recorded_before(tmp_path, 86_400)
+    runs = tmp_path / ".millstream/runs"
+
+    assert list(recent_runs(runs, "ecommerce", time.time(), "this")) == []
+    assert list(recent_runs(runs, "other", time.time() - 86_400, "this")) == []
+    assert len(list(recent_runs(runs, "ecommerce", time.time() - 86_400, "this"))) == 1
+    with (runs / "20260301-120000-4711/000001.jsonl").open("a") as log:
+        log.write('{"event": "batch_committed", "at": "2026-03-01T12:00:00Z"}\n')
+    assert list(recent_runs(runs, "ecommerce", time.time() - 86_400, "this")) == []
+
+
+def test_a_killed_run_shows_its_last_moment() -> None:
+    over = load_past_run(RECORDED, "recorded").document()
+
+    assert (over["at"], over["run"]["live"]) == ("2026-03-01T12:00:59.400Z", False)
+    assert over["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [(SystemExit(0), 0), (KeyboardInterrupt(), 130), (NotReady("no broker", ""), 4), (OSError(), 70)],
+)
+def test_a_run_that_is_ended_before_spark_is_up_says_so_in_its_log(
+    tmp_path: Path, raised: BaseException, code: int
+) -> None:
+    with (
+        pytest.raises(type(raised)),
+        LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)),
+    ):
+        raise raised
+
+    kept = list_runs(runs_folder(pipeline(tmp_path)))
+    assert [one.exit_code for one in kept] == [code]
+    assert [event.event for _, event in read_events(kept[0].folder)] == ["described", "run_stopped"]
+
+
+def test_a_run_that_told_its_end_tells_it_once(tmp_path: Path) -> None:
+    def run() -> None:
+        with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(port=0)) as page:
+            page.feed.take(Event("run_stopped", data={"exit_code": 1}))
+            raise SystemExit(0)
+
+    with pytest.raises(SystemExit):
+        run()
+
+    assert [one.exit_code for one in list_runs(runs_folder(pipeline(tmp_path)))] == [1]

@@ -1,0 +1,198 @@
+"""A run on disk: read as it was written, bounded, and none the worse for a crash."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.dashboard.run_log import (
+    RunLog,
+    delete_old_runs,
+    list_runs,
+    read_events,
+    read_last_events,
+    read_lines,
+)
+from millstream.dashboard.state.time_series import MOST, SHOWN, Series, plot_point
+from millstream.engine.events.event_bus import Event
+from unit.dashboard.conftest import at, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Opened = Callable[..., RunLog]
+
+DAY = 10 * 86_400
+"""Batches of a day of ten queries at one a second."""
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    """Makes logs that are closed when the test is over."""
+    with ExitStack() as held:
+
+        def log(*given: Any, **more: Any) -> RunLog:
+            made = RunLog(*given, **more)
+            held.callback(made.close)
+            return made
+
+        yield log
+
+
+def line(event: Event, number: int) -> str:
+    return f'{event.to_json()[:-1]}, "n": {number}}}'
+
+
+def test_events_come_back_as_they_were_written_over_several_segments(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run", segment=2000)
+    written = [batch(number, number) for number in range(20)]
+
+    for number, event in enumerate(written, 1):
+        log.write(line(event, number))
+
+    assert len(list((tmp_path / "run").glob("*.gz"))) == 3
+    assert list(read_events(tmp_path / "run")) == list(enumerate(written, 1))
+
+
+def test_a_line_that_a_crash_has_torn_is_left_out(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run")
+    log.write(line(batch(0, 1), 1))
+    log.close()
+    with (tmp_path / "run/000001.jsonl").open("a") as file:
+        file.write('{"event": "batch_comm')
+
+    assert [event.data["batch"] for _, event in read_events(tmp_path / "run")] == [0]
+
+
+def test_a_segment_that_is_there_packed_and_unpacked_is_read_once(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run", segment=1)
+    log.write(line(batch(0, 1), 1))
+    (tmp_path / "run/000001.jsonl").write_text(line(batch(0, 1), 1) + "\n")
+
+    assert len(list(read_events(tmp_path / "run"))) == 1
+
+
+def test_a_log_stays_below_its_bound_and_loses_batches_before_other_events(
+    tmp_path: Path, opened: Opened
+) -> None:
+    log = opened(tmp_path / "run", segment=20_000, most=20_000)
+    chance = random.Random(1)
+    number = 0
+    for second in range(3000):
+        number += 1
+        log.write(line(batch(second, second, rows_in=chance.randrange(10**9)), number))
+        if second % 100 == 0:
+            number += 1
+            log.write(line(Event("retry", "funnel", {"reason": "away"}, at(second)), number))
+
+    packed = sum(file.stat().st_size for file in (tmp_path / "run").glob("*.gz"))
+    kept = [event for _, event in read_events(tmp_path / "run")]
+    share = sum(event.event == "batch_committed" for event in kept) / 3000
+    others = sum(event.event == "retry" for event in kept) / 30
+    assert packed <= 20_000
+    assert kept[0].data["batch"] == 0
+    assert kept[-1].data["batch"] == 2999
+    assert share < others
+
+
+def test_a_day_of_ten_queries_stays_below_200_megabytes(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run", segment=1_000_000)
+    chance = random.Random(1)
+    offsets = {str(partition): 10**6 for partition in range(4)}
+    written = 4000
+    for number in range(written):
+        offsets = {partition: offset + chance.randrange(200) for partition, offset in offsets.items()}
+        phases = {
+            name: chance.randrange(2000)
+            for name in ("addBatch", "latestOffset", "queryPlanning", "walCommit")
+        }
+        source = {"description": "KafkaV2[Subscribe[clicks]]", "endOffset": {"clicks": offsets}}
+        event = batch(
+            number,
+            number,
+            input_rate=chance.randrange(10**6) / 10,
+            processed_rate=chance.randrange(10**6) / 10,
+            duration_ms={**phases, "triggerExecution": sum(phases.values())},
+            newest=at(number),
+            watermark=at(number - 300),
+            state_rows=chance.randrange(10**6),
+            sources=[{**source, "startOffset": {"clicks": offsets}, "latestOffset": {"clicks": offsets}}] * 2,
+        )
+        log.write(line(event, number + 1))
+
+    packed = [file.stat().st_size for file in (tmp_path / "run").glob("*.gz")]
+    lines = sum(len(list(read_lines(file))) for file in (tmp_path / "run").glob("*.gz"))
+    assert lines > 2000
+    assert sum(packed) / lines * DAY < 200_000_000
+
+
+def test_the_points_of_a_day_are_a_few_thousand_and_densest_at_the_end() -> None:
+    series = Series()
+    for number in range(86_400):
+        series.add(plot_point(float(number), batch(number, 0).data))
+
+    told = series.told(0)
+
+    assert len(series.points) <= MOST
+    assert len(told["time"]) <= SHOWN
+    assert told["time"][-1] == 86_399
+    assert told["time"] == sorted(told["time"])
+    assert len(series.told(86_399 - 600)["time"]) == 601
+
+
+def test_past_runs_tell_how_they_ended_the_latest_first(tmp_path: Path, opened: Opened) -> None:
+    for name, last in (("a", 0), ("b", 1), ("c", None)):
+        log = opened(tmp_path / name)
+        log.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+        if last is not None:
+            log.write(line(Event("run_stopped", "", {"exit_code": last}, at(9)), 2))
+        log.close()
+    (tmp_path / "d").mkdir()
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e/000001.jsonl").write_text("no json\n")
+
+    found = list_runs(tmp_path)
+
+    assert [(one.id, one.exit_code, one.ended) for one in found] == [
+        ("c", None, None),
+        ("b", 1, at(9)),
+        ("a", 0, at(9)),
+    ]
+
+
+def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"2026030{number}").mkdir()
+
+    delete_old_runs(tmp_path, keep=2)
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["20260303", "20260304"]
+
+
+def test_the_tail_of_a_long_run_begins_with_what_it_is(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run", segment=2000)
+    log.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+    for number in range(20):
+        log.write(line(batch(number, number), number + 2))
+
+    found = list(read_last_events(tmp_path / "run"))
+
+    assert found[0][1].event == "described"
+    assert found[-1][0] == 21
+    assert len(found) < 10
+
+
+def test_what_is_written_is_for_the_owner_alone(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run", segment=500)
+    for number in range(3):
+        log.write(line(batch(number, 1), number))
+        log.write(json.dumps({"event": "x", "at": at(0)}))
+
+    files = [tmp_path / "run", *(tmp_path / "run").iterdir()]
+    assert [file.name for file in files if file.stat().st_mode & 0o077] == []

@@ -1,0 +1,138 @@
+"""The stack's folder: what is read as running, what as left over."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.devstack import ports, stack
+from millstream.devstack.supervisor.process import Identity, wait_for_exit
+from millstream.devstack.supervisor.state import Home, Seen, StackState
+from millstream.diagnostics.failure import NotReady, WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path)
+    made.make()
+    made.write("addresses.json", {"kafka": 19000, "controller": 19001, "postgres": 19002})
+    return made
+
+
+def test_no_stack_gives_no_environment(tmp_path: Path) -> None:
+    assert stack.environment(tmp_path) == {}
+
+
+def test_the_environment_of_a_running_stack_has_both_addresses(home: Home) -> None:
+    home.write("state.json", StackState(Identity.own()).to_json())
+
+    found = stack.environment(home.project)
+
+    assert found["KAFKA"] == "127.0.0.1:19000"
+    assert found["POSTGRES_URL"].endswith("@127.0.0.1:19002/millstream")
+
+
+def test_a_guardian_whose_pid_another_process_has_is_not_running(home: Home) -> None:
+    home.write("state.json", StackState(Identity(os.getpid(), "an earlier start")).to_json())
+
+    assert stack.environment(home.project) == {}
+
+
+def test_a_state_file_that_breaks_off_counts_as_none(home: Home) -> None:
+    (home / "state.json").write_text('{"guardian": {"pid"')
+
+    assert home.state() is None
+    assert stack.status(home.project) == []
+
+
+def test_a_state_of_another_shape_counts_as_none(home: Home) -> None:
+    home.write("state.json", {"pids": [1, 2]})
+
+    assert home.state() is None
+
+
+def test_a_state_reads_as_it_was_written(home: Home) -> None:
+    written = StackState(Identity(7, "b"), attached=True, servers={"kafka": Seen("failed", 2, None, 1)})
+
+    home.write("state.json", written.to_json())
+
+    assert home.state() == written
+
+
+def test_files_of_the_stack_are_for_their_owner_only(home: Home) -> None:
+    assert stat.S_IMODE((home / "addresses.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
+
+
+def test_down_without_a_stack_says_so_and_makes_no_folder(tmp_path: Path) -> None:
+    assert stack.down(tmp_path) is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_status_shows_no_password(home: Home) -> None:
+    outside = {"kafka": "broker:9092", "postgres": "postgresql://me:hidden@db:5432/x"}
+    home.write("addresses.json", {"outside": outside})
+
+    assert [one.address for one in stack.status(home.project)] == ["broker:9092", "db:5432/x"]
+
+
+def test_a_stack_of_others_servers_alone_stays_what_it_is_until_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack.ready, "wait_for_servers", lambda *_: None)
+    outside = {"kafka": "broker:9092", "postgres": "postgresql://me:hidden@db:5432/x"}
+
+    first = stack.up(tmp_path, outside=outside)
+
+    assert stack.up(tmp_path) == first == stack.Endpoints(outside["kafka"], outside["postgres"], tmp_path)
+    with pytest.raises(NotReady, match="a stack with other servers runs here"):
+        stack.up(tmp_path, outside={**outside, "kafka": "other:9092"})
+    assert stack.down(tmp_path)
+    assert stack.environment(tmp_path) == {}
+
+
+def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="no server 'redis'"):
+        stack.start(tmp_path, "redis")
+
+
+def test_a_process_that_ended_is_known_to_have_ended() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    one = Identity.of(child)
+
+    assert one is None or wait_for_exit([one], 5)
+    os.waitpid(child, 0)
+
+
+def test_a_port_is_kept_while_it_is_free(tmp_path: Path) -> None:
+    first = ports.choose_port(tmp_path, 0)
+
+    assert ports.choose_port(tmp_path, 0) == first
+
+
+def test_a_taken_port_gives_way_to_another(tmp_path: Path) -> None:
+    first = ports.choose_port(tmp_path, 0)
+    with socket.socket() as other:
+        other.bind((ports.LOCAL, first))
+        other.listen()
+
+        assert ports.choose_port(tmp_path, 0, kept=first) != first
+
+
+def test_a_taken_port_that_was_asked_for_is_one_sentence() -> None:
+    with socket.socket() as other:
+        other.bind((ports.LOCAL, 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        with pytest.raises(NotReady, match=f"port {port}, requested for kafka, is taken"):
+            ports.require_free_port(port, "kafka", "--kafka-port")

@@ -1,0 +1,281 @@
+"""Generated traffic: the same each time, and what the file says of it."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import textwrap
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
+from millstream.devstack.traffic.model import Damage, Traffic, read_traffic
+from millstream.devstack.traffic.send import SendPlan
+from millstream.diagnostics.failure import WrongUse
+
+START = 1_767_268_800_000_000
+MINUTE_MS = 60_000
+SHOP = """
+streams:
+  clicks:
+    rate: 50
+    key: user
+    fields:
+      id: uuid
+      user: {skewed: {prefix: u, count: 20}}
+      session: {session: {of: user, idle: 1 minute}}
+      at: event_time
+    disorder: 2 minutes
+    late: {share: 0.02, by: [30 minutes, 40 minutes]}
+    duplicates: {share: 0.1, within: 10 seconds}
+    malformed: {share: 0.05}
+  buys:
+    follows: {stream: clicks, share: 0.5, after: [1 second, 5 seconds]}
+    fields:
+      id: {sequence: {prefix: b, digits: 4}}
+      user: {same: user}
+      amount: {int: [1, 9]}
+      at: event_time
+"""
+
+
+def traffic(text: str = SHOP) -> Traffic:
+    return Traffic.model_validate(yaml.safe_load(textwrap.dedent(text)))
+
+
+def records(count: int = 5000, seed: int = 1, start: int = START, text: str = SHOP) -> list[TrafficRecord]:
+    return list(itertools.islice(TrafficFlow(traffic(text), seed, start), count))
+
+
+def of(found: list[TrafficRecord], topic: str, *kinds: RecordKind) -> list[TrafficRecord]:
+    return [one for one in found if one.topic == topic and one.kind in kinds]
+
+
+def test_the_same_seed_and_start_give_the_same_records() -> None:
+    assert records() == records()
+
+
+def test_fewer_rows_are_the_beginning_of_more() -> None:
+    assert records(500) == records(5000)[:500]
+
+
+def test_another_seed_gives_other_records() -> None:
+    assert records(seed=1)[0].value != records(seed=2)[0].value
+
+
+def test_another_start_gives_other_identifiers() -> None:
+    first = {one.event_id for one in of(records(), "clicks", RecordKind.GOOD)}
+    second = {one.event_id for one in of(records(start=START + 1_000_000), "clicks", RecordKind.GOOD)}
+
+    assert not first & second
+
+
+def test_records_come_in_the_order_of_sending() -> None:
+    times = [one.at for one in records()]
+
+    assert times == sorted(times)
+
+
+def test_a_good_record_is_json_with_the_fields_in_order() -> None:
+    value = json.loads(of(records(), "buys", RecordKind.GOOD)[0].value)
+
+    assert list(value) == ["id", "user", "amount", "at"]
+    assert isinstance(value["amount"], int)
+    assert datetime.fromisoformat(value["at"]).tzinfo is not None
+
+
+def test_disorder_stays_within_its_bound() -> None:
+    delays = [one.at // 1000 - one.event_ms for one in of(records(), "clicks", RecordKind.GOOD)]
+
+    assert min(delays) >= 0
+    assert MINUTE_MS < max(delays) <= 2 * MINUTE_MS
+
+
+def test_a_late_record_is_as_late_as_declared() -> None:
+    delays = [one.at // 1000 - one.event_ms for one in of(records(), "clicks", RecordKind.LATE)]
+
+    assert delays
+    assert all(30 * MINUTE_MS <= delay <= 40 * MINUTE_MS for delay in delays)
+
+
+def test_a_duplicate_is_a_good_record_again_within_its_time() -> None:
+    found = records()
+    first = {one.event_id: one for one in of(found, "clicks", RecordKind.GOOD)}
+
+    again = of(found, "clicks", RecordKind.DUPLICATE)
+
+    assert again
+    for one in again:
+        origin = first[one.event_id]
+        assert (one.value, one.key) == (origin.value, origin.key)
+        assert 0 < one.at - origin.at <= 10_000_001
+
+
+def test_shares_are_about_what_is_declared() -> None:
+    found = records(20_000)
+    events = of(found, "clicks", RecordKind.GOOD, RecordKind.LATE, RecordKind.MALFORMED)
+
+    assert len(of(found, "clicks", RecordKind.MALFORMED)) / len(events) == pytest.approx(0.05, abs=0.01)
+    assert len(of(found, "clicks", RecordKind.LATE)) / len(events) == pytest.approx(0.02, abs=0.01)
+
+
+@pytest.mark.parametrize("damage", list(Damage))
+def test_no_damaged_record_reads_as_the_schema_says(damage: Damage) -> None:
+    text = SHOP + f"    malformed: {{share: 1, kinds: [{damage}]}}\n"
+
+    for one in of(records(300, text=text), "buys", RecordKind.MALFORMED):
+        try:
+            value = json.loads(one.value)
+        except (ValueError, UnicodeDecodeError):
+            continue
+        assert not isinstance(value["amount"], int)
+
+
+LINES = """
+streams:
+  readings:
+    rate: 50
+    fields:
+      sensor: {skewed: {prefix: s, count: 20}}
+      value: {float: [1.0, 9.0]}
+      note: {choice: {"warm, and dry": 1, cold: 1}}
+      at: event_time
+    format: csv
+"""
+
+
+def test_a_record_may_be_a_line_of_csv() -> None:
+    rows = [next(csv.reader([one.value.decode()])) for one in records(200, text=LINES)]
+
+    assert {len(row) for row in rows} == {4}
+    assert {row[2] for row in rows} == {"warm, and dry", "cold"}
+    assert all(1 <= float(row[1]) <= 9 and datetime.fromisoformat(row[3]) for row in rows)
+
+
+@pytest.mark.parametrize("damage", list(Damage))
+def test_no_damaged_line_reads_as_the_schema_says(damage: Damage) -> None:
+    text = LINES + f"    malformed: {{share: 1, kinds: [{damage}]}}\n"
+
+    for one in records(300, text=text):
+        try:
+            row = next(csv.reader([one.value.decode()]), [])
+        except UnicodeDecodeError:
+            continue
+        assert len(row) != 4 or not row[1].replace(".", "").isdigit()
+
+
+def test_a_line_of_csv_has_two_fields_at_least() -> None:
+    with pytest.raises(ValueError, match="needs two fields"):
+        traffic("streams: {words: {rate: 1, format: csv, fields: {word: uuid}}}")
+
+
+def test_an_event_happens_after_the_one_it_follows() -> None:
+    text = SHOP.replace("user: {skewed: {prefix: u, count: 20}}", "user: {sequence: {prefix: u}}")
+    found = records(text=text)
+    clicked = {json.loads(one.value)["user"]: one for one in of(found, "clicks", RecordKind.GOOD)}
+
+    for one in of(found, "buys", RecordKind.GOOD):
+        before = clicked.get(json.loads(one.value)["user"])  # none when the click itself was malformed
+        assert before is None or one.event_ms - before.event_ms in range(1000, 5001)
+
+
+def test_a_session_belongs_to_one_user() -> None:
+    owners: dict[str, set[str]] = {}
+    for one in of(records(), "clicks", RecordKind.GOOD):
+        value = json.loads(one.value)
+        owners.setdefault(value["session"], set()).add(value["user"])
+
+    assert len(owners) > 20
+    assert all(len(users) == 1 for users in owners.values())
+
+
+def test_a_burst_multiplies_the_rate() -> None:
+    text = (
+        "streams: {a: {rate: 10, bursts: {every: 20 seconds, for: 10 seconds, times: 5}, fields: {id: uuid}}}"
+    )
+    found = [one for one in records(2000, text=text) if one.at < START + 20_000_000]
+
+    early = sum(one.at < START + 10_000_000 for one in found)
+
+    assert early / (len(found) - early) == pytest.approx(5, rel=0.2)
+
+
+def test_a_skewed_key_has_few_frequent_values() -> None:
+    text = "streams: {a: {rate: 10, key: k, fields: {k: {skewed: {prefix: p, count: 50, digits: 3}}}}}"
+    keys = [one.key for one in records(5000, text=text)]
+
+    assert keys.count(b"p001") > 10 * keys.count(b"p050")
+    assert len(set(keys)) == 50
+
+
+def test_a_reference_is_a_value_the_other_stream_gave() -> None:
+    text = """
+    streams:
+      orders: {rate: 10, fields: {id: {sequence: {prefix: o}}}}
+      pays: {rate: 5, fields: {order: {recent: {stream: orders, field: id, last: 3}}}}
+    """
+    given: list[str] = []
+    for one in records(500, text=text):
+        value = json.loads(one.value)
+        if one.topic == "orders":
+            given.append(value["id"])
+        else:
+            assert value["order"] in given[-3:]
+
+
+def test_the_plan_of_rows_without_a_start_ends_about_this_moment() -> None:
+    found = traffic("streams: {a: {rate: 10, fields: {id: uuid}}}")
+
+    plans = [SendPlan.of(found, rows=rows) for rows in (10, 36_010)]
+
+    assert (plans[0].start - plans[1].start) / 1_000_000 == pytest.approx(3600, abs=5)
+
+
+def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
+    assert traffic().at_rate(100).rates() == pytest.approx({"clicks": 110, "buys": 50})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("streams: {a: {rate: 1, fields: {id: {uuid: true, same: x}}}}", "exactly one generator"),
+        ("streams: {a: {fields: {id: uuid}}}", "needs either 'rate' or 'follows', not both"),
+        ("streams: {a: {rate: 1, key: k, fields: {id: uuid}}}", "there is no field 'k'"),
+        ("streams: {a: {follows: {stream: b, share: 1, after: [1s, 2s]}, fields: {i: uuid}}}", "follows 'b'"),
+        (
+            "streams: {a: {rate: 1, fields: {n: {int: [5, 2]}}}}",
+            "the smallest number, 5, is above the largest, 2",
+        ),
+        ("streams: {a: {rate: 1, fields: {id: uuid}, disorder: soon}}", "'soon' is not a length of time"),
+        (
+            "start: 2026-01-01T00:00:00\nstreams: {a: {rate: 1, fields: {id: uuid}}}",
+            "start needs a time zone",
+        ),
+        ("[1, 2", "is not YAML"),
+        ("", "the file"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "traffic.yml").write_text(text)
+
+    with pytest.raises(WrongUse) as wrong:
+        read_traffic(tmp_path / "traffic.yml")
+
+    assert words in wrong.value.what
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "traffic.yml").write_text("streams: {a: {rate: -1, fields: {id: uuid}, nonsense: 1}}")
+
+    with pytest.raises(WrongUse, match=r"streams\.a\.rate.*streams\.a\.nonsense"):
+        read_traffic(tmp_path / "traffic.yml")
+
+
+def test_the_shop_of_the_examples_is_valid() -> None:
+    found = read_traffic(Path(__file__).parents[4] / "examples/ecommerce/traffic.yml")
+
+    assert [need.name for need in found.needs()] == ["clicks", "cart_events", "purchases"]

@@ -1,0 +1,77 @@
+"""A batch that a sink passes over, held against what the sink says it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.diagnostics.failure import Unfit
+from millstream.engine.delivery.batch_delivery import Delivery
+from millstream.spec.output_mode import OutputMode
+
+MINE = BatchMetadata(('{"clicks":{"0":7}}',), 1000, "2:40")
+
+
+class Holding(Writer):
+    """Has the batch already, as another driver wrote it."""
+
+    def __init__(self, note: BatchMetadata | None) -> None:
+        super().__init__(SinkIdentity("shop", "q", "3f0c", "parquet:out", OutputMode.APPEND))
+        self.there = note
+
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        return None if self.there is None else LedgerEntry(self.identity.key, batch_id, 5, self.there)
+
+    def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002
+        return WriteResult(skipped=True)
+
+
+class Notes:
+    """Those of a batch whose rows have passed."""
+
+    def running(self, batch_id: int, handle: Any) -> None: ...
+
+    def passed(self, batch_id: int) -> int:  # noqa: ARG002
+        return 2
+
+    def __call__(self, batch_id: int) -> BatchMetadata:  # noqa: ARG002
+        return MINE
+
+
+class Told:
+    """Events, kept."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def tell(self, event: str, *_: Any, **__: Any) -> None:
+        self.events.append(event)
+
+
+def delivered(note: BatchMetadata | None) -> list[str]:
+    """Deliver a batch to a sink that has it with that note; gives what is told."""
+    told = Told()
+    made = Delivery("q", {"parquet:out": Holding(note)}, None, told, Notes(), None)  # type: ignore[arg-type]
+    made._ready.set()
+    made(None, 3)  # type: ignore[arg-type]
+    return [event for event in told.events if event != "batch_written"]
+
+
+@pytest.mark.parametrize("note", [MINE, BatchMetadata(), None, BatchMetadata(MINE.offsets, MINE.planned)])
+def test_the_same_batch_is_passed_over_in_silence(note: BatchMetadata | None) -> None:
+    assert delivered(note) == []
+
+
+@pytest.mark.parametrize(
+    "note", [BatchMetadata(('{"clicks":{"0":8}}',), 1000), BatchMetadata(MINE.offsets, 1001)]
+)
+def test_a_batch_of_other_records_ends_the_query(note: BatchMetadata) -> None:
+    with pytest.raises(Unfit, match="already has a batch 3 of query 'q' with other records"):
+        delivered(note)
+
+
+def test_a_batch_of_other_rows_is_a_warning() -> None:
+    assert delivered(BatchMetadata(MINE.offsets, MINE.planned, "2:41")) == ["warning"]

@@ -1,0 +1,126 @@
+"""A batch that waited is deleted only when its sink has that very batch."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
+from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.diagnostics.failure import Unfit
+from millstream.engine.delivery.batch_spool import BatchSpool
+from millstream.engine.delivery.spooling_writer import SpoolingWriter
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDENTITY = SinkIdentity("shop", "copy", "3f0c", "delta:out", OutputMode.APPEND)
+PLANNED = BatchMetadata(('{"logOffset": 1}',), 1001)
+
+
+class Passing(Writer):
+    """A writer that passes every batch over, and what its sink says of the batch."""
+
+    def __init__(self, found: LedgerEntry | None, last: int | None) -> None:
+        super().__init__(IDENTITY)
+        self.found, self.last = found, last
+
+    def last_committed_batches(self, spark: Any) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the contract's signature
+        return () if self.last is None else (LedgerEntry(IDENTITY.key, self.last),)
+
+    def entry(self, batch_id: int) -> LedgerEntry | None:
+        return self.found if self.found is not None and self.found.batch == batch_id else None
+
+    def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002 - the contract's signature
+        return WriteResult(skipped=True)
+
+
+class Batch(SimpleNamespace):
+    """Batch 1, without rows."""
+
+    query, sink, batch, folder = "copy", "delta:out", 1, "_set_aside/copy/3f0c/delta%3Aout/1"
+    note = PLANNED
+    is_deleted = False
+
+    def rows(self, _: Any) -> Any:
+        return SimpleNamespace(schema=[])
+
+    def forget(self) -> None:
+        self.is_deleted = True
+
+
+def set_aside(folder: Path, batch: int) -> None:
+    note = {"reason": "away", "at": "2026-01-01T00:00:00+00:00", "schema": {}}
+    (folder / str(batch)).mkdir(parents=True)
+    (folder / str(batch) / "_note.json").write_text(json.dumps(note))
+
+
+@pytest.mark.parametrize(("waiting", "has_begun"), [([], True), ([3, 4], True), ([0, 1], False)])
+def test_a_sink_for_which_the_first_batch_waits_has_had_none(
+    tmp_path: Path, waiting: list[int], *, has_begun: bool
+) -> None:
+    folder = tmp_path / "copy" / "3f0c" / "delta%3Aout"
+    for batch in waiting:
+        set_aside(folder, batch)
+
+    writer = SpoolingWriter(IDENTITY, lambda: Passing(None, None), BatchSpool(folder), None)
+
+    assert writer.has_begun is has_begun
+
+
+def deliver(
+    folder: Path, found: LedgerEntry | None, last: int | None = None
+) -> tuple[Batch, WriteResult | Unfit]:
+    """Deliver batch 1 to a sink that passes it over; what becomes of it, and what is returned or raised."""
+    writer = SpoolingWriter(IDENTITY, lambda: Passing(found, last), BatchSpool(folder), None)
+    nobody: Any = None
+    columns: Any = []
+    writer.open(nobody, columns)
+    batch: Any = Batch()
+    try:
+        return batch, writer.deliver(batch, nobody)
+    except Unfit as refused:
+        return batch, refused
+
+
+@pytest.mark.parametrize("note", [PLANNED, UNTOLD], ids=["of the same plan", "by an older version"])
+def test_a_batch_that_its_sink_has_is_deleted_and_told_as_skipped(
+    tmp_path: Path, note: BatchMetadata
+) -> None:
+    batch, written = deliver(tmp_path, LedgerEntry(IDENTITY.key, 1, note=note))
+
+    assert (batch.is_deleted, written) == (True, WriteResult(skipped=True))
+
+
+def test_a_batch_of_which_its_sink_knows_the_number_alone_is_deleted(tmp_path: Path) -> None:
+    batch, written = deliver(tmp_path, None, last=1)
+
+    assert (batch.is_deleted, written) == (True, WriteResult(skipped=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "has later ones but not this one"),
+        (LedgerEntry(IDENTITY.key, 3, note=PLANNED), "has later ones but not this one"),
+        (
+            LedgerEntry(IDENTITY.key, 1, note=BatchMetadata(PLANNED.offsets, 2002)),
+            "has a different batch with that number",
+        ),
+    ],
+    ids=["nothing is known", "only a later one", "another of that number"],
+)
+def test_a_batch_that_its_sink_passes_over_and_lacks_goes_on_waiting(
+    tmp_path: Path, found: LedgerEntry | None, said: str
+) -> None:
+    batch, refused = deliver(tmp_path, found, last=3)
+
+    assert isinstance(refused, Unfit)
+    assert said in refused.what
+    assert batch.folder in refused.what
+    assert "millstream deadletter delete copy --sink delta:out --batch 1" in refused.fix
+    assert not batch.is_deleted

@@ -1,0 +1,56 @@
+"""Spark's progress report, as the figures of an event."""
+
+import json
+
+from millstream.engine.events.event_bus import Event
+from millstream.engine.events.progress_listener import extract_metrics
+
+REPORT = {
+    "batchId": 7,
+    "numInputRows": 120,
+    "inputRowsPerSecond": float("inf"),
+    "processedRowsPerSecond": 60.04,
+    "durationMs": {"triggerExecution": 2000},
+    "eventTime": {"watermark": "2026-01-01T12:26:00.000Z"},
+    "stateOperators": [
+        {"numRowsTotal": 3, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 1},
+        {"numRowsTotal": 4, "memoryUsedBytes": 200, "numRowsDroppedByWatermark": 2},
+    ],
+    "observedMetrics": {
+        "millstream:out": {"rows": 5},
+        "millstream:source:clicks": {"rows": 120, "malformed": 2, "newest": "2026-01-01T12:31:00Z"},
+        "millstream:source:carts": {"rows": 0, "malformed": 0, "newest": None},
+    },
+    "sources": [],
+}
+
+
+def test_state_and_late_rows_are_summed_over_operators() -> None:
+    told = extract_metrics(REPORT)
+
+    assert (told["state_rows"], told["state_bytes"], told["late_rows"]) == (7, 300, 3)
+
+
+def test_rows_and_newest_event_come_from_observed_metrics() -> None:
+    told = extract_metrics(REPORT)
+
+    assert (told["rows_in"], told["rows_out"], told["malformed"]) == (120, 5, 2)
+    assert told["newest"] == "2026-01-01T12:31:00Z"
+
+
+def test_a_rate_of_an_instant_is_no_number() -> None:
+    assert extract_metrics(REPORT)["input_rate"] is None
+    assert extract_metrics(REPORT)["processed_rate"] == 60.0
+
+
+def test_a_watermark_that_never_moved_is_none() -> None:
+    report = {**REPORT, "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}
+
+    assert extract_metrics(report)["watermark"] is None
+
+
+def test_an_event_is_one_line_of_json() -> None:
+    line = Event("batch_committed", "funnel", extract_metrics(REPORT)).to_json()
+
+    assert "\n" not in line
+    assert json.loads(line)["batch"] == 7

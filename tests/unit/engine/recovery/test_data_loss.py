@@ -1,0 +1,99 @@
+"""From where a query goes on: asked of its source for each place where its plan has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checkpoint import metadata
+from millstream.checkpoint.metadata import QueryMetadata
+from millstream.connectors.kafka.source import KafkaSource
+from millstream.engine.recovery.data_loss import find_missing_offsets
+from millstream.pipeline.spec_file import load_text
+
+if TYPE_CHECKING:
+    from millstream.connectors.api.source import OffsetGap
+    from millstream.pipeline.model import Pipeline
+
+# A view that is united with itself: its source stands at two places, and Spark keeps one folder for both.
+TWICE = tuple({"name": "clicks", "kind": "kafka", "folder": "0"} for _ in range(2))
+FIRST, SECOND, THIRD = '{"clicks":{"0":3}}', '{"clicks":{"0":5}}', '{"clicks":{"0":9}}'
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The offsets that the source is asked about; no broker is there."""
+    found: list[str] = []
+
+    def gaps(_: KafkaSource, start: str) -> list[OffsetGap]:
+        found.append(start)
+        return []
+
+    monkeypatch.setattr(KafkaSource, "gaps", gaps)
+    return found
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    """Clicks united with themselves, and a checkpoint whose first batch is planned."""
+    loaded = load_text(
+        "pipeline.yml",
+        f"""
+name: shop
+defaults: {{checkpoints: {tmp_path}}}
+sources: {{clicks: {{kafka: {{bootstrap_servers: "localhost:1", subscribe: clicks}}, schema: {{id: string}}}}}}
+views: {{both: "SELECT id FROM clicks UNION ALL SELECT id FROM clicks"}}
+queries: {{both: {{to: {{console: {{}}}}}}}}
+""",
+        Path("/shop"),
+        {},
+    )
+    assert loaded.pipeline is not None, loaded.findings
+    folder = tmp_path / "both"
+    metadata.write(folder, QueryMetadata("both", "6a2b", (), TWICE, (), "append", {}, {}, {}))
+    (folder / "sources" / "0").mkdir(parents=True)
+    (folder / "sources" / "0" / "0").write_bytes(b"\0v1\n" + FIRST.encode())
+    plan(folder, 0, SECOND)
+    return loaded.pipeline
+
+
+def plan(folder: Path, batch: int, end: str) -> None:
+    """What Spark writes before a batch: how far it reads, at each place."""
+    (folder / "offsets").mkdir(exist_ok=True)
+    (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{end}\n{end}")
+
+
+def commit(folder: Path, batch: int) -> None:
+    """What Spark writes after it."""
+    (folder / "commits").mkdir(exist_ok=True)
+    (folder / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_a_first_batch_that_comes_again_begins_where_its_one_folder_says(
+    pipeline: Pipeline, asked: list[str]
+) -> None:
+    assert find_missing_offsets(pipeline, "both", {}) == []
+    assert asked == [FIRST, FIRST]
+
+
+def test_a_batch_that_comes_again_begins_where_the_one_before_ended(
+    pipeline: Pipeline, asked: list[str], tmp_path: Path
+) -> None:
+    commit(tmp_path / "both", 0)
+    plan(tmp_path / "both", 1, THIRD)
+
+    find_missing_offsets(pipeline, "both", {})
+
+    assert asked == [SECOND, SECOND]
+
+
+def test_after_a_committed_batch_the_next_one_is_asked_about(
+    pipeline: Pipeline, asked: list[str], tmp_path: Path
+) -> None:
+    commit(tmp_path / "both", 0)
+
+    find_missing_offsets(pipeline, "both", {})
+
+    assert asked == [SECOND, SECOND]

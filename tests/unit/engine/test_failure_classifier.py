@@ -1,0 +1,70 @@
+"""An outage passes, a defect does not: which is which decides whether a query starts again."""
+
+import pytest
+
+from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
+from millstream.engine.failure_classifier import FailureKind, classify
+
+KAFKA = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Timed out SQLSTATE: XXKST
+Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node. Call: listOffsets
+\tat org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin"""
+CAST = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated: [CAST_INVALID_INPUT] The value 'x' of the
+ type "STRING" cannot be cast to "INT" because it is malformed. SQLSTATE: 22018 SQLSTATE: XXKST"""
+RAISED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted SQLSTATE: XXKST
+org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record in source 'clicks': the value is not
+ JSON, topic clicks, partition 0, offset 17 SQLSTATE: P0001"""
+
+
+@pytest.mark.parametrize(
+    ("reported", "raised", "cause"),
+    [
+        (Exception(KAFKA), None, FailureKind.OUTAGE),
+        (Exception("java.net.ConnectException: Connection refused"), None, FailureKind.OUTAGE),
+        (Exception("java.io.IOException: No space left on device"), None, FailureKind.OUTAGE),
+        (Exception("..."), Outage("Postgres is away"), FailureKind.OUTAGE),
+        (Exception("..."), NotReady("there is no table"), FailureKind.OUTAGE),
+        (None, ConnectionResetError("reset"), FailureKind.OUTAGE),
+        (Exception("SparkException: Python worker exited unexpectedly (crashed)"), None, FailureKind.CRASH),
+        (Exception("[KAFKA_DATA_LOSS.START_OFFSET_RESET] x SQLSTATE: 22000"), None, FailureKind.GONE),
+        (Exception("[CANNOT_LOAD_STATE_STORE.X] no file SQLSTATE: 58030"), None, FailureKind.CHECKPOINT),
+        (Exception("..."), Unfit("the checkpoint is older than the sink"), FailureKind.CHECKPOINT),
+        (Exception(CAST), None, FailureKind.DEFECT),
+        (Exception("..."), MillstreamError("a row has no key"), FailureKind.DEFECT),
+        (Exception("..."), ValueError("in the user's function"), FailureKind.DEFECT),
+        (Exception("..."), CannotGoOn("a later run has taken over"), FailureKind.FENCED),
+        (Exception("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update"), None, FailureKind.FENCED),
+    ],
+)
+def test_the_cause_decides_what_is_done(
+    reported: Exception | None, raised: Exception | None, cause: FailureKind
+) -> None:
+    assert classify(reported, raised).cause is cause
+
+
+def test_a_cause_deep_in_the_chain_is_found() -> None:
+    failed = RuntimeError("the batch failed")
+    failed.__cause__ = Outage("Postgres is away")
+
+    assert classify(None, failed).message == "Postgres is away"
+
+
+def test_a_defect_is_told_by_its_condition() -> None:
+    assert classify(Exception(CAST), None).message == (
+        'The value \'x\' of the type "STRING" cannot be cast to "INT" because it is malformed. [CAST_INVALID_INPUT]'
+    )
+
+
+def test_a_malformed_record_is_told_by_its_place() -> None:
+    assert "topic clicks, partition 0, offset 17" in classify(Exception(RAISED), None).message
+
+
+def test_an_outage_is_told_without_packages() -> None:
+    assert classify(Exception(KAFKA), None).message == (
+        "TimeoutException: Timed out waiting for a node. Call: listOffsets"
+    )
+
+
+def test_a_password_in_a_message_is_hidden() -> None:
+    told = classify(None, Outage("postgresql://u:hunter2@db/x refused")).message
+
+    assert "hunter2" not in told

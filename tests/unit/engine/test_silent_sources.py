@@ -1,0 +1,94 @@
+"""A source that does not answer is told of, though the query looks alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from millstream.engine import supervisor as supervision
+from millstream.engine.supervisor import SILENCE, QueryPhase, Supervisor
+from millstream.spec.backoff import Backoff
+
+
+class Told:
+    """Events, kept."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def tell(self, event: str, *_: str, **__: Any) -> None:
+        self.names.append(event)
+
+
+class Running:
+    """A query that Spark calls active."""
+
+    name = "funnel"
+    delivery = None
+    handle = object()
+    active = True
+    asked: str | None = None
+
+    def look(self) -> None:
+        """Nothing to tell."""
+
+    def has_passed_gaps(self) -> bool:
+        return False
+
+    def awaited_source(self) -> str | None:
+        return self.asked
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that the test moves."""
+    now = [100.0]
+    monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
+    return now
+
+
+def look(query: Running, told: Told) -> Any:
+    watching = Supervisor([query], Backoff(), told)  # type: ignore[arg-type, list-item]
+    (watched,) = watching.watched
+    watched.state = QueryPhase.RUNNING
+    return lambda: watching._look_at(watched)
+
+
+def test_a_short_question_is_not_worth_a_word(clock: list[float]) -> None:
+    query, told = Running(), Told()
+    once = look(query, told)
+
+    query.asked = "KafkaV2[Subscribe[clicks]]"
+    once()
+    clock[0] += SILENCE / 2
+    once()
+
+    assert told.names == []
+
+
+def test_a_long_silence_is_told_once_and_so_is_its_end(clock: list[float]) -> None:
+    query, told = Running(), Told()
+    once = look(query, told)
+
+    query.asked = "KafkaV2[Subscribe[clicks]]"
+    for _ in range(4):
+        once()
+        clock[0] += SILENCE
+    query.asked = None
+    once()
+    once()
+
+    assert told.names == ["waiting", "going_on"]
+
+
+def test_questions_with_answers_between_them_do_not_add_up(clock: list[float]) -> None:
+    query, told = Running(), Told()
+    once = look(query, told)
+
+    for turn in range(20):
+        query.asked = "KafkaV2[Subscribe[clicks]]" if turn % 2 else None
+        once()
+        clock[0] += SILENCE / 2
+
+    assert told.names == []

@@ -1,0 +1,150 @@
+"""When a query that fails is started again, and with which words it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from millstream.engine import supervisor as supervision
+from millstream.engine.failure_classifier import FailureKind, QueryFailure
+from millstream.engine.recovery.uncommitted_batch import Unfinished
+from millstream.engine.supervisor import POISONED, QueryPhase, Supervisor
+from millstream.spec.backoff import Backoff
+from millstream.spec.duration import Duration
+
+READS = ("partition 0 of topic 'clicks', offsets 100 to 199",)
+DIED = QueryFailure(FailureKind.CRASH, "a worker died")
+AWAY = QueryFailure(FailureKind.OUTAGE, "Postgres is away")
+BROKEN = QueryFailure(FailureKind.DEFECT, "a cast failed")
+
+
+class Running:
+    """A query that was in a batch when it failed."""
+
+    name = "funnel"
+    handle = object()
+    batch: int | None = 12
+
+    def unfinished(self) -> Unfinished | None:
+        return None if self.batch is None else Unfinished(self.batch, READS)
+
+    def poison(self, batch: int) -> None:
+        assert batch == self.batch
+
+
+class Watching:
+    """A supervisor of that query, the events it told, and a clock that the test moves."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.query, self.told = Running(), []
+        self.supervisor = Supervisor([self.query], backoff, self)  # type: ignore[list-item, arg-type]
+        (self.watched,) = self.supervisor.watched
+
+    told: list[tuple[str, dict[str, Any]]]
+
+    def tell(self, event: str, *_: str, **data: Any) -> None:
+        self.told.append((event, data))
+
+    def fail(self, failure: QueryFailure, times: int = 1) -> QueryPhase:
+        for _ in range(times):
+            self.supervisor._handle_failure(self.watched, failure)
+        return self.watched.state
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
+    return now
+
+
+def watching(**settings: Any) -> Watching:
+    return Watching(Backoff(**settings))
+
+
+def test_a_batch_in_which_a_process_dies_three_times_is_named_with_what_it_reads() -> None:
+    watched = watching()
+
+    assert watched.fail(DIED, 2) is QueryPhase.RETRYING
+    assert watched.fail(DIED) is QueryPhase.FAILED
+
+    event, data = watched.told[-1]
+    assert event == "query_failed"
+    assert data["reason"] == "a worker died (3 times in a row)"
+    assert (data["batch"], data["reads"], data["fix"]) == (12, list(READS), POISONED)
+
+
+def test_deaths_in_different_batches_do_not_add_up() -> None:
+    watched = watching()
+    for batch in range(6):
+        watched.query.batch = batch
+        assert watched.fail(DIED) is QueryPhase.RETRYING
+
+
+def test_an_outage_between_two_deaths_begins_the_count_again() -> None:
+    watched = watching()
+
+    assert [watched.fail(failure) for failure in (DIED, DIED, AWAY, DIED)] == [QueryPhase.RETRYING] * 4
+
+
+def test_a_defect_in_a_batch_is_named_at_once() -> None:
+    watched = watching()
+
+    assert watched.fail(BROKEN) is QueryPhase.FAILED
+    assert watched.told[-1][1]["reads"] == list(READS)
+
+
+def test_an_outage_is_never_blamed_on_its_batch(clock: list[float]) -> None:
+    watched = watching()
+
+    assert watched.fail(AWAY, 10) is QueryPhase.RETRYING
+    clock[0] += 15 * 60
+    assert watched.fail(AWAY) is QueryPhase.FAILED
+    assert watched.told[-1][1]["fix"] == ""
+    assert watched.told[-1][1]["reason"] == "Postgres is away (for 15 minutes)"
+
+
+def test_restarts_are_counted_in_a_time_whatever_is_delivered_between(clock: list[float]) -> None:
+    watched = watching(restarts=3, within=Duration("1 minute"))
+    for _ in range(3):
+        assert watched.fail(AWAY) is QueryPhase.RETRYING
+        watched.watched.failures, watched.watched.failing_since = 0, None
+        clock[0] += 10
+
+    assert watched.fail(AWAY) is QueryPhase.FAILED
+    assert watched.told[-1][1]["reason"] == "Postgres is away (failed 4 times in 1 minute)"
+
+
+def test_failures_of_long_ago_are_forgotten(clock: list[float]) -> None:
+    watched = watching(restarts=1, within=Duration("1 minute"))
+    for _ in range(5):
+        assert watched.fail(AWAY) is QueryPhase.RETRYING
+        watched.watched.failing_since = None
+        clock[0] += 61
+
+
+def test_a_failure_between_batches_names_none() -> None:
+    watched = watching()
+    watched.query.batch = None
+
+    watched.fail(BROKEN)
+
+    assert (watched.told[-1][1]["batch"], watched.told[-1][1]["reads"]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (BROKEN, 1),
+        (QueryFailure(FailureKind.GONE, "gone"), 3),
+        (QueryFailure(FailureKind.CHECKPOINT, "torn"), 3),
+        (QueryFailure(FailureKind.FENCED, "x"), 3),
+    ],
+)
+def test_the_exit_code_tells_a_checkpoint_that_cannot_go_on(failure: QueryFailure, code: int) -> None:
+    watched = watching()
+
+    watched.fail(failure)
+
+    assert watched.supervisor.exit_code == code

@@ -1,0 +1,51 @@
+"""A canary planted in every secret field of a spec turns up nowhere."""
+
+from __future__ import annotations
+
+from millstream.pipeline.model import Pipeline
+from millstream.spec.secrets.redaction import REDACTOR, redact_deep
+from millstream.spec.secrets.secret import redact
+
+CANARY = "S3CR3T-can/ary"
+SPEC = {
+    "name": "shop",
+    "alerts_to": f"https://hooks.example.com/{CANARY}",
+    "sources": {
+        "clicks": {
+            "kafka": {
+                "bootstrap_servers": "localhost:9092",
+                "subscribe": "clicks",
+                "security": {"protocol": "SASL_SSL", "username": "me", "password": CANARY},
+            },
+            "schema": {"id": "string"},
+        }
+    },
+    "queries": {
+        "clicks": {"to": {"postgres": {"url": "postgresql://me:S3CR3T-can%2Fary@host/db", "table": "t"}}}
+    },
+}
+
+
+def test_secrets_are_found_wherever_a_spec_has_them_and_however_they_are_written() -> None:
+    Pipeline.model_validate(SPEC)
+
+    for said in (CANARY, "S3CR3T-can%2Fary", f"https://hooks.example.com/{CANARY}"):
+        assert "S3CR3T" not in redact(f"the login with {said} was refused")
+
+
+def test_lists_and_mappings_are_hidden_however_deep_and_figures_stay() -> None:
+    REDACTOR.protect(CANARY)
+
+    hidden = redact_deep({"a": [{"b": f"x {CANARY}"}, 7, None, True], "c": ("postgresql://u:pw@h/d",)})
+
+    assert hidden == {"a": [{"b": "x ***"}, 7, None, True], "c": ["postgresql://u:***@h/d"]}
+
+
+def test_a_secret_of_a_few_letters_does_not_eat_every_word() -> None:
+    spec = {**SPEC, "alerts_to": "https://hooks.example.com/x"}
+    spec["sources"] = {"ticks": {"rate": {"rows_per_second": 1}}}
+    spec["queries"] = {"ticks": {"to": {"postgres": {"url": "postgresql://me:pw@host/db", "table": "t"}}}}
+
+    Pipeline.model_validate(spec)
+
+    assert redact("a power of two") == "a power of two"

@@ -1,0 +1,103 @@
+"""Real records as the feed of a test: columns where they can be read, else the message as it came."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.diagnostics.failure import WrongUse
+from millstream.pipeline.load.loader import load_text
+from millstream.testing.authoring.record import choose_query, find_source, format_test, to_feed_item
+from millstream.testing.files.loader import load_text as load_tests
+
+if TYPE_CHECKING:
+    from millstream.pipeline.model import Pipeline
+
+SPEC = """\
+name: shop
+sources:
+  clicks:
+    kafka: {bootstrap_servers: h, subscribe: web-clicks}
+    schema: {id: string, n: int, at: timestamp}
+    keep: [key]
+  lines: {json: data, schema: {id: string, at: timestamp}}
+  both: {rate: {}}
+views: {joined: SELECT c.id FROM clicks c JOIN lines l ON c.id = l.id}
+queries:
+  clicks: {to: {console: {}}}
+  joined: {to: {console: {}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    found = load_text("pipeline.yml", SPEC, Path("/nowhere"), {}).pipeline
+    assert found is not None
+    return found
+
+
+def message(value: bytes | None) -> dict[str, Any]:
+    return {
+        "key": bytearray(b"k"),
+        "value": None if value is None else bytearray(value),
+        "topic": "web-clicks",
+        "partition": 1,
+        "offset": 7,
+        "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+        "timestampType": 0,
+    }
+
+
+def test_a_message_that_fits_the_schema_is_a_row(pipeline: Pipeline) -> None:
+    value = b'{"id": "a", "n": 1, "at": "2026-01-01T12:00:00Z", "more": 1}'
+
+    row = to_feed_item(pipeline.sources["clicks"], message(value))
+
+    assert row == {"id": "a", "n": 1, "at": "2026-01-01T12:00:00Z", "key": "k"}
+
+
+@pytest.mark.parametrize("value", [b"{broken", b'{"id": "a", "n": "one"}', b"\xff", b"[1]", b"{}", None])
+def test_any_other_message_is_kept_as_it_is(value: bytes | None, pipeline: Pipeline) -> None:
+    row = to_feed_item(pipeline.sources["clicks"], message(value))
+
+    assert set(row) == {"record"}
+    assert (row["record"]["key"], row["record"]["partition"]) == ("k", 1)
+
+
+def test_rows_of_files_are_rows(pipeline: Pipeline) -> None:
+    row = to_feed_item(pipeline.sources["lines"], {"id": "a", "at": datetime(2026, 1, 1, 12, tzinfo=UTC)})
+
+    assert row == {"id": "a", "at": "2026-01-01 12:00:00"}
+
+
+def test_a_source_is_named_by_itself_or_its_topic(pipeline: Pipeline) -> None:
+    assert find_source(pipeline, "clicks") == find_source(pipeline, "web-clicks") == "clicks"
+    with pytest.raises(WrongUse, match="there is no source or topic 'carts'"):
+        find_source(pipeline, "carts")
+
+
+def test_the_query_is_the_only_one_that_reads_the_source_or_is_named(pipeline: Pipeline) -> None:
+    assert choose_query(pipeline, "lines", None) == "joined"
+    assert choose_query(pipeline, "clicks", "clicks") == "clicks"
+    with pytest.raises(WrongUse, match="queries clicks, joined read source 'clicks'"):
+        choose_query(pipeline, "clicks", None)
+    with pytest.raises(WrongUse, match="no query reads source 'both'"):
+        choose_query(pipeline, "both", None)
+
+
+def test_what_is_written_can_be_read_as_a_test(pipeline: Pipeline) -> None:
+    items = [
+        to_feed_item(pipeline.sources["clicks"], message(value))
+        for value in (b'{"id": "$a"}', b"{broken", b"\xff", None)
+    ]
+
+    text = f"{SPEC_AS_TEST}{format_test('the newest', 'clicks', 'clicks', items)}"
+    (case,) = load_tests("t.yml", text, Path("/nowhere/t.yml"), lambda _: {}, filling=True).cases
+
+    assert case.steps[0].expected.rows == {"": ()}
+
+
+SPEC_AS_TEST = "pipeline:\n" + "".join(f"  {line}\n" for line in SPEC.splitlines())

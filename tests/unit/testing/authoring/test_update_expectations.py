@@ -1,0 +1,214 @@
+"""Expectations rewritten in their file: to what came, and every other byte as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.testing.authoring.update_expectations import Updated, update_expectations
+from millstream.testing.authoring.yaml_edit import format_flow
+from millstream.testing.files.loader import load_text
+from millstream.testing.model import Case, Row, StepResult
+from millstream.testing.runner.compare import find_differences
+
+HEAD = """\
+# A test file.
+pipeline:
+  {name: shop, sources: {s: {rate: {}}}, views: {ticks: "SELECT * FROM s"}, queries: {ticks: {to: {console: }}}}
+tests:
+  it ticks:   # a remark
+    steps:
+"""
+
+
+def cases(text: str) -> tuple[Case, ...]:
+    suite = load_text("t.yml", text, Path("t.yml"), lambda _: {}, filling=True)
+    assert suite.findings == ()
+    return suite.cases
+
+
+def judged(case: Case, *got: dict[str, Any]) -> list[StepResult]:
+    found = []
+    for step, one in zip(case.steps, got, strict=True):
+        played = replace(StepResult(step, (0,), None, {"": ()}), **one)
+        found.append(replace(played, differences=find_differences(step.expected, played, case)))
+    return found
+
+
+def update(steps: str, *got: dict[str, Any]) -> Updated:
+    """The steps rewritten, after it is seen that the test passes then."""
+    text = HEAD + steps
+    (case,) = cases(text)
+    found = update_expectations("t.yml", text, [(case, judged(case, *got))])
+    assert found.text.startswith(HEAD)
+    if not found.left:
+        assert not any(one.differences for one in judged(cases(found.text)[0], *got))
+    return replace(found, text=found.text.removeprefix(HEAD))
+
+
+def came(*rows: Row) -> dict[str, Any]:
+    return {"rows": {"": rows}}
+
+
+STEPS = [
+    # (what stands there, what came, what stands there then)
+    (
+        "      - expect: [{value: 1, timestamp: null}]  # as it is\n",
+        [{"value": 2, "timestamp": None}],
+        "      - expect: [{value: 2, timestamp: null}]  # as it is\n",
+    ),
+    (
+        "      - expect:\n          # the first\n          - {value: 1}   # one\n          - value: 2\n",
+        [{"value": 1}, {"value": 3}],
+        "      - expect:\n          # the first\n          - {value: 1}   # one\n          - value: 3\n",
+    ),
+    (
+        "      - expect: [{value: 1}, {value: 2}, {value: 3}]\n",
+        [{"value": 2}],
+        "      - expect: [{value: 2}]\n",
+    ),
+    (
+        "      - expect: [{value: 1}]\n",
+        [{"value": 1}, {"value": 2}],
+        "      - expect: [{value: 1}, {value: 2}]\n",
+    ),
+    (
+        "      - expect:\n          - {value: 1}  # gone\n          - {value: 2}  # here\n        # after\n"
+        "        expect_dropped: 0\n",
+        [{"value": 2}, {"value": 2}, {"value": 7}],
+        "      - expect:\n          - {value: 2}  # gone\n          - {value: 2}  # here\n"
+        "          - {value: 7}\n        # after\n"
+        "        expect_dropped: 0\n",
+    ),
+    (
+        "      - expect:\n          - {value: 1}  # gone\n          - {value: 2}\n          - {value: 3}\n",
+        [{"value": 2}],
+        "      - expect:\n          - {value: 2}\n",
+    ),
+    ("      - expect: []  # none\n", [{"value": 1}], "      - expect: [{value: 1}]  # none\n"),
+    (
+        "      - expect:\n",
+        [{"value": 1, "timestamp": None}],
+        "      - expect: [{value: 1, timestamp: null}]\n",
+    ),
+    ("      - {expect: [{value: 1}], expect_dropped: 0}\n", [], "      - {expect: [], expect_dropped: 0}\n"),
+    (
+        "      - expect:  # why\n          - {value: 1}\n        expect_dropped: 0\n",
+        [],
+        "      - expect: []  # why\n        expect_dropped: 0\n",
+    ),
+    (
+        "      - expect:\n        - value: 1\n          timestamp: null\n      - restart\n",
+        [{"value": 1, "timestamp": datetime(2026, 1, 1, tzinfo=UTC)}],
+        '      - expect:\n        - value: 1\n          timestamp: "2026-01-01 00:00:00"\n      - restart\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "rows", "after"), STEPS)
+def test_rows_are_rewritten_where_they_stand(before: str, rows: list[Row], after: str) -> None:
+    got = [came(*rows)] + [came()] * before.count("- restart")
+
+    found = update(before, *got)
+
+    assert (found.text, found.left) == (after, [])
+
+
+def test_many_rows_are_written_a_line_each() -> None:
+    found = update(
+        "      - expect: []\n      - restart\n",
+        came(*({"value": n, "name": "x" * 20} for n in range(5))),
+        came(),
+    )
+
+    lines = "".join(f"          - {{value: {n}, name: {'x' * 20}}}\n" for n in range(5))
+    assert found.text == f"      - expect:\n{lines}      - restart\n"
+
+
+def test_single_figures_are_rewritten() -> None:
+    found = update(
+        '      - expect_watermark: "2026-01-01 12:00:00"  # here\n'
+        "        expect_dropped: 1\n        expect_state: {dedupe: 2}\n"
+        "        expect_dead_letters: 0\n",
+        {
+            "watermark": datetime(2026, 1, 1, 12, 5, tzinfo=UTC),
+            "dropped": 0,
+            "state": {"dedupe": 3},
+            "letters": ({"source": "ticks", "reason": "no", "value": b"x"},),
+        },
+    )
+
+    assert found.text == (
+        '      - expect_watermark: "2026-01-01 12:05:00"  # here\n'
+        "        expect_dropped: 0\n        expect_state: {dedupe: 3}\n"
+        "        expect_dead_letters: 1\n"
+    )
+    assert found.steps == 1
+
+
+def test_an_error_is_left_to_a_person() -> None:
+    found = update("      - expect: []\n", {"error": "cannot divide"})
+
+    assert found.text == "      - expect: []\n"
+    assert found.left == ["'it ticks', step 1: review the error by hand"]
+
+
+def test_a_test_of_a_table_is_left_as_it_is() -> None:
+    text = (
+        HEAD.replace("    steps:", "    table: [{n: 1}]\n    steps:") + '      - expect: [{value: "${n}"}]\n'
+    )
+    (case,) = cases(text)
+
+    found = update_expectations("t.yml", text, [(case, judged(case, came({"value": 2})))])
+
+    assert (found.text, len(found.left)) == (text, 1)
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries({"value": st.integers(0, 3), "name": st.sampled_from("ab")}), max_size=5
+)
+
+
+def block(rows: list[Row]) -> str:
+    return "".join(f"          - {format_flow(row)}  # kept\n" for row in rows)
+
+
+@given(ROWS, ROWS, st.booleans())
+def test_whatever_came_the_test_passes_afterwards(wanted: list[Row], got: list[Row], flat: bool) -> None:
+    steps = (
+        f"      - expect: {format_flow(wanted)}\n"
+        if flat or not wanted
+        else f"      - expect:\n{block(wanted)}"
+    )
+
+    assert update(steps, came(*got)).left == []
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(alphabet=st.characters(exclude_categories=("Cs",))),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text(alphabet="ab $:", min_size=1, max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
+def test_a_value_is_read_back_as_it_was_written(value: object) -> None:
+    from millstream.pipeline.load.document import parse_yaml
+    from millstream.testing.files.parametrize import fill_placeholders
+
+    document = parse_yaml("t.yml", f"a: {format_flow(value)}\n")
+
+    assert document.findings == []
+    assert fill_placeholders(document.data["a"], {}) == value

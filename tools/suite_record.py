@@ -1,0 +1,151 @@
+"""A pytest plugin that records what each test, fixture and process of a run takes; `suite_times.py` loads it.
+
+One JSON object a line. CPU seconds are those of the worker and of every process that it started, so that they hardly
+depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARIABLE = "MILLSTREAM_SUITE_RECORD"
+EVERY = 0.5
+"""Seconds between two looks at the processes; what lives shorter is not counted as started."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def kind_of(command: list[str]) -> str | None:
+    """What a process is, by its command; None for one that is not counted."""
+    program, rest = Path(command[0]).name, " ".join(command[1:])
+    if program == "java":
+        if "kafka.Kafka" in rest:
+            return "kafka broker"
+        return "spark jvm" if "SparkSubmit" in rest or "java.args" in rest else "other jvm"
+    if program.startswith("postgres") and "-D" in command:
+        return "postgres server"
+    if program.startswith("chrom") and "--type=" not in rest:
+        return "chromium"
+    if program.startswith("python") and "pyspark.daemon" in rest:
+        return "python worker of spark"
+    if program == "millstream" or "-m millstream" in rest or "/bin/millstream" in rest:
+        return "millstream command"
+    return None
+
+
+@dataclass
+class Processes:
+    """The processes of one worker: those that carry its name in their environment, and itself."""
+
+    mark: bytes
+    seen: dict[tuple[int, str], bool] = field(default_factory=dict)
+    """By number and start time: is it of this worker?"""
+
+    def look(self) -> tuple[float, list[str]]:
+        """CPU seconds of all that live, with those of their ended children; and kinds of those that are new."""
+        total, started = 0, []
+        for folder in Path("/proc").glob("[0-9]*"):
+            number = int(folder.name)
+            try:
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
+                known = (number, words[19])
+                if known not in self.seen:
+                    mine = number == os.getpid() or self.mark in (folder / "environ").read_bytes()
+                    self.seen[known] = mine
+                    command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if mine and number != os.getpid() and (kind := kind_of(command)):
+                        started.append(kind)
+                if self.seen[known]:
+                    total += sum(int(word) for word in words[11:15])
+            except OSError:
+                # It ended while we looked, or is not ours to look at.
+                continue
+        return total / _TICKS, started
+
+
+class Recorder:
+    """Writes the lines of one worker."""
+
+    def __init__(self, file: Path, worker: str) -> None:
+        self.worker = worker
+        self._file = file.open("a", buffering=1, encoding="utf-8")
+        self._processes = Processes(
+            f"PYTEST_XDIST_WORKER={worker}\0".encode() if worker else str(file).encode()
+        )
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._test, self._cpu = "", self._look()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def line(self, **what: Any) -> None:
+        """Write a line."""
+        self._file.write(json.dumps({"worker": self.worker, "at": round(time.time(), 2), **what}) + "\n")
+
+    def cpu(self) -> float:
+        """CPU seconds since the last call."""
+        before, self._cpu = self._cpu, self._look()
+        return max(0.0, self._cpu - before)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._end.set()
+        self._thread.join()
+        self._file.close()
+
+    def _look(self) -> float:
+        with self._lock:
+            total, started = self._processes.look()
+        for kind in started:
+            self.line(started=kind, test=self._test)
+        return total
+
+    def _watch(self) -> None:
+        while not self._end.wait(EVERY):
+            self._look()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember which test it is."""
+        self._test = nodeid
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write what a part of a test took."""
+        spent = {"s": round(report.duration, 3), "cpu": round(self.cpu(), 2)}
+        self.line(
+            id=report.nodeid, when=report.when, outcome=report.outcome, load=os.getloadavg()[0], **spent
+        )
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        """Write what a fixture took, those that it asks for left out: they are set up before."""
+        began, cpu = time.monotonic(), self._look()
+        given = yield
+        took = time.monotonic() - began
+        if took > 0.01:
+            spent = {"s": round(took, 3), "cpu": round(max(0.0, self._look() - cpu), 2)}
+            self.line(fixture=fixturedef.argname, scope=fixturedef.scope, base=fixturedef.baseid, **spent)
+        return given
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record in each worker, or in the one process where there are none."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker or not config.getoption("numprocesses", None):
+        config.pluginmanager.register(Recorder(Path(os.environ[VARIABLE]), worker), "suite-recorder")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop recording."""
+    recorder = config.pluginmanager.unregister(name="suite-recorder")
+    if isinstance(recorder, Recorder):
+        recorder.close()
