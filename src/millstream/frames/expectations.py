@@ -19,6 +19,8 @@ BROKEN = "_millstream_broken"
 RAW = "_millstream_raw"
 # Fields of the metric that are not an expectation's. Names of expectations have letters, digits and _ only.
 LETTERS, SET_ASIDE, BYTES = "set aside as", "set aside", "bytes set aside"
+MOST_LETTERS = 100_000
+"""The number of dead letters of a batch that are collected if rows cannot be read again: the limit of `max_by`."""
 # The number of characters of a failing row that an error message shows.
 _SHOWN_CHARACTERS = 300
 _NONDETERMINISTIC = re.compile(
@@ -103,7 +105,9 @@ def apply_expectations(
         F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
     ]
     if letter is not None:
-        metrics.append(F.to_json(F.collect_list(F.when(is_dead_letter(expect), letter))).alias(LETTERS))
+        # Not collect_list, which has no limit: a batch of broken rows would exhaust the driver's memory.
+        rejected = F.max_by(letter, F.when(is_dead_letter(expect), F.lit(1)), MOST_LETTERS)
+        metrics.append(F.to_json(rejected).alias(LETTERS))
     # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
     checked = checked.observe(metric_name(name), *metrics)
     is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)

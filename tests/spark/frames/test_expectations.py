@@ -118,6 +118,22 @@ def test_a_batch_that_comes_again_sets_nothing_aside_again(project: Project, pla
     assert dead_letters.read_unique(pipeline.letters) == before
 
 
+def test_more_letters_of_a_view_than_a_batch_can_carry_end_it_until_they_are_dropped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millstream.frames.expectations.MOST_LETTERS", 1)
+    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_LETTERS", 1)
+    project.put(GOOD, LOW, NONE)
+
+    assert not project.run(expecting(project, "dead_letter", "view"))
+
+    (failed,) = project.told("query_failed")
+    assert "2 rows of 'doubled' break an expectation in one batch, and at most 1 " in failed.data["reason"]
+    assert project.run(expecting(project, "drop", "view"))
+    assert ids(project) == ["a"]
+    assert [row[0] for row in project.rows("files", "parquet")] == ["a"]
+
+
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_failure_ends_the_query_and_names_the_expectation_and_the_row(project: Project, place: str) -> None:
     project.put(GOOD, LOW)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from millstream.connectors.api.sink import SinkIdentity
 from millstream.connectors.api.source import OffsetRange
+from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.dead_letter_columns import (
     KEPT,
     PLACE,
@@ -23,6 +24,7 @@ from millstream.frames.expectations import (
     BROKEN,
     BYTES,
     LETTERS,
+    MOST_LETTERS,
     RAW,
     SET_ASIDE,
     failed_flags,
@@ -203,7 +205,10 @@ class DeadLetters:
 
 
 def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCounts]:
-    """Return what the last execution rejected, by source and view. `metrics` is Spark's map of observed metrics."""
+    """Return what the last execution rejected, by source and view. `metrics` is Spark's map of observed metrics.
+
+    Raises `MillstreamError` if more rows were to be collected than a batch can hand over.
+    """
     rejected = {}
     for name in letters.places:
         malformed, size = _count_and_size(metrics, source_metric_name(name), "malformed", "malformed_bytes")
@@ -212,6 +217,12 @@ def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCoun
             malformed if letters.wanted(name) else 0, broken, (size or 0) + (broken_size or 0)
         )
         if broken and collects_dead_letters(letters.pipeline, name):
+            if broken > MOST_LETTERS:
+                raise MillstreamError(
+                    f"{broken:,} rows of '{name}' break an expectation in one batch, and at most {MOST_LETTERS:,} of "
+                    "rows that cannot be read again can become dead letters",
+                    f"write 'otherwise: drop' or 'warn' in the expectations of '{name}' until its rows are right",
+                )
             json_rows = str(metrics.get(metric_name(name)).get().getAs(LETTERS))
             counts = replace(counts, letters=json_rows)
         if counts.malformed or counts.broken:
