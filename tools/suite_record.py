@@ -43,11 +43,19 @@ def kind_of(command: list[str]) -> str | None:
     return None
 
 
+def marks_of(worker: str, file: Path) -> tuple[bytes, ...]:
+    """What stands in the environment of a worker's processes, and not in that of another run beside it."""
+    if not worker:
+        return (str(file).encode(),)
+    run = os.environ["PYTEST_XDIST_TESTRUNUID"]
+    return f"PYTEST_XDIST_WORKER={worker}\0".encode(), run.encode()
+
+
 @dataclass
 class Processes:
-    """The processes of one worker: those that carry its name in their environment, and itself."""
+    """The processes of one worker: those that carry its marks in their environment, and itself."""
 
-    mark: bytes
+    marks: tuple[bytes, ...]
     seen: dict[tuple[int, str], bool] = field(default_factory=dict)
     """By number and start time: is it of this worker?"""
 
@@ -60,7 +68,8 @@ class Processes:
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
                 known = (number, words[19])
                 if known not in self.seen:
-                    mine = number == os.getpid() or self.mark in (folder / "environ").read_bytes()
+                    environment = (folder / "environ").read_bytes()
+                    mine = number == os.getpid() or all(mark in environment for mark in self.marks)
                     self.seen[known] = mine
                     command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
                     if mine and number != os.getpid() and (kind := kind_of(command)):
@@ -79,12 +88,11 @@ class Recorder:
     def __init__(self, file: Path, worker: str) -> None:
         self.worker = worker
         self._file = file.open("a", buffering=1, encoding="utf-8")
-        self._processes = Processes(
-            f"PYTEST_XDIST_WORKER={worker}\0".encode() if worker else str(file).encode()
-        )
+        self._processes = Processes(marks_of(worker, file))
         self._lock = threading.Lock()
         self._end = threading.Event()
-        self._test, self._cpu = "", self._look()
+        self._test = ""
+        self._cpu = self._look()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
