@@ -60,10 +60,10 @@ class Processes:
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
                 known = (number, words[19])
                 if known not in self.seen:
-                    mine = number == os.getpid() or self.mark in (folder / "environ").read_bytes()
-                    self.seen[known] = mine
+                    local = number == os.getpid() or self.mark in (folder / "environ").read_bytes()
+                    self.seen[known] = local
                     command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if mine and number != os.getpid() and (kind := kind_of(command)):
+                    if local and number != os.getpid() and (kind := kind_of(command)):
                         started.append(kind)
                 if self.seen[known]:
                     total += sum(int(word) for word in words[11:15])
@@ -129,12 +129,12 @@ class Recorder:
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
         """Write what a fixture took, those that it asks for left out: they are set up before."""
         began, cpu = time.monotonic(), self._look()
-        given = yield
-        took = time.monotonic() - began
-        if took > 0.01:
-            spent = {"s": round(took, 3), "cpu": round(max(0.0, self._look() - cpu), 2)}
+        value = yield
+        seconds = time.monotonic() - began
+        if seconds > 0.01:
+            spent = {"s": round(seconds, 3), "cpu": round(max(0.0, self._look() - cpu), 2)}
             self.line(fixture=fixturedef.argname, scope=fixturedef.scope, base=fixturedef.baseid, **spent)
-        return given
+        return value
 
 
 def pytest_configure(config: pytest.Config) -> None:

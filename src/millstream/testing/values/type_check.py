@@ -42,7 +42,7 @@ class ParsedType:
     """A parsed type: its name, its parameters in parentheses, and its nested types."""
 
     name: str
-    told: str = ""
+    parameters: str = ""
     inside: tuple[ParsedType, ...] = ()
     fields: Mapping[str, ParsedType] = field(default_factory=dict)
 
