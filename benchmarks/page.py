@@ -215,7 +215,7 @@ def main() -> None:
             )
             watch.start()
             page_options = PageOptions(port=0, served=chosen.only != "without")
-            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=page_options)
+            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, page_options=page_options)
         finally:
             for client in clients:
                 client.kill()
