@@ -76,7 +76,7 @@ def pipelines(folder: Path) -> Iterator[tuple[str, Loaded]]:
 
 def warm(spark: SparkSession, folder: Path, rounds: int) -> dict[str, list[float]]:
     """Milliseconds a query by group, a figure for each query of each round."""
-    found: dict[str, list[float]] = {}
+    actual: dict[str, list[float]] = {}
     for group, loaded in pipelines(folder):
         if loaded.pipeline is None or not loaded.pipeline.queries:
             continue
@@ -85,28 +85,28 @@ def warm(spark: SparkSession, folder: Path, rounds: int) -> dict[str, list[float
             check(loaded, spark)
             each = (time.perf_counter() - began) * 1000 / len(loaded.pipeline.queries)
             if turn:
-                found.setdefault(group, []).extend([each] * len(loaded.pipeline.queries))
-    return {f"warm, {group}: ms a query": times for group, times in found.items()}
+                actual.setdefault(group, []).extend([each] * len(loaded.pipeline.queries))
+    return {f"warm, {group}: ms a query": times for group, times in actual.items()}
 
 
 def commands(folder: Path, rounds: int) -> dict[str, list[float]]:
     """CPU of the check without Spark, and wall time of the whole check from a cold start."""
     spec = folder / "pipeline.yml"
     spec.write_text(views(100), encoding="utf-8")
-    found: dict[str, list[float]] = {}
+    actual: dict[str, list[float]] = {}
     for turn in range(rounds + 1):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", PHASE_A, str(spec)], capture_output=True, text=True, check=True
         )
-        first, again = (json.loads(line) for line in done.stdout.split())
-        whole = measure([COMMAND, "check", "--fast", "-f", str(spec)], folder / "log").cpu
+        first, second = (json.loads(line) for line in result.stdout.split())
+        cpu = measure([COMMAND, "check", "--fast", "-f", str(spec)], folder / "log").cpu
         cold = measure([COMMAND, "check", "-f", str(EXAMPLES / "ecommerce")], folder / "log").wall
         if turn:
-            found.setdefault("phase A of 100 views: CPU s", []).append(first)
-            found.setdefault("phase A of 100 views again: CPU s", []).append(again)
-            found.setdefault("check --fast of 100 views, the command: CPU s", []).append(whole)
-            found.setdefault("check of examples/ecommerce, cold: wall s", []).append(cold)
-    return found
+            actual.setdefault("phase A of 100 views: CPU s", []).append(first)
+            actual.setdefault("phase A of 100 views again: CPU s", []).append(second)
+            actual.setdefault("check --fast of 100 views, the command: CPU s", []).append(cpu)
+            actual.setdefault("check of examples/ecommerce, cold: wall s", []).append(cold)
+    return actual
 
 
 def main() -> None:
@@ -116,18 +116,18 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory(prefix="millstream-check-") as name:
         folder = Path(name)
-        found = commands(folder, rounds)
+        actual = commands(folder, rounds)
         # As the command opens it.
         conf = {"spark.driver.defaultJavaOptions": BRIEF, "spark.master": "local[1]"}
         spark = open_session("check", conf, log=folder / "spark.log")
         os.chdir(folder)
-        found |= warm(spark, folder, rounds)
+        actual |= warm(spark, folder, rounds)
         spark.stop()
     print(
         f"{rounds} rounds on {resources.available_cores()} cores\n\n| what | min | median | max |\n| "
         "--- | --- | --- | --- |"
     )
-    for what, values in found.items():
+    for what, values in actual.items():
         figures = (min(values), statistics.median(values), max(values))
         print(f"| {what} | {' | '.join(f'{figure:.3g}' for figure in figures)} |")
 

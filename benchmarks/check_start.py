@@ -34,13 +34,13 @@ WITHOUT, WITH, DRY = "check, without the archive", "check, with the archive", "s
 
 def home(python: str) -> Path:
     """Where PySpark is in an environment."""
-    found = subprocess.run(
+    result = subprocess.run(
         [python, "-c", "import pyspark; print(pyspark.__path__[0])"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return Path(found.stdout.strip())
+    return Path(result.stdout.strip())
 
 
 def turns(folder: Path, python: str, rounds: int) -> dict[str, list[float]]:
@@ -61,16 +61,16 @@ def turns(folder: Path, python: str, rounds: int) -> dict[str, list[float]]:
         WITH: ([COMMAND, "check", str(folder / "project")], {**os.environ, "MILLSTREAM_ARCHIVE": "use"}),
         DRY: ([str(spark / "bin" / "spark-pipelines"), "dry-run", "--spec", str(spec)], dry),
     }
-    found: dict[str, list[float]] = {name: [] for name in commands}
+    actual: dict[str, list[float]] = {name: [] for name in commands}
     codes: dict[str, int] = {}
     for turn in range(rounds + 1):
         for name, (command, env) in commands.items():
             cost = measure(command, folder / "log", cwd=folder / "project", env=env)
             codes[name] = cost.code
             if turn:
-                found[name].append(cost.wall)
+                actual[name].append(cost.wall)
     print(f"exit codes: {', '.join(f'{name}: {code}' for name, code in codes.items())}\n")
-    return found
+    return actual
 
 
 def main() -> None:
@@ -80,18 +80,18 @@ def main() -> None:
     parser.add_argument(
         "--dry-run-python", required=True, help="Python of an environment with pyspark[pipelines]"
     )
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="millstream-check-start-") as name:
         # Not resolved: the link itself is what makes it the environment's Python.
-        found = turns(Path(name), str(Path(given.dry_run_python).absolute()), given.rounds)
-    slowest = statistics.median(found[DRY])
-    print(f"{given.rounds} rounds on {resources.available_cores()} cores\n")
+        actual = turns(Path(name), str(Path(args.dry_run_python).absolute()), args.rounds)
+    slowest = statistics.median(actual[DRY])
+    print(f"{args.rounds} rounds on {resources.available_cores()} cores\n")
     print(
         "| what | min s | median s | max s | dry run takes times as long |\n| --- | --- | --- | --- | --- |"
     )
-    for what, values in found.items():
+    for what, values in actual.items():
         middle = statistics.median(values)
-        figures = " | ".join(f"{one:.1f}" for one in (min(values), middle, max(values)))
+        figures = " | ".join(f"{item:.1f}" for item in (min(values), middle, max(values)))
         print(f"| {what} | {figures} | {slowest / middle:.1f} |")
 
 

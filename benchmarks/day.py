@@ -47,14 +47,14 @@ def day(queries: int, seconds: int) -> Iterator[Event]:
         timestamps.format_timestamp(START),
     )
     for name in names:
-        told = {
+        messages = {
             "id": name,
             "run_id": name,
             "trigger": "1 second",
             "batch": None,
             "sources": [f"topic_{name}"],
         }
-        yield Event("query_started", name, told, timestamps.format_timestamp(START))
+        yield Event("query_started", name, messages, timestamps.format_timestamp(START))
     ends = {name: [0] * PARTITIONS for name in names}
     for second in range(seconds):
         for number, name in enumerate(names):
@@ -66,7 +66,7 @@ def batch(name: str, number: int, at: float, ends: list[int], chance: random.Ran
     rows = [chance.randrange(50, 150) for _ in ends]
     starts = offsets(name, ends)
     ends[:] = [end + more for end, more in zip(ends, rows, strict=True)]
-    took = {
+    seconds = {
         "addBatch": chance.randrange(200, 500),
         "commitOffsets": chance.randrange(5, 30),
         "getBatch": 0,
@@ -74,7 +74,7 @@ def batch(name: str, number: int, at: float, ends: list[int], chance: random.Ran
         "queryPlanning": chance.randrange(10, 40),
         "walCommit": chance.randrange(5, 30),
     }
-    whole = sum(took.values()) + chance.randrange(3)
+    total = sum(seconds.values()) + chance.randrange(3)
     behind = [chance.randrange(0, 60) for _ in ends]
     newest = [end + more for end, more in zip(ends, behind, strict=True)]
     yield Event(
@@ -88,12 +88,12 @@ def batch(name: str, number: int, at: float, ends: list[int], chance: random.Ran
         name,
         {
             "batch": number,
-            "began": timestamps.format_timestamp(at - whole / 1000),
+            "began": timestamps.format_timestamp(at - total / 1000),
             "rows_in": sum(rows),
             "rows_out": sum(rows),
             "input_rate": round(sum(rows) * chance.uniform(0.9, 1.1), 1),
-            "processed_rate": round(sum(rows) / whole * 1000, 1),
-            "duration_ms": {**took, "triggerExecution": whole},
+            "processed_rate": round(sum(rows) / total * 1000, 1),
+            "duration_ms": {**seconds, "triggerExecution": total},
             "watermark": timestamps.format_timestamp(at - 300 - chance.random()),
             "newest": timestamps.format_timestamp(at - chance.random()),
             "malformed": 0,
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--queries", type=int, default=10)
     chosen = parser.parse_args()
-    before, highest, fed = resident(), 0.0, 0
+    before, highest, records = resident(), 0.0, 0
     clock = [START]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
@@ -156,8 +156,8 @@ def main() -> None:
         for event in day(chosen.queries, round(chosen.hours * 3600)):
             clock[0] = timestamps.parse(event.at)
             feed.fold(event)
-            fed += 1
-            if fed % 50_000 == 0:
+            records += 1
+            if records % 50_000 == 0:
                 highest = max(highest, resident() - before)
         used = time.process_time() - began
         feed.document()
@@ -165,19 +165,19 @@ def main() -> None:
         state, size = feed.document(), sum(file.stat().st_size for file in folder.iterdir())
         feed.close()
         began = time.perf_counter()
-        again = load_past_run(folder, "day").document()
+        document = load_past_run(folder, "day").document()
         opening = time.perf_counter() - began
     rows = [query["rows_in"] for query in state["queries"]]
-    told = {
+    messages = {
         "batches": sum(query["batch"] + 1 for query in state["queries"] if query["batch"] is not None),
-        "events": fed,
+        "events": records,
         "disk_mb": round(size / MEGA, 1),
         "memory_mb": round(highest, 1),
-        "cpu_microseconds_an_event": round(used / fed * 1e6, 1),
+        "cpu_microseconds_an_event": round(used / records * 1e6, 1),
         "seconds_to_open": round(opening, 1),
-        "sums_are_right_again": rows == [query["rows_in"] for query in again["queries"]],
+        "sums_are_right_again": rows == [query["rows_in"] for query in document["queries"]],
     }
-    print(json.dumps(told, indent=2))
+    print(json.dumps(messages, indent=2))
 
 
 if __name__ == "__main__":

@@ -64,28 +64,30 @@ class Way:
 def ways() -> list[Way]:
     """A filter by hand, and each consequence of an expectation."""
     everything = "SELECT * FROM orders"
-    made = [Way(PLAIN, f"{everything} WHERE {WHERE}", None), Way("no rule at all", everything, None)]
-    return made + [Way(f"expect, {one}", everything, one) for one in ("warn", "drop", "dead_letter")]
+    result = [Way(PLAIN, f"{everything} WHERE {WHERE}", None), Way("no rule at all", everything, None)]
+    return result + [Way(f"expect, {item}", everything, item) for item in ("warn", "drop", "dead_letter")]
 
 
-def once(spark: SparkSession, way: Way, folder: Path, rows: Path) -> None:
+def run_once(spark: SparkSession, way: Way, folder: Path, rows: Path) -> None:
     """One run until caught up, in a fresh folder."""
     folder.mkdir()
-    told: list[Event] = []
+    messages: list[Event] = []
     events = EventBus()
-    events.listen(told.append)
+    events.listen(messages.append)
     pipeline = Pipeline.model_validate(way.spec(folder, rows), context={"folder": folder})
     cpu = cpu_seconds()
-    done = run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
+    result = run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
-    if not done:
-        raise SystemExit("\n".join(one.to_json() for one in told if one.event == "query_failed"))
+    if not result:
+        raise SystemExit("\n".join(item.to_json() for item in messages if item.event == "query_failed"))
     way.cpu.append(cpu_seconds() - cpu)
-    batches = [one.data["duration_ms"]["triggerExecution"] for one in told if one.event == "batch_committed"]
+    batches = [
+        item.data["duration_ms"]["triggerExecution"] for item in messages if item.event == "batch_committed"
+    ]
     way.seconds.append(max(batches) / 1000)
 
 
-def tell(found: list[Way], rows: int) -> None:
+def print_table(found: list[Way], rows: int) -> None:
     """The table: medians, and each round's ratio to the filter."""
     plain = found[0].seconds
     print(f"{'':24} {'rows/s':>10} {'batch s':>8} {'CPU s':>7}  times the filter's seconds, least .. most")
@@ -109,24 +111,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spark = open_session("bench", {"spark.master": "local[2]"}, folder / "spark.log")
-        made = spark.range(0, chosen.rows, numPartitions=4).selectExpr(
+        result = spark.range(0, chosen.rows, numPartitions=4).selectExpr(
             "id",
             "concat('user-', id % 10000) AS user_id",
             "IF(id % 1000 = 0, -1, CAST(id AS DOUBLE) / 7) AS amount",
             "timestamp_seconds(1767225600 + id) AS at",
         )
-        made.write.parquet(str(folder / "rows"))
-        found = ways()
+        result.write.parquet(str(folder / "rows"))
+        actual = ways()
         for number in range(chosen.rounds + 1):
-            for at, way in enumerate(found):
-                once(spark, way, folder / f"run-{number}-{at}", folder / "rows")
+            for at, way in enumerate(actual):
+                run_once(spark, way, folder / f"run-{number}-{at}", folder / "rows")
             if not number:
                 # The first round warms the JVM.
-                for way in found:
+                for way in actual:
                     way.seconds.clear()
                     way.cpu.clear()
             print(f"round {number} of {chosen.rounds}", file=sys.stderr)
-        tell(found, chosen.rows)
+        print_table(actual, chosen.rows)
         spark.stop()
 
 

@@ -46,8 +46,8 @@ class Flow:
     def __init__(self, spark: SparkSession, brokers: str, trigger: str, reader: str, folder: Path) -> None:
         self.source, self.target = f"{folder.name}-in", f"{folder.name}-out"
         admin = AdminClient({"bootstrap.servers": brokers})
-        for made in admin.create_topics([NewTopic(self.source, 2, 1), NewTopic(self.target, 1, 1)]).values():
-            made.result()
+        for topic in admin.create_topics([NewTopic(self.source, 2, 1), NewTopic(self.target, 1, 1)]).values():
+            topic.result()
         spec = {"bootstrap_servers": brokers, "subscribe": self.source, "options": READERS[reader]}
         frame = KafkaSource.model_validate(spec).read(spark, static=False, schema=None).select("value")
         writer = frame.writeStream.format("kafka").option("kafka.bootstrap.servers", brokers)
@@ -68,8 +68,8 @@ class Flow:
         self.producer.produce(self.source, str(number).encode(), partition=number % 2)
         self.producer.flush()
         while time.perf_counter() - began < PATIENCE:
-            came = self.consumer.poll(1.0)
-            if came is not None and not came.error():
+            message = self.consumer.poll(1.0)
+            if message is not None and not message.error():
                 return (time.perf_counter() - began) * 1000
         raise SystemExit(f"record {number} did not arrive: {self.query.exception() or 'the query runs'}")
 
@@ -91,8 +91,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--records", type=int, default=40)
     parser.add_argument("--idle", type=float, default=15.0)
-    asked = parser.parse_args()
-    took: dict[tuple[str, str], list[float]] = {}
+    args = parser.parse_args()
+    seconds: dict[tuple[str, str], list[float]] = {}
     cores: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="millstream-flowing-") as scratch:
         folder = Path(scratch)
@@ -100,7 +100,7 @@ def main() -> None:
         try:
             # A task that never ends for each partition.
             spark = open_session("bench", {"spark.master": "local[4]"}, folder / "spark.log")
-            for turn in range(asked.rounds):
+            for turn in range(args.rounds):
                 for trigger in TRIGGERS:
                     for at, reader in enumerate(READERS):
                         flow = Flow(spark, there.kafka, trigger, reader, folder / f"{trigger}-{at}-{turn}")
@@ -108,17 +108,17 @@ def main() -> None:
                             flow.send(number)
                         began = cpu(spark)
                         # What is measured is what the query takes while nothing comes.
-                        time.sleep(asked.idle)
-                        cores.setdefault((trigger, reader), []).append((cpu(spark) - began) / asked.idle)
-                        for number in range(asked.records):
+                        time.sleep(args.idle)
+                        cores.setdefault((trigger, reader), []).append((cpu(spark) - began) / args.idle)
+                        for number in range(args.records):
                             # Else each record would come right after a poll, and never meet one that waits.
                             time.sleep(PAUSE)
-                            took.setdefault((trigger, reader), []).append(flow.send(number))
+                            seconds.setdefault((trigger, reader), []).append(flow.send(number))
                         flow.end()
             spark.stop()
         finally:
             stack.down(folder)
-    for (trigger, reader), ms in took.items():
+    for (trigger, reader), ms in seconds.items():
         idle = cores[trigger, reader]
         print(
             f"{trigger}, {reader}: median {statistics.median(ms):.0f} ms ({min(ms):.0f} to {max(ms):.0f}, "

@@ -50,7 +50,7 @@ def main() -> int:
         with Flow(stage, traffic):
             shown(page, stage)
             for name, act in ACTS.items():
-                print(json.dumps({name: seen(browser, page, act, chosen.frames).told()}), flush=True)
+                print(json.dumps({name: seen(browser, page, act, chosen.frames).as_json()}), flush=True)
         browser.close()
     stage.close()
     return 0

@@ -73,12 +73,12 @@ class Pair:
 
     def forget(self) -> None:
         """Drop what is measured: the first rounds warm the JVM and make the tables."""
-        for told in (
+        for messages in (
             self.shares,
             self.cpu_shares,
-            *(one for c in (self.guarded, self.bare) for one in (c.seconds, c.cpu)),
+            *(item for c in (self.guarded, self.bare) for item in (c.seconds, c.cpu)),
         ):
-            told.clear()
+            messages.clear()
 
 
 def guarded(sink: Sink, frame: DataFrame, folder: Path, mode: str = "append") -> Callable[[], None]:
@@ -88,28 +88,28 @@ def guarded(sink: Sink, frame: DataFrame, folder: Path, mode: str = "append") ->
     (checkpoint / "offsets").mkdir(parents=True)
     (checkpoint / "metadata").write_text(f'{{"id":"{query_id}"}}')
     notes = Notes(Checkpoint(checkpoint), query_id)
-    made = sink.writer(SinkIdentity("bench", "rows", query_id, f"{sink.kind}:rows", OutputMode(mode)))
-    made.note = notes
-    made.open(frame.sparkSession, frame.schema)
+    writer = sink.writer(SinkIdentity("bench", "rows", query_id, f"{sink.kind}:rows", OutputMode(mode)))
+    writer.note = notes
+    writer.open(frame.sparkSession, frame.schema)
     batches = iter(range(BATCHES))
 
-    def once() -> None:
+    def run_once() -> None:
         batch = next(batches)
         (checkpoint / "offsets" / str(batch)).write_text(OFFSETS)
-        made.write(frame, batch)
+        writer.write(frame, batch)
 
-    return once
+    return run_once
 
 
 def rows(frame: DataFrame) -> list[Pair]:
     """A pass over the rows with the metric that a query has anyway, and with the sum in it."""
 
     def passing(*, content: bool) -> Callable[[], None]:
-        def once() -> None:
+        def run_once() -> None:
             figures = rows_metric_columns(frame.schema, content=content)
             frame.observe(f"bench:{uuid.uuid4().hex}", *figures).write.format("noop").mode("overwrite").save()
 
-        return once
+        return run_once
 
     return [
         Pair("sum over the rows", Case("", "", passing(content=True)), Case("", "", passing(content=False)))
@@ -123,19 +123,19 @@ def postgres(frame: DataFrame, folder: Path, url: str) -> list[Pair]:
 
     sink = PostgresSink.model_validate({"url": url, "table": "guarded"})
     with psycopg.connect(url, autocommit=True) as connection:
-        create_table(connection, "bare", {one.name: column_type(one) for one in frame.schema}, ())
+        create_table(connection, "bare", {item.name: column_type(item) for item in frame.schema}, ())
         table = find_table(connection, "bare")
     assert table is not None
     columns = encode_columns(frame.schema, tuple(frame.columns), table.types)
     connection = psycopg.connect(url)
 
-    def once() -> None:
+    def run_once() -> None:
         gathered = CopyRows(frame, columns)
         statement = SQL("COPY bare FROM STDIN (FORMAT BINARY)")
         with connection.transaction(), connection.cursor() as cursor, cursor.copy(statement) as copy:
             gathered.send(copy)
 
-    return [Pair("postgres, append", Case("", "", guarded(sink, frame, folder)), Case("", "", once))]
+    return [Pair("postgres, append", Case("", "", guarded(sink, frame, folder)), Case("", "", run_once))]
 
 
 def kafka(frame: DataFrame, folder: Path, address: str) -> list[Pair]:
@@ -147,8 +147,8 @@ def kafka(frame: DataFrame, folder: Path, address: str) -> list[Pair]:
     names = [f"bench-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     # Kept in a name: a client that nobody holds ends, and its answers with it.
     admin = AdminClient({"bootstrap.servers": address})
-    for made in admin.create_topics([NewTopic(one, 4, 1) for one in names]).values():
-        made.result(10)
+    for result in admin.create_topics([NewTopic(name, 4, 1) for name in names]).values():
+        result.result(10)
     settings: dict[str, Any] = {"bootstrap_servers": address, "key": "user_id", "transactional": True}
     sure, plain = (KafkaSink.model_validate({**settings, "topic": name}) for name in names)
     bare = TransactionalWriter(plain, SinkIdentity("bench", "rows", "bare", "kafka:bare", OutputMode.APPEND))
@@ -157,12 +157,12 @@ def kafka(frame: DataFrame, folder: Path, address: str) -> list[Pair]:
          "queue.buffering.max.messages": 500_000}
     )  # fmt: skip
 
-    def once() -> None:
+    def run_once() -> None:
         for topic, messages in bare._messages(bare.records(frame, 0).toArrow()):  # noqa: SLF001
             bare._send_all(topic, messages)  # noqa: SLF001
         assert bare._producer.flush(60) == 0  # noqa: SLF001
 
-    return [Pair("kafka, transactional", Case("", "", guarded(sure, frame, folder)), Case("", "", once))]
+    return [Pair("kafka, transactional", Case("", "", guarded(sure, frame, folder)), Case("", "", run_once))]
 
 
 def folders(frame: DataFrame, folder: Path) -> list[Pair]:
@@ -171,11 +171,13 @@ def folders(frame: DataFrame, folder: Path) -> list[Pair]:
     for form, kind in (("delta", DeltaSink), ("parquet", ParquetSink)):
         there, bare = folder / f"{form}-guarded", folder / f"{form}-bare"
 
-        def once(form: str = form, bare: Path = bare) -> None:
+        def run_once(form: str = form, bare: Path = bare) -> None:
             frame.write.format(form).mode("append").save(str(bare))
 
         sink = kind.model_validate({"path": str(there)})
-        pairs.append(Pair(f"{form}, append", Case("", "", guarded(sink, frame, folder)), Case("", "", once)))
+        pairs.append(
+            Pair(f"{form}, append", Case("", "", guarded(sink, frame, folder)), Case("", "", run_once))
+        )
 
     numbers = iter(range(BATCHES))
 
@@ -184,23 +186,23 @@ def folders(frame: DataFrame, folder: Path) -> list[Pair]:
         frame.write.format("delta").mode("append").options(**options).save(str(folder / "delta-numbered"))
 
     sink = DeltaSink.model_validate({"path": str(folder / "delta-guarded-too")})
-    ours = Case("", "", guarded(sink, frame, folder))
-    return [*pairs, Pair("delta, beside its own", ours, Case("", "", numbered))]
+    case = Case("", "", guarded(sink, frame, folder))
+    return [*pairs, Pair("delta, beside its own", case, Case("", "", numbered))]
 
 
-def tell(pairs: list[Pair]) -> None:
+def print_table(pairs: list[Pair]) -> None:
     """The table."""
     print(
         f"{'':22} {'guarded s':>10} {'bare s':>8} {'CPU s':>7} {'bare':>6}   {'share of time':24} share of CPU"
     )
-    for one in pairs:
+    for pair in pairs:
         middle = [
             statistics.median(t)
-            for t in (one.guarded.seconds, one.bare.seconds, one.guarded.cpu, one.bare.cpu)
+            for t in (pair.guarded.seconds, pair.bare.seconds, pair.guarded.cpu, pair.bare.cpu)
         ]
         print(
-            f"{one.name:22} {middle[0]:10.3f} {middle[1]:8.3f} {middle[2]:7.2f} {middle[3]:6.2f}   "
-            f"{_share(one.shares):24} {_share(one.cpu_shares)}"
+            f"{pair.name:22} {middle[0]:10.3f} {middle[1]:8.3f} {middle[2]:7.2f} {middle[3]:6.2f}   "
+            f"{_share(pair.shares):24} {_share(pair.cpu_shares)}"
         )
 
 
@@ -235,12 +237,12 @@ def main() -> None:
             if there is not None and chosen.only in (None, "kafka"):
                 pairs += kafka(frame, folder, there.kafka)
             for number in range(chosen.rounds + 3):
-                for one in pairs:
-                    one.round(number)
+                for pair in pairs:
+                    pair.round(number)
                     if number < 3:
-                        one.forget()
+                        pair.forget()
                 print(f"round {number - 2} of {chosen.rounds}", file=sys.stderr)
-            tell(pairs)
+            print_table(pairs)
             spark.stop()
         finally:
             if there is not None:

@@ -46,16 +46,16 @@ def measure(
 ) -> Cost:
     """Run a command in a process that adopts its orphans; its output goes to `log`."""
     with TemporaryDirectory() as folder, log.open("ab") as out:
-        told = Path(folder) / "cost.json"
+        path = Path(folder) / "cost.json"
         subprocess.run(
-            [sys.executable, __file__, str(told), *command],
+            [sys.executable, __file__, str(path), *command],
             cwd=cwd,
             env=env,
             stdout=out,
             stderr=out,
             check=True,
         )
-        return Cost(**json.loads(told.read_text()))
+        return Cost(**json.loads(path.read_text()))
 
 
 def children() -> set[int]:
@@ -69,10 +69,12 @@ def cpu_seconds(without: Container[int] = ()) -> float:
     Those of `without`, children of this process, and of their descendants are left out.
     """
     parents, used = _processes()
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in without} - ours:
-        ours |= more
-    return sum(used[pid] for pid in ours) / TICK
+    actual = {os.getpid()}
+    while (
+        more := {pid for pid, parent in parents.items() if parent in actual and pid not in without} - actual
+    ):
+        actual |= more
+    return sum(used[pid] for pid in actual) / TICK
 
 
 def _processes() -> tuple[dict[int, int], dict[int, int]]:

@@ -125,10 +125,10 @@ def silent() -> None:
     EventStream.fold = nothing  # type: ignore[method-assign]
 
 
-def once(how: str, chosen: argparse.Namespace) -> float:
+def run_once(how: str, chosen: argparse.Namespace) -> float:
     """The CPU seconds of one run in a process of its own."""
     more = ["--no-browser"] if chosen.no_browser else []
-    ran = subprocess.run(
+    result = subprocess.run(
         [
             sys.executable,
             __file__,
@@ -145,10 +145,10 @@ def once(how: str, chosen: argparse.Namespace) -> float:
         text=True,
         check=False,
     )
-    told = [line for line in ran.stderr.splitlines() if line.startswith(CPU)]
-    if not told:
-        raise SystemExit(f"the run {how} the page failed:\n{ran.stderr[-2000:]}")
-    return float(told[-1].removeprefix(CPU))
+    lines = [line for line in result.stderr.splitlines() if line.startswith(CPU)]
+    if not lines:
+        raise SystemExit(f"the run {how} the page failed:\n{result.stderr[-2000:]}")
+    return float(lines[-1].removeprefix(CPU))
 
 
 def paired(chosen: argparse.Namespace) -> None:
@@ -157,18 +157,18 @@ def paired(chosen: argparse.Namespace) -> None:
     ratios, costs = [], []
     for number in range(chosen.rounds):
         if number % 2:
-            base = once("without", chosen)
-            page = once(first, chosen)
+            base = run_once("without", chosen)
+            page = run_once(first, chosen)
         else:
-            page = once(first, chosen)
-            base = once("without", chosen)
+            page = run_once(first, chosen)
+            base = run_once("without", chosen)
         ratios.append(page / base)
         costs.append((page, base))
         print(
             f"round {number + 1}: {first} {page:.1f} s, without {base:.1f} s, ratio {ratios[-1]:.4f}",
             flush=True,
         )
-    page, base = (statistics.median(one) for one in zip(*costs, strict=True))
+    page, base = (statistics.median(item) for item in zip(*costs, strict=True))
     middle = statistics.median(ratios)
     print(f"median of {chosen.rounds}: {first} {page:.1f} s, without {base:.1f} s")
     print(f"ratio {middle:.4f}, from {min(ratios):.4f} to {max(ratios):.4f}")
@@ -198,7 +198,7 @@ def main() -> None:
     clients: list[subprocess.Popen[bytes]] = []
     if not chosen.no_browser and chosen.only != "without":
         browse(clients)
-    whole: list[float] = []
+    full: list[float] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "shop"
         copy_example("ecommerce", folder)
@@ -206,27 +206,32 @@ def main() -> None:
         traffic = TrafficProcess(folder, chosen.rate)
         try:
             # Servers and traffic, which are there already; clients come later.
-            others = children()
-            before = cpu_seconds(others)
+            other_items = children()
+            before = cpu_seconds(other_items)
             # Before Spark ends: what an ended process has used is not to be had any more.
             watch = threading.Timer(
                 chosen.seconds - 2,
-                lambda: whole.append(cpu_seconds({*others, *(one.pid for one in clients)}) - before),
+                lambda: full.append(cpu_seconds({*other_items, *(item.pid for item in clients)}) - before),
             )
             watch.start()
-            wish = PageOptions(port=0, served=chosen.only != "without")
-            start(open_project(folder), RunOptions(seconds=chosen.seconds), as_json=True, wish=wish)
+            page_options = PageOptions(port=0, served=chosen.only != "without")
+            start(
+                open_project(folder),
+                RunOptions(seconds=chosen.seconds),
+                as_json=True,
+                page_options=page_options,
+            )
         finally:
             for client in clients:
                 client.kill()
             traffic.end()
             stack.down(folder)
-    run = whole[0]
+    run = full[0]
     if chosen.only:
         print(f"{CPU}{run}", file=sys.stderr)
         return
     print(f"the run: {run:.1f} CPU seconds in {chosen.seconds - 2:g} s, its start included", file=sys.stderr)
-    for what, seconds in sorted(spent.items(), key=lambda one: -one[1]):
+    for what, seconds in sorted(spent.items(), key=lambda item: -item[1]):
         print(
             f"  {seconds:7.3f} s  {100 * seconds / run:5.2f} %  {calls[what]:6} times  {what}",
             file=sys.stderr,

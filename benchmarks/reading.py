@@ -35,8 +35,8 @@ OURS, PLAIN = "millstream", "plain"
 def fill(brokers: str, topic: str, rows: int, partitions: int) -> None:
     """Make a topic of that many orders."""
     admin = AdminClient({"bootstrap.servers": brokers})
-    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        made.result()
+    for result in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        result.result()
     producer = Producer({"bootstrap.servers": brokers, "queue.buffering.max.messages": rows + 1})
     for number in range(rows):
         order = {"id": number, "user": f"u{number % 5000:06}", "amount": number / 100}
@@ -58,10 +58,10 @@ def batch(frame: DataFrame, checkpoint: Path, rows: int) -> float:
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    (one,) = [told for told in query.recentProgress if told["numInputRows"]]
-    if one["numInputRows"] != rows:
-        raise SystemExit(f"{one['numInputRows']} records came of {rows}")
-    return float(one["durationMs"]["addBatch"])
+    (item,) = [messages for messages in query.recentProgress if messages["numInputRows"]]
+    if item["numInputRows"] != rows:
+        raise SystemExit(f"{item['numInputRows']} records came of {rows}")
+    return float(item["durationMs"]["addBatch"])
 
 
 def main() -> None:
@@ -70,34 +70,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=4)
-    asked = parser.parse_args()
-    took: dict[tuple[int, str], list[float]] = {}
+    args = parser.parse_args()
+    seconds: dict[tuple[int, str], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="millstream-reading-") as scratch:
         folder = Path(scratch)
         there = stack.up(folder, attached=True)
         try:
             spark = open_session("bench", {"spark.master": "local[2]"}, folder / "spark.log")
-            for rows in (FEW, asked.rows):
-                fill(there.kafka, f"orders-{rows}", rows, asked.partitions)
+            for rows in (FEW, args.rows):
+                fill(there.kafka, f"orders-{rows}", rows, args.partitions)
             # The first round is not counted: the JVM compiles.
-            for turn in range(-1, asked.rounds):
-                for rows in (FEW, asked.rows):
+            for turn in range(-1, args.rounds):
+                for rows in (FEW, args.rows):
                     for reader in (OURS, PLAIN) if turn % 2 else (PLAIN, OURS):
                         frame = read(spark, reader, there.kafka, f"orders-{rows}")
                         ms = batch(frame, folder / f"{turn}-{rows}-{reader}", rows)
                         if turn >= 0:
-                            took.setdefault((rows, reader), []).append(ms)
+                            seconds.setdefault((rows, reader), []).append(ms)
             spark.stop()
         finally:
             stack.down(folder)
-    for rows in (FEW, asked.rows):
-        pairs = zip(took[rows, PLAIN], took[rows, OURS], strict=True)
-        ratios = [plain / ours for plain, ours in pairs]
-        middle = {reader: statistics.median(took[rows, reader]) for reader in (OURS, PLAIN)}
+    for rows in (FEW, args.rows):
+        pairs = zip(seconds[rows, PLAIN], seconds[rows, OURS], strict=True)
+        ratios = [plain / actual for plain, actual in pairs]
+        middle = {reader: statistics.median(seconds[rows, reader]) for reader in (OURS, PLAIN)}
         print(
-            f"{rows:>9,} records in {asked.partitions} partitions: millstream {middle[OURS]:,.0f} ms, plain PySpark "
+            f"{rows:>9,} records in {args.partitions} partitions: millstream {middle[OURS]:,.0f} ms, plain PySpark "
             f"{middle[PLAIN]:,.0f} ms; {statistics.median(ratios):.1f} times as fast "
-            f"({min(ratios):.1f} to {max(ratios):.1f}, {asked.rounds} rounds)"
+            f"({min(ratios):.1f} to {max(ratios):.1f}, {args.rounds} rounds)"
         )
 
 

@@ -58,34 +58,36 @@ ROW = (
 
 @dataclass
 class Case:
-    """One way to write; `once` writes the rows and gives nothing."""
+    """One way to write; `run_once` writes the rows and gives nothing."""
 
     name: str
     against: str
-    once: Callable[[], None]
+    run_once: Callable[[], None]
     seconds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
 
 def writer(sink: Sink, mode: str, *frames: DataFrame) -> Callable[[], None]:
     """Writes the frames by one of our writers, in turn, as batch after batch of one query."""
-    made = sink.writer(SinkIdentity("bench", "rows", uuid.uuid4().hex, f"{sink.kind}:rows", OutputMode(mode)))
-    made.open(frames[0].sparkSession, frames[0].schema)
+    result = sink.writer(
+        SinkIdentity("bench", "rows", uuid.uuid4().hex, f"{sink.kind}:rows", OutputMode(mode))
+    )
+    result.open(frames[0].sparkSession, frames[0].schema)
     batches = enumerate(itertools.cycle(frames))
 
-    def once() -> None:
+    def run_once() -> None:
         number, frame = next(batches)
-        made.write(frame, number)
+        result.write(frame, number)
 
-    return once
+    return run_once
 
 
 def kafka(frame: DataFrame, address: str) -> list[Case]:
     """Spark's own producer, and ours with transactions."""
     names = [f"bench-{uuid.uuid4().hex[:8]}" for _ in range(2)]
     admin = AdminClient({"bootstrap.servers": address})
-    for made in admin.create_topics([NewTopic(name, 4, 1) for name in names]).values():
-        made.result(10)
+    for topic in admin.create_topics([NewTopic(name, 4, 1) for name in names]).values():
+        topic.result(10)
     plain, sure = (
         KafkaSink.model_validate(
             {"bootstrap_servers": address, "topic": name, "key": "user_id", "transactional": sure}
@@ -110,9 +112,9 @@ def postgres(frame: DataFrame, url: str, folder: Path) -> list[Case]:
     file = folder / "rows.csv"
     (frame.coalesce(1).write.mode("overwrite").option("header", "false").csv(str(folder / "csv")))
     next((folder / "csv").glob("part-*.csv")).rename(file)
-    with psycopg.connect(url, autocommit=True) as made:
+    with psycopg.connect(url, autocommit=True) as connection:
         for name in ("copied", "appended"):
-            made.execute(f"CREATE TABLE {name} ({COLUMNS})")
+            connection.execute(f"CREATE TABLE {name} ({COLUMNS})")
     psql = str(server.find_binaries() / "psql")
 
     def copy() -> None:
@@ -128,9 +130,9 @@ def postgres(frame: DataFrame, url: str, folder: Path) -> list[Case]:
 
 def upserts(url: str, what: str, frames: Sequence[DataFrame]) -> list[Case]:
     """Batch after batch into a table with a key, beside what a person would write by hand."""
-    ours, theirs = (f"{name}_{uuid.uuid4().hex[:6]}" for name in ("upserted", "one_by_one"))
-    with psycopg.connect(url, autocommit=True) as made:
-        made.execute(f"CREATE TABLE {theirs} ({COLUMNS}, PRIMARY KEY (event_id))")
+    actual, reference = (f"{name}_{uuid.uuid4().hex[:6]}" for name in ("upserted", "one_by_one"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {reference} ({COLUMNS}, PRIMARY KEY (event_id))")
     turns = itertools.cycle(frames)
 
     def by_hand() -> None:
@@ -140,11 +142,11 @@ def upserts(url: str, what: str, frames: Sequence[DataFrame]) -> list[Case]:
         sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
         with psycopg.connect(url) as connection, connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT INTO {theirs} VALUES ({places}) ON CONFLICT (event_id) DO UPDATE SET {sets}",
+                f"INSERT INTO {reference} VALUES ({places}) ON CONFLICT (event_id) DO UPDATE SET {sets}",
                 [tuple(row) for row in frame.collect()],
             )
 
-    sink = PostgresSink.model_validate({"url": url, "table": ours, "merge_on": ["event_id"]})
+    sink = PostgresSink.model_validate({"url": url, "table": actual, "merge_on": ["event_id"]})
     return [
         Case(f"executemany, {what}", "", by_hand),
         Case(f"upsert, {what}", f"executemany, {what}", writer(sink, "update", *frames)),
@@ -154,12 +156,12 @@ def upserts(url: str, what: str, frames: Sequence[DataFrame]) -> list[Case]:
 def measure(case: Case) -> None:
     """One write of all rows."""
     cpu, began = cpu_seconds(), time.monotonic()
-    case.once()
+    case.run_once()
     case.seconds.append(time.monotonic() - began)
     case.cpu.append(cpu_seconds() - cpu)
 
 
-def tell(cases: list[Case], rows: int) -> None:
+def print_table(cases: list[Case], rows: int) -> None:
     """The table: medians, and each round's ratio to the way it stands beside."""
     by_name = {case.name: case for case in cases}
     print(f"{'':32} {'rows/s':>10} {'CPU s':>7}  {'times as fast as':32} least .. most")
@@ -208,7 +210,7 @@ def main() -> None:
                         case.seconds.clear()
                         case.cpu.clear()
                 print(f"round {number} of {chosen.rounds}", file=sys.stderr)
-            tell(cases, chosen.rows)
+            print_table(cases, chosen.rows)
             spark.stop()
         finally:
             stack.down(folder)

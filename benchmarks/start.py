@@ -73,38 +73,38 @@ def runs(folder: Path, rounds: int) -> dict[str, list[float]]:
         [COMMAND, "traffic", "--rows", str(EVENTS), "--start", START],
         cwd=project, env=env, check=True, capture_output=True,
     )  # fmt: skip
-    found: dict[str, list[float]] = {}
+    actual: dict[str, list[float]] = {}
     for turn in range(rounds):
         for name, archive in (("without the archive", "off"), ("with the archive", "use")):
             base = f"start{turn}_{archive}"
             with psycopg.connect(endpoints.postgres, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {base}")
             place = folder / base
-            ours = {
+            item = {
                 "POSTGRES_URL": database(endpoints.postgres, base),
                 "LAKE": str(place / "lake"),
                 "STATE_DIR": str(place / "state"),
                 "MILLSTREAM_ARCHIVE": archive,
             }
-            seconds = first_batch(project, {**env, **ours})
-            found.setdefault(f"first committed batch, {name}: wall s", []).append(seconds)
-    return found
+            seconds = first_batch(project, {**env, **item})
+            actual.setdefault(f"first committed batch, {name}: wall s", []).append(seconds)
+    return actual
 
 
 def commands(folder: Path, rounds: int) -> dict[str, list[float]]:
     """CPU of commands that start no JVM."""
     example = HERE.parent / "examples" / "ecommerce"
-    asked = {
+    requests = {
         "millstream --help": [COMMAND, "--help"],
         "millstream check --fast": [COMMAND, "check", "--fast", "-f", str(example)],
         "millstream config": [COMMAND, "config", "-f", str(example)],
     }
-    found: dict[str, list[float]] = {}
+    actual: dict[str, list[float]] = {}
     for _ in range(rounds + 1):
-        for name, words in asked.items():
-            found.setdefault(f"{name}: CPU s", []).append(measure(words, folder / "log").cpu)
+        for name, words in requests.items():
+            actual.setdefault(f"{name}: CPU s", []).append(measure(words, folder / "log").cpu)
     # The first time compiles and reads from disk.
-    return {name: values[1:] for name, values in found.items()}
+    return {name: values[1:] for name, values in actual.items()}
 
 
 def whole_check(folder: Path, rounds: int) -> dict[str, list[float]]:
@@ -120,7 +120,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     folder = Path(tempfile.mkdtemp(prefix="millstream-start-"))
     try:
-        found = {**commands(folder, rounds), **whole_check(folder, rounds), **runs(folder, rounds)}
+        actual = {**commands(folder, rounds), **whole_check(folder, rounds), **runs(folder, rounds)}
     finally:
         stack.down(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -128,7 +128,7 @@ def main() -> None:
         f"{rounds} rounds on {resources.available_cores()} cores\n\n| what | min | median | max |\n| "
         "--- | --- | --- | --- |"
     )
-    for name, values in found.items():
+    for name, values in actual.items():
         print(f"| {name} | {min(values):.2f} | {statistics.median(values):.2f} | {max(values):.2f} |")
 
 

@@ -131,14 +131,14 @@ class Meter:
             try:
                 return function(*args, **more)
             finally:
-                took, used = time.perf_counter() - began, self.now() - cpu
+                seconds, used = time.perf_counter() - began, self.now() - cpu
                 within = self._inner.pop()
-                self.seconds[what] += took - within[0]
+                self.seconds[what] += seconds - within[0]
                 self.cpu[what] += used - within[1]
                 self.times[what] += 1
                 if self._inner:
                     around = self._inner[-1]
-                    self._inner[-1] = (around[0] + took, around[1] + used)
+                    self._inner[-1] = (around[0] + seconds, around[1] + used)
 
         return timed
 
@@ -152,16 +152,16 @@ def main() -> None:
     parser.add_argument(
         "--quiet", action="store_true", help=f"wait until the machine's load is below {QUIET}"
     )
-    asked = parser.parse_args()
-    many = asked.cases
-    while asked.quiet and os.getloadavg()[0] > QUIET:
+    args = parser.parse_args()
+    many = args.cases
+    while args.quiet and os.getloadavg()[0] > QUIET:
         # Nothing tells that a machine has come to rest: its load is asked for.
         time.sleep(5)
-    text = LATE if asked.moving else COUNTED
+    text = LATE if args.moving else COUNTED
     suite = load_text("case.yml", text, Path("case.yml").absolute(), lambda _: {})
     began = time.perf_counter()
     spark = open_tests({})
-    if not asked.cold:
+    if not args.cold:
         warm(spark)
     print(f"Spark up: {time.perf_counter() - began:.2f} s; load of the machine {os.getloadavg()[0]:.1f}")
     meter, rows = Meter(spark), []
@@ -169,21 +169,21 @@ def main() -> None:
         if number == many // 2 + 1:
             meter.clear()
         before = meter.now()
-        outcome = once(spark, suite.cases[0])
+        outcome = run_once(spark, suite.cases[0])
         rows.append((outcome.seconds, meter.now() - before))
-        steps = ", ".join(f"{one.seconds:.2f}" for one in outcome.played)
+        steps = ", ".join(f"{result.seconds:.2f}" for result in outcome.results)
         print(f"case {number}: {rows[-1][0]:.2f} s, CPU {rows[-1][1]:.2f} s; its steps {steps}")
     last = rows[len(rows) // 2 :]
     middle = [statistics.median(column) for column in zip(*last, strict=True)]
     print(f"median of the later half: {middle[0]:.2f} s, CPU {middle[1]:.2f} s")
     for what, times in meter.times.items():
-        took, used = meter.seconds[what] / len(last), meter.cpu[what] / len(last)
-        print(f"  {took:.3f} s  CPU {used:.3f} s  {times / len(last):.0f} times  {what}")
+        second, used = meter.seconds[what] / len(last), meter.cpu[what] / len(last)
+        print(f"  {second:.3f} s  CPU {used:.3f} s  {times / len(last):.0f} times  {what}")
     spark.stop()
     shut_down_jvm()
 
 
-def once(spark: SparkSession, case: Case) -> Outcome:
+def run_once(spark: SparkSession, case: Case) -> Outcome:
     """Play the case, which must pass."""
     with create_case_folder() as folder:
         outcome = run_case(spark, case, folder)

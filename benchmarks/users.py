@@ -54,15 +54,17 @@ class Run:
     @property
     def rate(self) -> float:
         """Rows a second of the time in which batches ran."""
-        return sum(one["rows"] for one in self.batches) / (sum(one["ms"] for one in self.batches) / 1000)
+        return sum(batch["rows"] for batch in self.batches) / (
+            sum(batch["ms"] for batch in self.batches) / 1000
+        )
 
     @property
     def state_rows(self) -> int:
-        return max(one["state_rows"] for one in self.batches)
+        return max(batch["state_rows"] for batch in self.batches)
 
     @property
     def state_bytes(self) -> int:
-        return max(one["state_bytes"] for one in self.batches)
+        return max(batch["state_bytes"] for batch in self.batches)
 
 
 def user(number: int) -> str:
@@ -92,23 +94,23 @@ def fill(folder: Path, users: int) -> None:
         for at in range(0, len(even), size)
     ]
     portions.append([(users, "sign_in", NOON + timedelta(minutes=105))])
-    sent = 0
+    messages = 0
     for index, rows in enumerate(portions):
         columns = {
             "user_id": [user(number) for number, _, _ in rows],
             "action": [action for _, action, _ in rows],
             "event_time": pa.array([at for _, _, at in rows], pa.timestamp("us", "UTC")),
-            "offset": pa.array(range(sent, sent + len(rows)), pa.int64()),
+            "offset": pa.array(range(messages, messages + len(rows)), pa.int64()),
         }
-        sent += len(rows)
+        messages += len(rows)
         pq.write_table(pa.table(columns), folder / f"{index}.parquet")
 
 
 def project(folder: Path, actions: Path) -> Path:
     """The example, over files and into a plain table; its functions as they are."""
-    made = folder / "project"
-    shutil.copytree(HERE.parent / "examples" / "user_status", made)
-    spec = yaml.safe_load((made / "pipeline.yml").read_text())
+    result = folder / "project"
+    shutil.copytree(HERE.parent / "examples" / "user_status", result)
+    spec = yaml.safe_load((result / "pipeline.yml").read_text())
     source = spec["sources"]["user_actions"]
     for key in ("kafka", "format", "keep", "on_malformed"):
         del source[key]
@@ -122,19 +124,19 @@ def project(folder: Path, actions: Path) -> Path:
         "spark.sql.shuffle.partitions": 2,
         "spark.driver.memory": "4g",
     }
-    (made / "pipeline.yml").write_text(yaml.safe_dump(spec, sort_keys=False))
-    return made
+    (result / "pipeline.yml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    return result
 
 
-def ours(place: Path, made: Path) -> tuple[list[str], Path, dict[str, str]]:
+def millstream_command(place: Path, made: Path) -> tuple[list[str], Path, dict[str, str]]:
     """The command, the checkpoint's folder, and the variables."""
-    told = {"LAKE": str(place / "lake"), "STATE_DIR": str(place / "state")}
+    messages = {"LAKE": str(place / "lake"), "STATE_DIR": str(place / "state")}
     command = [COMMAND, "run", "--until-caught-up", "--json", "--no-page", "-f", str(made)]
-    return command, place / "state" / "user_status", told
+    return command, place / "state" / "user_status", messages
 
 
 def by_hand(place: Path, actions: Path) -> tuple[list[str], Path, dict[str, str]]:
-    """As `ours`."""
+    """As `millstream_command`."""
     locked = ",".join(str(path) for path in jar_cache.ensure_jars("spark"))
     words = [str(actions), str(place / "lake"), str(place / "state"), locked]
     # The workers' Python, which Spark would take from the PATH.
@@ -144,44 +146,46 @@ def by_hand(place: Path, actions: Path) -> tuple[list[str], Path, dict[str, str]
 
 def batches(log: Path) -> list[dict[str, int]]:
     """What a program told of its batches, in the same words for both."""
-    told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-    if any("event" in one for one in told):
-        told = [
+    messages = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    if any("event" in item for item in messages):
+        messages = [
             {
-                "rows": one["rows_in"],
-                "ms": one["duration_ms"]["triggerExecution"],
-                "state_rows": one["state_rows"],
-                "state_bytes": one["state_bytes"],
+                "rows": item["rows_in"],
+                "ms": item["duration_ms"]["triggerExecution"],
+                "state_rows": item["state_rows"],
+                "state_bytes": item["state_bytes"],
             }
-            for one in told
-            if one["event"] == "batch_committed"
+            for item in messages
+            if item["event"] == "batch_committed"
         ]
-    return told
+    return messages
 
 
 def verify(lake: Path, users: int) -> None:
     """Are exactly those gone who should be, with the end of their hour?"""
     table = DeltaTable(lake).to_pyarrow_table()
-    gone = {
+    removed_at = {
         row["user_id"]: row["since"].astimezone(UTC)
         for row in table.filter(pc.equal(table["status"], "gone")).to_pylist()
     }
-    wanted = {user(number): acted(number, users) + timedelta(hours=1) for number in range(1, users, 2)}
-    if gone != wanted:
-        wrong = sorted(set(gone.items()) ^ set(wanted.items()))[:5]
-        raise SystemExit(f"{len(gone)} users are gone where {len(wanted)} should be, such as {wrong}")
-    changes = users + len(range(0, users, 2)) + 1 + len(wanted)
+    expected = {user(number): acted(number, users) + timedelta(hours=1) for number in range(1, users, 2)}
+    if removed_at != expected:
+        error = sorted(set(removed_at.items()) ^ set(expected.items()))[:5]
+        raise SystemExit(f"{len(removed_at)} users are gone where {len(expected)} should be, such as {error}")
+    changes = users + len(range(0, users, 2)) + 1 + len(expected)
     if table.num_rows != changes:
         raise SystemExit(f"{table.num_rows} rows came where {changes} should")
 
 
-def one(name: str, folder: Path, turn: int, actions: Path, made: Path, users: int) -> Run:
+def run_program(name: str, folder: Path, turn: int, actions: Path, made: Path, users: int) -> Run:
     """One run of one program, from nothing."""
     place = folder / f"{turn}-{name.replace(' ', '-')}"
     place.mkdir()
-    command, checkpoint, told = ours(place, made) if name == OURS else by_hand(place, actions)
+    command, checkpoint, messages = (
+        millstream_command(place, made) if name == OURS else by_hand(place, actions)
+    )
     log = place / "log"
-    cost = measure(command, log, cwd=place, env={**os.environ, "MILLSTREAM_ARCHIVE": "use", **told})
+    cost = measure(command, log, cwd=place, env={**os.environ, "MILLSTREAM_ARCHIVE": "use", **messages})
     if cost.code:
         raise SystemExit(f"{name} ended with {cost.code}:\n{log.read_text()[-3000:]}")
     verify(place / "lake", users)
@@ -212,8 +216,8 @@ def report(runs: dict[str, list[Run]], users: int) -> str:
         ]
         lines.append(f"| {name} | {' | '.join(figures)} |")
     pairs = list(zip(runs[OURS], runs[BY_HAND], strict=True))
-    rates = ", ".join(f"{mine.rate / other.rate:.2f}" for mine, other in pairs)
-    cpu = ", ".join(f"{mine.cost.cpu / other.cost.cpu:.2f}" for mine, other in pairs)
+    rates = ", ".join(f"{local.rate / other.rate:.2f}" for local, other in pairs)
+    cpu = ", ".join(f"{local.cost.cpu / other.cost.cpu:.2f}" for local, other in pairs)
     return "\n".join([*lines, "", f"{OURS} over {BY_HAND}, by round: rows/s {rates}; CPU {cpu}.", ""])
 
 
@@ -225,17 +229,17 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="Write the report there too.")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="millstream-users-"))
     runs: dict[str, list[Run]] = {OURS: [], BY_HAND: []}
     try:
         actions = folder / "actions"
-        fill(actions, asked.users)
-        made = project(folder, actions)
-        for turn in range(asked.rounds):
+        fill(actions, args.users)
+        result = project(folder, actions)
+        for turn in range(args.rounds):
             # The order changes from round to round: whoever comes second finds warmer caches.
             for name in (OURS, BY_HAND) if turn % 2 == 0 else (BY_HAND, OURS):
-                run = one(name, folder, turn, actions, made, asked.users)
+                run = run_program(name, folder, turn, actions, result, args.users)
                 runs[name].append(run)
                 print(
                     f"round {turn + 1}  {name:<12} {run.rate:9,.0f} rows/s  CPU {run.cost.cpu:6.1f} s  "
@@ -244,10 +248,10 @@ def main() -> None:
                 )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    text = report(runs, asked.users)
+    text = report(runs, args.users)
     print(text)
-    if asked.out:
-        asked.out.write_text(text, encoding="utf-8")
+    if args.out:
+        args.out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,13 +95,13 @@ def main(actions: str, lake: str, checkpoint: str, jars: str) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(actions)
-    made = (
+    result = (
         rows.withWatermark("event_time", "10 minutes")
         .groupBy("user_id")
         .transformWithState(Status(), OUTPUT, "Append", "EventTime")
     )
     query = (
-        made.writeStream.format("delta")
+        result.writeStream.format("delta")
         .outputMode("append")
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
@@ -110,13 +110,13 @@ def main(actions: str, lake: str, checkpoint: str, jars: str) -> None:
     query.awaitTermination()
     for progress in query.recentProgress:
         state = progress["stateOperators"]
-        told = {
+        messages = {
             "rows": progress["numInputRows"],
             "ms": progress["durationMs"]["triggerExecution"],
-            "state_rows": sum(one["numRowsTotal"] for one in state),
-            "state_bytes": sum(one["memoryUsedBytes"] for one in state),
+            "state_rows": sum(item["numRowsTotal"] for item in state),
+            "state_bytes": sum(item["memoryUsedBytes"] for item in state),
         }
-        print(json.dumps(told))
+        print(json.dumps(messages))
     spark.stop()
 
 

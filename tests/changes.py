@@ -32,7 +32,7 @@ class Change:
 def drawn(lists: int, batches: int, seed: int) -> list[list[Change]]:
     """Batches in which so many lists are mixed, each in an order of its own, with repeated and equal sequences."""
     draw = random.Random(seed)
-    cut: list[list[Change]] = [[] for _ in range(batches)]
+    item: list[list[Change]] = [[] for _ in range(batches)]
     for number in range(lists):
         changes = [
             Change(
@@ -40,14 +40,14 @@ def drawn(lists: int, batches: int, seed: int) -> list[list[Change]]:
             )
             for _ in range(draw.randrange(1, 9))
         ]
-        again = draw.sample(changes, draw.randrange(len(changes) + 1))
-        for change in draw.sample([*changes, *again], len(changes) + len(again)):
-            draw.choice(cut).append(change)
-    return cut
+        sample = draw.sample(changes, draw.randrange(len(changes) + 1))
+        for change in draw.sample([*changes, *sample], len(changes) + len(sample)):
+            draw.choice(item).append(change)
+    return item
 
 
 def frame(spark: SparkSession, changes: list[Change]) -> DataFrame:
-    rows = [(one.list, one.id, one.lsn, one.text, one.op) for one in changes]
+    rows = [(change.list, change.id, change.lsn, change.text, change.op) for change in changes]
     return spark.createDataFrame(rows, COLUMNS)
 
 
@@ -58,13 +58,13 @@ def latest(changes: list[Change]) -> set[tuple[Any, ...]]:
 
 def history(changes: list[Change]) -> set[tuple[Any, ...]]:
     """The rows of the history: list, id, lsn, text, start, end."""
-    found = set()
-    for key in {(one.list, one.id) for one in changes}:
-        of_key = [one for one in changes if (one.list, one.id) == key]
-        times = sorted({one.lsn for one in of_key})
+    actual = set()
+    for key in {(change.list, change.id) for change in changes}:
+        of_key = [change for change in changes if (change.list, change.id) == key]
+        times = sorted({change.lsn for change in of_key})
         for time, end in zip(times, [*times[1:], None], strict=True):
-            here = [one for one in of_key if one.lsn == time]
-            if any(one.op == "d" for one in here):
+            here = [change for change in of_key if change.lsn == time]
+            if any(change.op == "d" for change in here):
                 continue
-            found.add((*key, time, max(str(one.text) for one in here), time, end))
-    return found
+            actual.add((*key, time, max(str(change.text) for change in here), time, end))
+    return actual

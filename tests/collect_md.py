@@ -18,7 +18,7 @@ class Page(pytest.File):
 
     def collect(self) -> Any:
         # A script is run, and asks Spark for what it reads.
-        for block in (one for one in rule_pages.read(self.path) if one.file == rule_pages.SPEC):
+        for block in (item for item in rule_pages.read(self.path) if item.file == rule_pages.SPEC):
             yield Block.from_parent(self, name=f"block {block.number}", block=block)
 
 
@@ -47,7 +47,7 @@ def pytest_collect_file(parent: Any, file_path: Path) -> Page | None:
     if file_path.suffix != ".md" or "millstream" not in file_path.parts:
         return None
     rule = load_rules().get(file_path.name[:5].upper())
-    ours = file_path.parent.name == "pages" and file_path.parent.parent.name == "diagnostics"
-    if (rule and file_path.parent.name == "rules" and rule.judge is None) or (ours and not rule):
+    actual = file_path.parent.name == "pages" and file_path.parent.parent.name == "diagnostics"
+    if (rule and file_path.parent.name == "rules" and rule.judge is None) or (actual and not rule):
         return Page.from_parent(parent, path=file_path)
     return None

@@ -20,10 +20,10 @@ def _keep(kind: type[Any]) -> None:
     ask = kind.__getattr__
 
     def look(self: Any, name: str) -> Any:
-        found = ask(self, name)
+        actual = ask(self, name)
         # What is no class may become one by an import; a package in lower case does not.
-        if isinstance(found, JavaClass) or (isinstance(found, JavaPackage) and name.islower()):
-            self.__dict__[name] = found
-        return found
+        if isinstance(actual, JavaClass) or (isinstance(actual, JavaPackage) and name.islower()):
+            self.__dict__[name] = actual
+        return actual
 
     kind.__getattr__ = look

@@ -59,9 +59,9 @@ def _blocks() -> Iterator[Any]:
         # The prose of a connector's page stands in that connector's folder.
         if page.parent.name in ("sources", "sinks"):
             continue
-        for found in BLOCK.finditer(text):
-            line = text.count("\n", 0, found.start()) + 2
-            inside = "".join(part.removeprefix(found[1]) for part in found[2].splitlines(keepends=True))
+        for match in BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start()) + 2
+            inside = "".join(part.removeprefix(match[1]) for part in match[2].splitlines(keepends=True))
             yield pytest.param(page, inside, id=f"{page.relative_to(ROOT)}:{line}")
 
 
@@ -72,12 +72,12 @@ def candidates(page: Path, text: str) -> list[str]:
         return [with_sinks(data, mode) for mode in ("append", "update", "complete")]
     if set(data) <= set(fields_by_key(Pipeline)):
         return [text if {"name", "sources", "queries"} <= set(data) else completed(data)]
-    found = []
+    actual = []
     if set(data) & set(registry.sources()) and page.name != "sink.md":
-        found.append(completed({"sources": {"rows": data}}))
+        actual.append(completed({"sources": {"rows": data}}))
     if set(data) & set(registry.sinks()) and page.name != "source.md":
-        found += [with_sinks(data, mode) for mode in ("append", "update", "complete")]
-    return found or [completed(by_section(data))]
+        actual += [with_sinks(data, mode) for mode in ("append", "update", "complete")]
+    return actual or [completed(by_section(data))]
 
 
 def with_sinks(sinks: Any, mode: str) -> str:
@@ -90,22 +90,22 @@ def with_sinks(sinks: Any, mode: str) -> str:
 def listed(value: Any) -> set[str]:
     """The words that stand in lists, as names of columns do, and the column that orders changes."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    words = {one for one in inside if isinstance(one, str)} if isinstance(value, list) else set()
+    words = {item for item in inside if isinstance(item, str)} if isinstance(value, list) else set()
     if isinstance(value, dict) and "sequence_by" in value:
         words.add(value["sequence_by"])
-    return words.union(*(listed(one) for one in inside))
+    return words.union(*(listed(item) for item in inside))
 
 
 def by_section(named: dict[str, Any]) -> dict[str, Any]:
     """Named entries, each under the section whose keys it has."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, entry in named.items():
         if isinstance(entry, str) or {"sql", "python", "file"} & set(entry):
             section = "views"
         else:
             section = "queries" if "to" in entry else "sources"
-        made.setdefault(section, {})[name] = entry
-    return made
+        result.setdefault(section, {})[name] = entry
+    return result
 
 
 def completed(data: dict[str, Any]) -> str:

@@ -51,35 +51,35 @@ class Block:
     file: str = SPEC
 
     @property
-    def wanted(self) -> list[Mark]:
+    def expected_marks(self) -> list[Mark]:
         """The findings in its comments."""
         texts = {self.file: self.spec, **self.files}
-        return sorted(mark for file, text in texts.items() for mark in _marks(file, text))
+        return sorted(mark for file, text in texts.items() for mark in _parse_marks(file, text))
 
     @property
     def fails(self) -> bool:
         """Return whether its comments contain a finding."""
-        return bool(self.wanted)
+        return bool(self.expected_marks)
 
 
 def read(page: Path) -> list[Block]:
     """Read the pipelines of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found: list[Block] = []
+    actual: list[Block] = []
     files: dict[str, str] = {}
     blocks = list(_BLOCK.finditer(text))
     for number, block in enumerate(blocks):
-        named = re.match(r"# (\w+\.py)\n", block["text"]) if block["word"] == "python" else None
-        if name := block["file"] or (named and named[1]):
+        match = re.match(r"# (\w+\.py)\n", block["text"]) if block["word"] == "python" else None
+        if name := block["file"] or (match and match[1]):
             files[name] = block["text"]
         elif block["word"] == "yaml" or (block["word"] == "python" and _SCRIPT.search(block["text"])):
             after = blocks[number + 1] if number + 1 < len(blocks) else None
-            shown = after["text"] if after and after["word"] == "snapshot" else None
+            item = after["text"] if after and after["word"] == "snapshot" else None
             section = (re.findall(r"^## (.*)$", text[: block.start()], re.MULTILINE) or [""])[-1]
             line = text.count("\n", 0, block.start()) + 1
             kind = SPEC if block["word"] == "yaml" else SCRIPT
-            found.append(Block(page, len(found) + 1, line, section, block["text"], shown, dict(files), kind))
-    return found
+            actual.append(Block(page, len(actual) + 1, line, section, block["text"], item, dict(files), kind))
+    return actual
 
 
 def judge(block: Block, folder: Path, spark: SparkSession | None) -> Checked:
@@ -105,21 +105,21 @@ def write(block: Block, folder: Path) -> None:
 def compare(block: Block, checked: Checked, *, planned: bool) -> None:
     """Assert that the findings are those in the comments; without plans, skip the codes that need one."""
     left_out = set() if planned else of_plans()
-    got = [mark for mark in _found(checked) if mark[3] not in left_out]
-    wanted = [mark for mark in block.wanted if mark[3] not in left_out]
-    shown = render(checked.findings, checked.texts)
+    got = [mark for mark in _list_marks(checked) if mark[3] not in left_out]
+    expected = [mark for mark in block.expected_marks if mark[3] not in left_out]
+    text = render(checked.findings, checked.texts)
 
-    assert got == wanted, f"\n{shown}"
-    if block.snapshot is None or len(wanted) < len(block.wanted):
+    assert got == expected, f"\n{text}"
+    if block.snapshot is None or len(expected) < len(block.expected_marks):
         return
-    if os.environ.get("UPDATE_SNAPSHOTS") and shown != block.snapshot:
+    if os.environ.get("UPDATE_SNAPSHOTS") and text != block.snapshot:
         page = block.page.read_text(encoding="utf-8")
         word = "yaml" if block.file == SPEC else "python"
         before = f"```{word}\n{block.spec}```\n\n```snapshot\n"
-        page = page.replace(f"{before}{block.snapshot}```", f"{before}{shown}```")
+        page = page.replace(f"{before}{block.snapshot}```", f"{before}{text}```")
         block.page.write_text(page, encoding="utf-8")
         return
-    assert shown == block.snapshot
+    assert text == block.snapshot
 
 
 def of_plans() -> set[str]:
@@ -129,24 +129,24 @@ def of_plans() -> set[str]:
     }
 
 
-def refused(checked: Checked) -> bool:
+def is_refused(checked: Checked) -> bool:
     """Return whether Spark itself refused the pipeline."""
-    return any(found.severity is Severity.ERROR for found in checked.verdict)
+    return any(finding.severity is Severity.ERROR for finding in checked.verdict)
 
 
-def _found(checked: Checked) -> list[Mark]:
+def _list_marks(checked: Checked) -> list[Mark]:
     return sorted(
         (
-            found.span.file if found.span else SPEC,
-            found.span.line if found.span else 0,
-            found.severity.value,
-            found.code,
+            finding.span.file if finding.span else SPEC,
+            finding.span.line if finding.span else 0,
+            finding.severity.value,
+            finding.code,
         )
-        for found in checked.findings
+        for finding in checked.findings
     )
 
 
-def _marks(file: str, text: str) -> Iterator[Mark]:
+def _parse_marks(file: str, text: str) -> Iterator[Mark]:
     for number, line in enumerate(text.splitlines(), 1):
         for comment in _COMMENT.finditer(line):
             for code in _CODE.findall(comment["codes"]):

@@ -69,8 +69,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    named = any("[" in argument for argument in config.args)
-    if WHOLE or named:
+    names = any("[" in argument for argument in config.args)
+    if WHOLE or names:
         return
     out = _left_out(items)
     if out:
@@ -84,8 +84,8 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
     for item in items:
         if item not in out and item.get_closest_marker("sweep"):
             tests[item.nodeid.partition("[")[0]].append(item)
-    for name, found in tests.items():
-        out.update(set(found) - set(covering(found, _features, name)))
+    for name, actual in tests.items():
+        out.update(set(actual) - set(covering(actual, _features, name)))
     return out
 
 
@@ -93,8 +93,8 @@ def _features(item: Any) -> set[Hashable]:
     mark = item.get_closest_marker("sweep")
     values = item.callspec.params
     names = [name if isinstance(name, tuple) else (name,) for name in mark.args]
-    found: set[Hashable] = {(name, *(values[one] for one in name)) for name in names}
+    actual: set[Hashable] = {(name, *(values[entry] for entry in name)) for name in names}
     if by := mark.kwargs.get("by"):
-        wanted = by.__code__.co_varnames[: by.__code__.co_argcount]
-        found.update(by(*(values[name] for name in wanted)))
-    return found
+        expected = by.__code__.co_varnames[: by.__code__.co_argcount]
+        actual.update(by(*(values[name] for name in expected)))
+    return actual

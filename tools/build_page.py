@@ -35,12 +35,12 @@ def digest(file: Path) -> str:
 
 def recorded(built: Path) -> dict[str, object]:
     """What the record of a build says: one digest of all sources, and one of each built file."""
-    whole = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for file in sources():
-        whole.update(f"{file.relative_to(SOURCES).as_posix()} {digest(file)}\n".encode())
+        sha256.update(f"{file.relative_to(SOURCES).as_posix()} {digest(file)}\n".encode())
     files = sorted(file for file in built.rglob("*") if file.is_file() and file.name != RECORD)
     return {
-        "sources": whole.hexdigest(),
+        "sources": sha256.hexdigest(),
         "files": {file.relative_to(built).as_posix(): digest(file) for file in files},
     }
 
@@ -67,19 +67,19 @@ def faults(*, rebuild: bool) -> list[str]:
     cure = "run: python tools/build_page.py"
     if not (BUILT / RECORD).is_file():
         return [f"the page is not built; {cure}"]
-    said, now = json.loads((BUILT / RECORD).read_text(encoding="utf-8")), recorded(BUILT)
-    found = []
-    if said["sources"] != now["sources"]:
-        found.append(f"page/ was changed after the page was built; {cure}")
-    if said["files"] != now["files"]:
-        found.append(f"the files in {BUILT.relative_to(ROOT)} are not those that were built; {cure}")
-    if rebuild and not found:
+    data, now = json.loads((BUILT / RECORD).read_text(encoding="utf-8")), recorded(BUILT)
+    actual = []
+    if data["sources"] != now["sources"]:
+        actual.append(f"page/ was changed after the page was built; {cure}")
+    if data["files"] != now["files"]:
+        actual.append(f"the files in {BUILT.relative_to(ROOT)} are not those that were built; {cure}")
+    if rebuild and not actual:
         with tempfile.TemporaryDirectory() as folder:
-            again = Path(folder) / "static"
-            build(again)
-            if recorded(again) != now:
-                found.append(f"page/ gives another page than the one in {BUILT.relative_to(ROOT)}; {cure}")
-    return found
+            path = Path(folder) / "static"
+            build(path)
+            if recorded(path) != now:
+                actual.append(f"page/ gives another page than the one in {BUILT.relative_to(ROOT)}; {cure}")
+    return actual
 
 
 def main() -> int:
@@ -89,18 +89,18 @@ def main() -> int:
     )
     reader.add_argument("--check", action="store_true", help="build nothing; fail when the page is stale")
     reader.add_argument("--rebuild", action="store_true", help="with --check: build elsewhere and compare")
-    given = reader.parse_args()
+    args = reader.parse_args()
     try:
-        if given.check:
-            found = faults(rebuild=given.rebuild)
-            print("\n".join(found) or "the built page is what its sources give", file=sys.stderr)
-            return 1 if found else 0
+        if args.check:
+            actual = faults(rebuild=args.rebuild)
+            print("\n".join(actual) or "the built page is what its sources give", file=sys.stderr)
+            return 1 if actual else 0
         build(BUILT)
     except FileNotFoundError as absent:
         print(absent, file=sys.stderr)
         return 4
-    except subprocess.CalledProcessError as refused:
-        print(f"{' '.join(refused.cmd[1:])} failed; what it said stands above", file=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        print(f"{' '.join(error.cmd[1:])} failed; what it said stands above", file=sys.stderr)
         return 1
     return 0
 

@@ -19,34 +19,36 @@ from trials.trial import Trial, attempt, declared, update
 
 def main() -> int:
     """Run what is asked for, and print a table."""
-    given = _arguments()
-    unknown = set(given.only) - set(example_names())
+    arguments = _arguments()
+    unknown = set(arguments.only) - set(example_names())
     if unknown:
         print(f"there is no example {', '.join(sorted(unknown))}; there are {', '.join(example_names())}")
         return 2
-    names = [name for name in example_names() if not given.only or name in given.only]
-    silent = [name for name in names if declared(name, given.size) is None]
+    names = [name for name in example_names() if not arguments.only or name in arguments.only]
+    silent = [name for name in names if declared(name, arguments.size) is None]
     trials = []
     print(f"{'example':<16}{'first output':>13}  {'rows':<36}  verdict")
     with tempfile.TemporaryDirectory() as scratch, staged(Path(scratch) / "stack") as stage:
         for name in names:
             if name in silent:
                 continue
-            trial = attempt(name, given.size, stage, Path(scratch) / name)
+            trial = attempt(name, arguments.size, stage, Path(scratch) / name)
             trials.append(trial)
             print(line(trial), flush=True)
-            if given.update and trial.rows and update(trial):
+            if arguments.update and trial.rows and update(trial):
                 print(f"{'':<16}written to examples/{name}/expected.yml")
     for name in silent:
-        print(f"{name:<16}{'':>13}  {'':<36}  expected.yml says nothing of the size '{given.size}'")
+        print(f"{name:<16}{'':>13}  {'':<36}  expected.yml says nothing of the size '{arguments.size}'")
     # What is written down now is right by definition; a command that failed is not.
-    return int(any(not trial.good and not (given.update and trial.rows) for trial in trials) or bool(silent))
+    return int(
+        any(not trial.good and not (arguments.update and trial.rows) for trial in trials) or bool(silent)
+    )
 
 
 def line(trial: Trial) -> str:
     """An example's line of the table: its verdict, and below it the first thing that differs."""
     first = "none" if trial.first is None else f"{trial.first:.1f} s"
-    rows = ", ".join(f"{shown} {len(rows):,}" for shown, rows in trial.rows.items())
+    rows = ", ".join(f"{text} {len(rows):,}" for text, rows in trial.rows.items())
     head = f"{trial.name:<16}{first:>13}  {rows:<36}  {'as expected' if trial.good else 'DIFFERS'}"
     if trial.good:
         return head

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def pages() -> dict[Path, str]:
     """Every generated page: its path from the root, and its text."""
-    made = {
+    result = {
         **kind_pages(),
         OUT / "spec.md": spec_page(),
         OUT / "cli.md": cli_page(),
@@ -34,7 +34,7 @@ def pages() -> dict[Path, str]:
         OUT / "metrics.md": metrics_page(),
         OUT / "page-api.schema.json": state_schema(),
     }
-    return {**made, OUT / "coverage.md": coverage_page(made=made)}
+    return {**result, OUT / "coverage.md": coverage_page(made=result)}
 
 
 def main() -> int:
@@ -43,24 +43,24 @@ def main() -> int:
     reader.add_argument("--check", action="store_true", help="write nothing; end with 1 when a page differs")
     check = reader.parse_args().check
     try:
-        made = pages()
-    except NotThere as wrong:
-        print(wrong)
+        result = pages()
+    except NotThere as error:
+        print(error)
         return 1
     known = {
         path.relative_to(ROOT)
         for folder in ("sources", "sinks", "dead-letters")
         for path in (ROOT / OUT / folder).glob("*.md")
     }
-    stale = sorted(known - set(made))
-    for path, text in made.items():
+    stale = sorted(known - set(result))
+    for path, text in result.items():
         here = ROOT / path
         if not here.is_file() or here.read_text(encoding="utf-8") != text:
             stale.append(path)
             if not check:
                 here.parent.mkdir(parents=True, exist_ok=True)
                 here.write_text(text, encoding="utf-8")
-    for path in known - set(made) if not check else ():
+    for path in known - set(result) if not check else ():
         (ROOT / path).unlink()
     for path in stale:
         print(f"{path} {'is not what the code says; run: python tools/generate.py' if check else 'written'}")

@@ -33,10 +33,10 @@ def uv(*words: str) -> bool:
     return subprocess.run(command, cwd=ROOT, check=False, env={**mirrors, **os.environ}).returncode == 0
 
 
-def ran(*command: str, where: Path = ROOT) -> bool:
+def succeeds(*command: str, where: Path = ROOT) -> bool:
     """Did a command do it? What it says goes to stderr."""
-    told = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(command, cwd=where, check=False, stdout=sys.stderr, env=told).returncode == 0
+    messages = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(command, cwd=where, check=False, stdout=sys.stderr, env=messages).returncode == 0
 
 
 def page() -> int:
@@ -47,13 +47,13 @@ def page() -> int:
     elif shutil.which("apt-get") is None or os.geteuid() != 0:
         sys.stderr.write("no Chromium, and no right to install one; tests/page are skipped\n")
     elif not (
-        ran("apt-get", "-qq", "update")
-        and ran("apt-get", "-qq", "install", "--no-install-recommends", "chromium")
+        succeeds("apt-get", "-qq", "update")
+        and succeeds("apt-get", "-qq", "install", "--no-install-recommends", "chromium")
     ):
         sys.stderr.write("chromium could not be installed by apt; tests/page are skipped, and fail in CI\n")
     npm = shutil.which("npm")
     if npm and not (ROOT / "page/node_modules/axe-core").is_dir():
-        ran(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", where=ROOT / "page")
+        succeeds(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", where=ROOT / "page")
     return 0
 
 
@@ -61,12 +61,12 @@ def main(target: str) -> int:
     """Install; 0 when it is done, 4 when neither way works."""
     if target == "page":
         return page()
-    wanted = TARGETS[target]
+    expected = TARGETS[target]
     sys.stderr.write("installing; most of the time goes into pyspark, 450 MB\n")
-    if pip("uv") and uv(*wanted):
+    if pip("uv") and uv(*expected):
         return 0
     # A group of dependencies needs a pip of 25.1 or later.
-    if pip("pip>=25.1") and pip(*wanted):
+    if pip("pip>=25.1") and pip(*expected):
         return 0
     sys.stderr.write("the packages could not be installed; PIP_INDEX_URL names a mirror\n")
     return 4

@@ -85,13 +85,13 @@ def lock() -> str:
     """The lock's text, from jars fetched at this moment."""
     parts = [HEAD]
     for group, coordinates in GROUPS.items():
-        wanted = sorted(coordinates)
+        expected = sorted(coordinates)
         with (
             tempfile.TemporaryDirectory() as folder,
-            ivy_download.download_jars(wanted, Path(folder), 0, print) as jars,
+            ivy_download.download_jars(expected, Path(folder), 0, print) as jars,
         ):
             parts.append(f"\n[{group}]\n")
-            for at in wanted:
+            for at in expected:
                 _, name, version = at.split(":")
                 jar = jars / f"{name}-{version}.jar"
                 parts.append(f'"{at}" = {{ size = {jar.stat().st_size}, sha256 = "{digest(jar)}" }}\n')

@@ -58,13 +58,14 @@ class Reached:
 
     def pytest_sessionfinish(self) -> None:
         """Write the map."""
-        found = {
+        actual = {
             file: {
-                line: sorted(tests, key=lambda one: self.took.get(one, 0.0)) for line, tests in lines.items()
+                line: sorted(tests, key=lambda item: self.took.get(item, 0.0))
+                for line, tests in lines.items()
             }
             for file, lines in self.lines.items()
         }
-        Path(os.environ[OUT]).write_text(json.dumps(found), encoding="utf-8")
+        Path(os.environ[OUT]).write_text(json.dumps(actual), encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -72,31 +72,31 @@ def mutated(text: str, mutant: Mutant) -> str:
 
 def _change(node: ast.AST) -> tuple[str, ast.AST] | None:
     """What a mutant makes of a node, in words and as a node; None where nothing is changed."""
-    made: tuple[str, ast.AST] | None = None
+    result: tuple[str, ast.AST] | None = None
     match node:
-        case ast.Compare(left, [op], others) if type(op) in _COMPARED:
+        case ast.Compare(left, [op], other_items) if type(op) in _COMPARED:
             other = _COMPARED[type(op)]()
-            made = f"{_name(op)} to {_name(other)}", ast.Compare(left, [other], others)
+            result = f"{_name(op)} to {_name(other)}", ast.Compare(left, [other], other_items)
         case ast.BoolOp(ast.And(), values):
-            made = "and to or", ast.BoolOp(ast.Or(), values)
+            result = "and to or", ast.BoolOp(ast.Or(), values)
         case ast.BoolOp(ast.Or(), values):
-            made = "or to and", ast.BoolOp(ast.And(), values)
+            result = "or to and", ast.BoolOp(ast.And(), values)
         case ast.UnaryOp(ast.Not(), operand):
-            made = "not left out", operand
+            result = "not left out", operand
         case ast.If(test, body, orelse):
-            made = "condition turned around", ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)
+            result = "condition turned around", ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)
         case ast.BinOp(left, op, right) if type(op) in _COUNTED:
             other_op = _COUNTED[type(op)]()
-            made = f"{_name(op)} to {_name(other_op)}", ast.BinOp(left, other_op, right)
+            result = f"{_name(op)} to {_name(other_op)}", ast.BinOp(left, other_op, right)
         case ast.Constant(bool() as value):
-            made = f"{value} to {not value}", ast.Constant(not value)
+            result = f"{value} to {not value}", ast.Constant(not value)
         case ast.Constant(int() as value):
-            made = f"{value} to {value + 1}", ast.Constant(value + 1)
+            result = f"{value} to {value + 1}", ast.Constant(value + 1)
         case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
-            made = "returns None", ast.Return(ast.Constant(None))
+            result = "returns None", ast.Return(ast.Constant(None))
         case ast.Expr(ast.Call()):
-            made = "call left out", ast.Pass()
-    return made and (made[0], ast.copy_location(made[1], node))
+            result = "call left out", ast.Pass()
+    return result and (result[0], ast.copy_location(result[1], node))
 
 
 def _name(op: ast.AST) -> str:
@@ -105,14 +105,14 @@ def _name(op: ast.AST) -> str:
 
 def draw(reached: dict[str, dict[str, list[str]]], under: list[str], number: int, seed: int) -> list[Mutant]:
     """So many mutants of lines that a test reaches, from files below one of these paths."""
-    found = [
+    actual = [
         mutant
         for file, lines in sorted(reached.items())
         if any(file == path or file.startswith(path.rstrip("/") + "/") for path in under)
         for mutant in mutants(file, (ROOT / file).read_text(encoding="utf-8"))
         if str(mutant.line) in lines
     ]
-    return random.Random(seed).sample(found, min(number, len(found)))
+    return random.Random(seed).sample(actual, min(number, len(actual)))
 
 
 def noticed(mutant: Mutant, tests: list[str], copy: Path) -> bool:
@@ -123,12 +123,14 @@ def noticed(mutant: Mutant, tests: list[str], copy: Path) -> bool:
     env = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
-        done = subprocess.run(command, cwd=ROOT, env=env, timeout=PATIENCE, capture_output=True, check=False)
+        result = subprocess.run(
+            command, cwd=ROOT, env=env, timeout=PATIENCE, capture_output=True, check=False
+        )
     except subprocess.TimeoutExpired:
         return True
     finally:
         file.write_text(before, encoding="utf-8")
-    return done.returncode != 0
+    return result.returncode != 0
 
 
 def run(given: argparse.Namespace) -> int:
@@ -140,9 +142,9 @@ def run(given: argparse.Namespace) -> int:
         shutil.copytree(ROOT / "src", Path(folder) / "src")
         for number, mutant in enumerate(drawn, 1):
             tests = reached[mutant.file][str(mutant.line)][: given.tests]
-            seen = noticed(mutant, tests, Path(folder))
-            survivors += not seen
-            words = "noticed" if seen else "NOT NOTICED"
+            visited = noticed(mutant, tests, Path(folder))
+            survivors += not visited
+            words = "noticed" if visited else "NOT NOTICED"
             print(f"{number}/{len(drawn)} {mutant.file}:{mutant.line} {mutant.what}: {words}", flush=True)
     print(f"{len(drawn) - survivors} of {len(drawn)} mutants noticed, seed {given.seed}")
     return int(survivors > 0)
@@ -171,8 +173,8 @@ def main() -> int:
     runs.add_argument("--tests", type=int, default=200, help="at most so many tests of a line (200)")
     runs.add_argument("paths", nargs="*", help="files and folders below src/millstream; all unless given")
     runs.set_defaults(do=run)
-    given = parser.parse_args()
-    code: int = given.do(given)
+    args = parser.parse_args()
+    code: int = args.do(args)
     return code
 
 

@@ -74,22 +74,22 @@ DOCS = {
 # Later: the number of today.
 LATER = {
     "page/src": 8,
-    "src/millstream/analysis": 156,
-    "src/millstream/backfill": 30,
-    "src/millstream/checking": 2,
-    "src/millstream/checkpoint": 47,
+    "src/millstream/analysis": 0,
+    "src/millstream/backfill": 0,
+    "src/millstream/checking": 0,
+    "src/millstream/checkpoint": 0,
     "src/millstream/cli": 0,
-    "src/millstream/connectors": 2,
-    "src/millstream/dashboard": 2,
-    "src/millstream/devstack": 14,
-    "src/millstream/diagnostics": 27,
-    "src/millstream/engine": 125,
-    "src/millstream/frames": 15,
+    "src/millstream/connectors": 1,
+    "src/millstream/dashboard": 0,
+    "src/millstream/devstack": 0,
+    "src/millstream/diagnostics": 0,
+    "src/millstream/engine": 0,
+    "src/millstream/frames": 0,
     "src/millstream/notebook": 0,
-    "src/millstream/pipeline": 37,
-    "src/millstream/proof": 42,
-    "src/millstream/spark": 13,
-    "src/millstream/spec": 9,
+    "src/millstream/pipeline": 0,
+    "src/millstream/proof": 0,
+    "src/millstream/spark": 0,
+    "src/millstream/spec": 0,
     "src/millstream/testing": 0,
 }
 BUDGET = DOCS | LATER
@@ -218,8 +218,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     hits = {name: check_folder(ROOT, name) for name in BUDGET}
     if options.lower:
-        lower_budget({name: len(found) for name, found in hits.items()})
-    lines = [line for name, found in hits.items() for line in report_excess(name, found, BUDGET[name])]
+        lower_budget({name: len(actual) for name, actual in hits.items()})
+    lines = [line for name, actual in hits.items() for line in report_excess(name, actual, BUDGET[name])]
     print(*lines, sep="\n", end="\n" if lines else "")
     return 1 if lines else 0
 

@@ -60,8 +60,8 @@ def running(folder: Path) -> Iterator[str]:
     with (folder / "run.log").open("w", encoding="utf-8") as log:
         address = None
         try:
-            told = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in run.stdout)
-            address = next((found[0] for found in told if found), None)
+            matches = (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in run.stdout)
+            address = next((actual[0] for actual in matches if actual), None)
             if address is None:
                 raise SystemExit("the run ended before its page was there; millstream demo tells why")
             # Nobody reads on, and a full pipe would hold the run up.
@@ -106,7 +106,7 @@ def opened(browser: Browser, address: str) -> dict[str, Page]:
     return pages
 
 
-def taken(pages: dict[str, Page], scene: str, query: str) -> None:
+def take_screenshots(pages: dict[str, Page], scene: str, query: str) -> None:
     """Write both pictures of a scene, with that query chosen."""
     for scheme, page in pages.items():
         page.locator(f'[data-query="{query}"] .choose').click()
@@ -119,8 +119,8 @@ def taken(pages: dict[str, Page], scene: str, query: str) -> None:
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         session = page.context.new_cdp_session(page)
         for quality in (82, 70, 55, 40):
-            told = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
-            picture = base64.b64decode(told["data"])
+            messages = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
+            picture = base64.b64decode(messages["data"])
             if len(picture) < LARGEST:
                 break
         file = PICTURES / f"{scene}-{scheme}.webp"
@@ -145,16 +145,16 @@ def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: Exi
     time.sleep(chosen.rest)
     for page in pages.values():
         expect(page.locator(".verdict")).to_have_attribute("data-level", "ok", timeout=PATIENCE)
-    taken(pages, "at-rest", "funnel")
+    take_screenshots(pages, "at-rest", "funnel")
     more = TrafficProcess(folder, chosen.rate)
     held.callback(more.end)
     time.sleep(chosen.load)
-    taken(pages, "under-load", "funnel")
+    take_screenshots(pages, "under-load", "funnel")
     more.end()
     poison(endpoints.kafka)
     for page in pages.values():
         page.locator('[data-failure="purchases"]').wait_for()
-    taken(pages, "broken", "purchases")
+    take_screenshots(pages, "broken", "purchases")
 
 
 def main() -> int:
@@ -175,10 +175,10 @@ def main() -> int:
         return 4
     PICTURES.mkdir(parents=True, exist_ok=True)
     flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place, ExitStack() as held:
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place, ExitStack() as exit_stack:
         browser = playwright.chromium.launch(executable_path=program, args=flags)
-        held.callback(browser.close)
-        scenes(chosen, Path(place) / "shop", browser, held)
+        exit_stack.callback(browser.close)
+        scenes(chosen, Path(place) / "shop", browser, exit_stack)
     return 0
 
 

@@ -66,22 +66,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=2, help="so many at a time; each has a JVM")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="may be given again")
-    given = parser.parse_args()
-    if unknown := set(given.only) - set(TESTS):
+    args = parser.parse_args()
+    if unknown := set(args.only) - set(TESTS):
         print(f"no tests are named for {', '.join(sorted(unknown))}; there are {', '.join(TESTS)}")
         return 2
-    asked = [(name, words) for name in TESTS if not given.only or name in given.only for words in TESTS[name]]
+    requests = [
+        (name, words) for name in TESTS if not args.only or name in args.only for words in TESTS[name]
+    ]
     print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
-    wrong = 0
-    with ThreadPoolExecutor(given.jobs) as pool:
-        told = pool.map(lambda one: replay(one[0], one[1], given.splits, given.seed), asked)
-        for (name, words), (tests, said) in zip(asked, told, strict=True):
+    error = 0
+    with ThreadPoolExecutor(args.jobs) as pool:
+        messages = pool.map(lambda item: replay(item[0], item[1], args.splits, args.seed), requests)
+        for (name, words), (tests, output) in zip(requests, messages, strict=True):
             if tests and all(test["outcome"] == "passed" for test in tests):
                 print(*rows(name, tests), sep="\n", flush=True)
             else:
-                wrong += 1
-                print(f"{name}, -k {words!r}:\n{said}", flush=True)
-    return int(wrong > 0)
+                error += 1
+                print(f"{name}, -k {words!r}:\n{output}", flush=True)
+    return int(error > 0)
 
 
 def replay(name: str, words: str, splits: int, seed: int) -> tuple[list[dict[str, Any]], str]:
@@ -94,19 +96,19 @@ def replay(name: str, words: str, splits: int, seed: int) -> tuple[list[dict[str
         words,
     ]
     command += ["--shuffle", str(splits), "--seed", str(seed), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     try:
-        return json.loads(done.stdout)["tests"], done.stdout + done.stderr
+        return json.loads(result.stdout)["tests"], result.stdout + result.stderr
     except ValueError:
-        return [], done.stdout + done.stderr
+        return [], result.stdout + result.stderr
 
 
 def rows(name: str, tests: list[dict[str, Any]]) -> list[str]:
     """Rows of the table: one a test, though it is played for several values."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    actual: dict[str, list[dict[str, Any]]] = {}
     for test in tests:
-        found.setdefault(test["name"].partition(" [")[0], []).append(test)
-    return [row(name, title, values) for title, values in found.items()]
+        actual.setdefault(test["name"].partition(" [")[0], []).append(test)
+    return [row(name, title, values) for title, values in actual.items()]
 
 
 def row(name: str, title: str, tests: list[dict[str, Any]]) -> str:

@@ -69,10 +69,10 @@ class Processes:
                 known = (number, words[19])
                 if known not in self.seen:
                     environment = (folder / "environ").read_bytes()
-                    mine = number == os.getpid() or all(mark in environment for mark in self.marks)
-                    self.seen[known] = mine
+                    local = number == os.getpid() or all(mark in environment for mark in self.marks)
+                    self.seen[known] = local
                     command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if mine and number != os.getpid() and (kind := kind_of(command)):
+                    if local and number != os.getpid() and (kind := kind_of(command)):
                         started.append(kind)
                 if self.seen[known]:
                     total += sum(int(word) for word in words[11:15])
@@ -137,12 +137,12 @@ class Recorder:
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
         """Write what a fixture took, those that it asks for left out: they are set up before."""
         began, cpu = time.monotonic(), self._look()
-        given = yield
-        took = time.monotonic() - began
-        if took > 0.01:
-            spent = {"s": round(took, 3), "cpu": round(max(0.0, self._look() - cpu), 2)}
+        value = yield
+        seconds = time.monotonic() - began
+        if seconds > 0.01:
+            spent = {"s": round(seconds, 3), "cpu": round(max(0.0, self._look() - cpu), 2)}
             self.line(fixture=fixturedef.argname, scope=fixturedef.scope, base=fixturedef.baseid, **spent)
-        return given
+        return value
 
 
 def pytest_configure(config: pytest.Config) -> None:

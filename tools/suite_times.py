@@ -67,9 +67,9 @@ def report(lines: Iterable[dict[str, Any]], most: int) -> list[str]:
     )
     started = Counter(line["started"] for line in everything if "started" in line)
     all_of_it = Spent(
-        sum(one.tests for one in files.values()),
-        sum(one.seconds for one in files.values()),
-        sum(one.cpu for one in files.values()),
+        sum(file.tests for file in files.values()),
+        sum(file.seconds for file in files.values()),
+        sum(file.cpu for file in files.values()),
     )
     loads = sorted(line["load"] for line in tests) or [0.0]
     times = [line["at"] for line in everything] or [0.0]
@@ -109,11 +109,11 @@ def main() -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the record here")
     parser.add_argument("--most", type=int, default=25, help="so many files and fixtures (25)")
     parser.add_argument("words", nargs="*", help="what pytest is given, after --")
-    given = parser.parse_args()
-    record = given.read or given.record or Path(tempfile.mkdtemp()) / "suite.jsonl"
-    code = 0 if given.read else run(given.words, record.absolute())
+    args = parser.parse_args()
+    record = args.read or args.record or Path(tempfile.mkdtemp()) / "suite.jsonl"
+    code = 0 if args.read else run(args.words, record.absolute())
     lines = (json.loads(line) for line in record.read_text(encoding="utf-8").splitlines())
-    print("\n".join(report(lines, given.most)))
+    print("\n".join(report(lines, args.most)))
     print(f"\nrecorded in {record}")
     return code
 

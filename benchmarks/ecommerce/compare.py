@@ -50,14 +50,14 @@ class Bench:
         return self.folder / "ecommerce"
 
     def environment(self, place: Path, url: str) -> dict[str, str]:
-        ours = {
+        actual = {
             "KAFKA": self.kafka,
             "POSTGRES_URL": url,
             "LAKE": str(place / "lake"),
             "STATE_DIR": str(place / "state"),
             "MILLSTREAM_ARCHIVE": os.environ.get("MILLSTREAM_ARCHIVE", "use"),
         }
-        return {**os.environ, **ours}
+        return {**os.environ, **actual}
 
     def fill(self, events: int) -> None:
         """Make the project and produce."""
@@ -107,20 +107,20 @@ class Bench:
             "kafka": self.kafka, "postgres": url, "lake": place / "lake", "state": place / "state",
             "catalog": self.project / "data" / "product_catalog", "jars": locked,
         }  # fmt: skip
-        given = [word for key, value in words.items() for word in (f"--{key}", str(value))]
-        return [sys.executable, str(HERE / "handwritten.py"), *given, *(["--naive"] if name == NAIVE else [])]
+        item = [word for key, value in words.items() for word in (f"--{key}", str(value))]
+        return [sys.executable, str(HERE / "handwritten.py"), *item, *(["--naive"] if name == NAIVE else [])]
 
     def _verify(self, name: str, place: Path, url: str) -> None:
         """Are the tables right? A program that is fast and wrong has no figures."""
         assert self.wanted is not None
         lake = place / "lake"
-        told = (
+        messages = (
             difference(self.wanted.funnel, tables.funnel(lake / "funnel"), "funnel"),
             difference(self.wanted.purchases, tables.parquet(lake / "purchases"), "purchases in Parquet"),
             difference(self.wanted.purchases, tables.postgres(url), "purchases in Postgres"),
         )
-        if wrong := "\n".join(text for text in told if text):
-            raise SystemExit(f"{name} gave other tables than it should:\n{wrong}")
+        if error := "\n".join(text for text in messages if text):
+            raise SystemExit(f"{name} gave other tables than it should:\n{error}")
 
 
 def report(bench: Bench, events: int) -> str:
@@ -141,11 +141,11 @@ def report(bench: Bench, events: int) -> str:
         figures = [*_spread([cost.cpu for cost in costs]), *_spread([cost.wall for cost in costs])]
         memory = f"{statistics.median(cost.memory for cost in costs):.0f}"
         lines.append(f"| {name} | {' | '.join(figures)} | {memory} |")
-    ours = bench.costs[OURS]
+    actual = bench.costs[OURS]
     for other in (name for name in bench.costs if name != OURS):
-        pairs = list(zip(ours, bench.costs[other], strict=True))
-        cpu = [one.cpu / two.cpu for one, two in pairs]
-        wall = [one.wall / two.wall for one, two in pairs]
+        pairs = list(zip(actual, bench.costs[other], strict=True))
+        cpu = [item.cpu / two.cpu for item, two in pairs]
+        wall = [item.wall / two.wall for item, two in pairs]
         lines += [
             "",
             f"{OURS} over {other}, per round: CPU {', '.join(f'{ratio:.2f}' for ratio in cpu)} "
@@ -168,14 +168,14 @@ def main() -> None:
     parser.add_argument("--only", choices=(OURS, EXPERT, NAIVE), help="Measure one program only.")
     parser.add_argument("--keep", action="store_true", help="Leave the folder for a look.")
     parser.add_argument("--out", type=Path, help="Write the report there too.")
-    asked = parser.parse_args()
-    names = [asked.only] if asked.only else [OURS, EXPERT, *([NAIVE] if asked.naive else [])]
+    args = parser.parse_args()
+    names = [args.only] if args.only else [OURS, EXPERT, *([NAIVE] if args.naive else [])]
     folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
     try:
         endpoints = stack.up(folder)
         bench = Bench(folder, endpoints.kafka, endpoints.postgres)
-        bench.fill(asked.events)
-        for turn in range(asked.rounds):
+        bench.fill(args.events)
+        for turn in range(args.rounds):
             # The order changes from round to round: whoever comes second finds warmer caches.
             for name in names if turn % 2 == 0 else reversed(names):
                 cost = bench.measure(name, turn)
@@ -184,15 +184,15 @@ def main() -> None:
                 )
     finally:
         stack.down(folder)
-        if asked.keep:
+        if args.keep:
             print(f"kept: {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
     if OURS in bench.costs:
-        text = report(bench, asked.events)
+        text = report(bench, args.events)
         print(text)
-        if asked.out:
-            asked.out.write_text(text, encoding="utf-8")
+        if args.out:
+            args.out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -202,13 +202,13 @@ class NaivePurchases(Purchases):
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002 - Spark's signature
         batch.write.mode("append").partitionBy("day").parquet(str(self.path))
-        names, marks = ", ".join(COLUMNS), ", ".join(["%s"] * len(COLUMNS))
+        names, text = ", ".join(COLUMNS), ", ".join(["%s"] * len(COLUMNS))
         changed = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[1:])
         rows = [tuple(row) for row in batch.select(*COLUMNS).collect()]
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
             cursor.execute("SET TIME ZONE 'UTC'")
             cursor.executemany(
-                f"INSERT INTO purchases ({names}) VALUES ({marks}) "
+                f"INSERT INTO purchases ({names}) VALUES ({text}) "
                 f"ON CONFLICT (event_id) DO UPDATE SET {changed}",
                 rows,
             )
@@ -220,15 +220,15 @@ def main() -> None:
     for name in ("kafka", "postgres", "lake", "state", "catalog", "jars"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--naive", action="store_true")
-    asked = parser.parse_args()
-    places = Places(asked.kafka, asked.postgres, Path(asked.lake), Path(asked.state), Path(asked.catalog))
+    args = parser.parse_args()
+    places = Places(args.kafka, args.postgres, Path(args.lake), Path(args.state), Path(args.catalog))
     with psycopg.connect(places.postgres) as connection:
         connection.execute(TABLE)
-    spark = session(asked.jars, naive=asked.naive)
+    spark = session(args.jars, naive=args.naive)
     catalog = spark.read.parquet(str(places.catalog)).select("product_id", "category", "price")
     joined = events(spark, places, "purchases").join(catalog, "product_id", "left")
     joined = joined.withColumn("day", F.to_date("event_time"))
-    sink = (NaivePurchases if asked.naive else Purchases)(places)
+    sink = (NaivePurchases if args.naive else Purchases)(places)
     letters = malformed(spark, places).writeStream.format("delta").outputMode("append")
     writers = {
         "funnel": funnel(spark, places)

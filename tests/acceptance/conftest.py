@@ -35,7 +35,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
 def make_project(
     servers: Endpoints, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[], Project]]:
-    made: list[Project] = []
+    projects: list[Project] = []
 
     def make() -> Project:
         number = next(_numbers)
@@ -46,16 +46,16 @@ def make_project(
         create_topics(servers.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
         with psycopg.connect(servers.postgres, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
-        made.append(Project(folder, servers.kafka, database(servers.postgres, name), prefix))
-        return made[-1]
+        projects.append(Project(folder, servers.kafka, database(servers.postgres, name), prefix))
+        return projects[-1]
 
     yield make
-    for project in made:
+    for project in projects:
         project.close()
 
 
 @pytest.fixture
 def project(make_project: Callable[[], Project]) -> Iterator[Project]:
-    made = make_project()
-    yield made
-    made.close()
+    result = make_project()
+    yield result
+    result.close()

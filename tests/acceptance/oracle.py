@@ -124,12 +124,12 @@ def _values(kafka: str, topic: str) -> dict[Place, bytes]:
         partitions = reader.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
         ends = {n: reader.get_watermark_offsets(TopicPartition(topic, n), _PATIENCE)[1] for n in partitions}
         reader.assign([TopicPartition(topic, n, 0) for n in partitions])
-        left, found = sum(ends.values()), {}
-        while len(found) < left:
-            batch = reader.consume(min(10_000, left - len(found)), timeout=_PATIENCE)
-            assert batch, f"topic {topic} gave {len(found)} of {left} records"
-            found |= {(topic, one.partition(), one.offset()): one.value() for one in batch}
-        return found
+        left, actual = sum(ends.values()), {}
+        while len(actual) < left:
+            batch = reader.consume(min(10_000, left - len(actual)), timeout=_PATIENCE)
+            assert batch, f"topic {topic} gave {len(actual)} of {left} records"
+            actual |= {(topic, message.partition(), message.offset()): message.value() for message in batch}
+        return actual
     finally:
         reader.close()
 
@@ -141,19 +141,21 @@ def difference(wanted: Mapping[Any, Any], got: Mapping[Any, Any], name: str) -> 
     absent = [key for key in wanted if key not in got]
     more = [key for key in got if key not in wanted]
     other = [key for key in wanted if key in got and wanted[key] != got[key]]
-    told = [f"{name}: {len(absent)} absent, {len(more)} too many, {len(other)} different of {len(wanted)}"]
-    told += [f"  absent {key}: {wanted[key]}" for key in absent[:3]]
-    told += [f"  too many {key}: {got[key]}" for key in more[:3]]
-    told += [f"  different {key}: wanted {wanted[key]}, got {got[key]}" for key in other[:3]]
-    return "\n".join(told)
+    messages = [
+        f"{name}: {len(absent)} absent, {len(more)} too many, {len(other)} different of {len(wanted)}"
+    ]
+    messages += [f"  absent {key}: {wanted[key]}" for key in absent[:3]]
+    messages += [f"  too many {key}: {got[key]}" for key in more[:3]]
+    messages += [f"  different {key}: wanted {wanted[key]}, got {got[key]}" for key in other[:3]]
+    return "\n".join(messages)
 
 
 def differences(wanted: Tables, got: Tables) -> str:
     """What differs between all tables."""
     letters = (dict.fromkeys(tables.malformed, "malformed") for tables in (wanted, got))
-    told = (
+    messages = (
         difference(wanted.funnel, got.funnel, "funnel"),
         difference(wanted.purchases, got.purchases, "purchases"),
         difference(*letters, "dead letters"),
     )
-    return "\n".join(text for text in told if text)
+    return "\n".join(text for text in messages if text)

@@ -32,10 +32,10 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
     """What `condition` gives as soon as it gives something; fails when it does not in that time."""
     deadline = time.monotonic() + seconds
     looking = threading.Event()
-    while not (found := condition()):
+    while not (actual := condition()):
         assert time.monotonic() < deadline, f"after {seconds:g} s: {what}"
         looking.wait(_LOOK)
-    return found
+    return actual
 
 
 @dataclass
@@ -52,10 +52,10 @@ class Running:
         lines = self.out.read_text(encoding="utf-8").split("\n")[:-1]
         return [json.loads(line) for line in lines]
 
-    def told(self, event: str, **data: Any) -> list[dict[str, Any]]:
+    def list_events(self, event: str, **data: Any) -> list[dict[str, Any]]:
         """The events of that name with these values."""
-        wanted = {"event": event, **data}
-        return [one for one in self.events if wanted.items() <= one.items()]
+        item = {"event": event, **data}
+        return [entry for entry in self.events if item.items() <= entry.items()]
 
     def await_event(
         self, event: str, count: int = 1, seconds: float = 300.0, **data: Any
@@ -63,10 +63,10 @@ class Running:
         """Wait until an event of that name has come `count` times."""
 
         def found() -> list[dict[str, Any]]:
-            told = self.told(event, **data)
-            if len(told) < count:
+            events = self.list_events(event, **data)
+            if len(events) < count:
                 assert self.process.poll() is None, f"it ended with {self.process.poll()}:\n{self.words()}"
-            return told if len(told) >= count else []
+            return events if len(events) >= count else []
 
         return until(found, seconds, f"{event} has not come {count} times\n{self.words()}")  # type: ignore[no-any-return]
 
@@ -130,14 +130,14 @@ class Project:
 
     def env(self, **more: str | None) -> dict[str, str]:
         """The variables of a command; None takes one away."""
-        ours = {
+        actual = {
             "KAFKA": self.kafka,
             "LAKE": str(self.lake),
             "STATE_DIR": str(self.state),
             "POSTGRES_URL": self.postgres,
             "NO_COLOR": "1",
         }
-        return {key: value for key, value in {**os.environ, **ours, **more}.items() if value is not None}
+        return {key: value for key, value in {**os.environ, **actual, **more}.items() if value is not None}
 
     def start(self, *words: str, **env: str | None) -> Running:
         """Start `millstream …` and return at once."""
@@ -166,27 +166,27 @@ class Project:
 
     def send(self, rows: int, *, seed: int = 1, start: str = START) -> None:
         """Produce so many records at once, and keep the journal."""
-        done = self.traffic("--rows", str(rows), "--seed", str(seed), "--start", start).ends()
-        assert done == 0, self.started[-1].words()
+        ends = self.traffic("--rows", str(rows), "--seed", str(seed), "--start", start).ends()
+        assert ends == 0, self.started[-1].words()
 
     def traffic(self, *words: str) -> Running:
         """Start the traffic generator with a journal of its own."""
         self.journals.append(self.folder / f"journal-{len(self.journals)}.jsonl")
         return self.start("traffic", "--json", "--journal", str(self.journals[-1]), *words)
 
-    def wanted(self) -> Tables:
+    def expected_tables(self) -> Tables:
         """What the tables must hold."""
         catalog = self.folder / "data" / "product_catalog"
         return expected(self.journals, self.kafka, catalog, self.prefix)
 
-    def held(self) -> Tables:
+    def stored_tables(self) -> Tables:
         """What the tables hold. Both tables of purchases must hold the same."""
         lake, base = tables.parquet(self.lake / "purchases"), tables.postgres(self.postgres)
         assert lake == base, f"Parquet has {len(lake)} purchases, Postgres {len(base)}, and they differ"
-        done = self.call("deadletter", "list", "--json")
-        assert done.code == 0, done.err
-        records = json.loads(done.out)["records"]
-        places = [(one["topic"], one["partition"], one["offset"]) for one in records]
+        result = self.call("deadletter", "list", "--json")
+        assert result.code == 0, result.err
+        records = json.loads(result.out)["records"]
+        places = [(record["topic"], record["partition"], record["offset"]) for record in records]
         assert len(set(places)) == len(places), "a dead letter is told twice"
         return Tables(tables.funnel(self.lake / "funnel"), base, frozenset(places))
 
@@ -204,9 +204,9 @@ class Project:
 
     def close(self) -> None:
         """End what a test left running."""
-        for one in self.started:
-            if one.process.poll() is None:
-                one.kill()
+        for process in self.started:
+            if process.process.poll() is None:
+                process.kill()
 
 
 def last(folder: Path) -> int:

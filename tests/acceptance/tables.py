@@ -25,9 +25,9 @@ def funnel(path: Path) -> dict[datetime, Counts]:
         return {}
     read = QueryBuilder().register("funnel", DeltaTable(str(path))).execute("SELECT * FROM funnel").read_all()
     rows = pa.table(read).to_pylist()
-    made = {_utc(row.pop("window_start")): row for row in rows}
-    assert len(made) == len(rows), "a window stands in the funnel twice"
-    return {start: Counts(**{**row, "window_end": _utc(row["window_end"])}) for start, row in made.items()}
+    result = {_utc(row.pop("window_start")): row for row in rows}
+    assert len(result) == len(rows), "a window stands in the funnel twice"
+    return {start: Counts(**{**row, "window_end": _utc(row["window_end"])}) for start, row in result.items()}
 
 
 def parquet(path: Path) -> dict[str, Purchase]:
@@ -35,12 +35,12 @@ def parquet(path: Path) -> dict[str, Purchase]:
     if not path.is_dir():
         return {}
     parts = ds.partitioning(pa.schema([("day", pa.date32())]), flavor="hive")
-    files = [str(file) for file in path.rglob("*.parquet") if not _hidden(file.relative_to(path).parts)]
-    held = ds.dataset(files, partitioning=parts, partition_base_dir=str(path)).to_table()
+    files = [str(file) for file in path.rglob("*.parquet") if not _is_hidden(file.relative_to(path).parts)]
+    table = ds.dataset(files, partitioning=parts, partition_base_dir=str(path)).to_table()
     # Spark writes an instant as INT96, which has no zone and means UTC.
-    place = held.schema.get_field_index("event_time")
-    held = held.set_column(place, "event_time", held["event_time"].cast(pa.timestamp("us")).cast(_UTC))
-    return _purchases(held.to_pylist())
+    place = table.schema.get_field_index("event_time")
+    table = table.set_column(place, "event_time", table["event_time"].cast(pa.timestamp("us")).cast(_UTC))
+    return _purchases(table.to_pylist())
 
 
 def postgres(url: str) -> dict[str, Purchase]:
@@ -61,6 +61,6 @@ def _utc(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value
 
 
-def _hidden(parts: tuple[str, ...]) -> bool:
+def _is_hidden(parts: tuple[str, ...]) -> bool:
     """As Spark, Hive and others do, a reader leaves out what begins with a dot or an underscore."""
     return any(part.startswith((".", "_")) for part in parts)

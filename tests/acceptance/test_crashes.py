@@ -37,7 +37,7 @@ def test_killed_at_random_moments_the_tables_are_right(project: Project) -> None
     traffic.signal(signal.SIGINT)
     assert traffic.ends() == 0, traffic.words()
     project.catch_up()
-    assert differences(project.wanted(), project.held()) == "", f"seed {SEED}"
+    assert differences(project.expected_tables(), project.stored_tables()) == "", f"seed {SEED}"
 
 
 # Outages of each server, one at a time, are in recovery/test_long_outages.py.
@@ -51,7 +51,7 @@ def test_a_run_outlives_its_servers_absence(project: Project, servers: Endpoints
     stack.stop(servers.folder, "kafka")
     running.stays(20)
     stack.start(servers.folder, "kafka")
-    committed = len(running.told("batch_committed", query="funnel"))
+    committed = len(running.list_events("batch_committed", query="funnel"))
     running.await_event("batch_committed", committed + 1, query="funnel")
     stack.stop(servers.folder, "postgres")
     stack.start(servers.folder, "postgres")
@@ -60,14 +60,14 @@ def test_a_run_outlives_its_servers_absence(project: Project, servers: Endpoints
     running.stays(10)
     running.await_event("retry", query="purchases")
     stack.start(servers.folder, "postgres")
-    committed = len(running.told("batch_committed", query="purchases"))
+    committed = len(running.list_events("batch_committed", query="purchases"))
     running.await_event("batch_committed", committed + 1, query="purchases")
     traffic.signal(signal.SIGINT)
     assert traffic.ends() == 0, traffic.words()
     running.signal(signal.SIGTERM)
     assert running.ends() == 0, running.words()
     project.catch_up()
-    assert differences(project.wanted(), project.held()) == ""
+    assert differences(project.expected_tables(), project.stored_tables()) == ""
 
 
 # `prove` starts a second driver on the same checkpoints too.
@@ -88,7 +88,7 @@ def test_a_second_run_on_a_checkpoint_is_refused_and_names_the_first(project: Pr
     first.signal(signal.SIGTERM)
     assert first.ends() == 0, first.words()
     project.catch_up()
-    assert differences(project.wanted(), project.held()) == ""
+    assert differences(project.expected_tables(), project.stored_tables()) == ""
 
 
 # A terminal's signal goes to the whole group; `test_a_second_run…` sends the other one.
@@ -119,6 +119,8 @@ def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: in
     assert len(checkpoints) == 2
     for checkpoint in checkpoints:
         assert last(checkpoint / "offsets") == last(checkpoint / "commits") >= 0
-    assert running.told("stopping")
+    assert running.list_events("stopping")
     assert running.events[-1]["event"] == "run_stopped"
-    assert differences(project.wanted(), project.held()) != "", "all was read before the signal came"
+    assert differences(project.expected_tables(), project.stored_tables()) != "", (
+        "all was read before the signal came"
+    )

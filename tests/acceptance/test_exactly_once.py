@@ -24,9 +24,9 @@ pytestmark = pytest.mark.timeout(4 * PATIENCE)
 @pytest.fixture(scope="module")
 def shop(make_project: Callable[[], Project]) -> Project:
     """A project whose topics hold many events, none of them read."""
-    made = make_project()
-    made.send(EVENTS)
-    return made
+    project = make_project()
+    project.send(EVENTS)
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -36,32 +36,32 @@ def caught_up(shop: Project) -> Running:
 
 @pytest.mark.usefixtures("caught_up")
 def test_every_table_holds_what_was_produced_once(shop: Project) -> None:
-    wanted = shop.wanted()
-    assert len(wanted.malformed) > EVENTS / 200, "the traffic is not what this test is about"
-    assert differences(wanted, shop.held()) == ""
+    tables = shop.expected_tables()
+    assert len(tables.malformed) > EVENTS / 200, "the traffic is not what this test is about"
+    assert differences(tables, shop.stored_tables()) == ""
 
 
 def test_each_line_of_json_is_an_event_with_its_figures(caught_up: Running) -> None:
     events = caught_up.events
     assert events[0]["event"] == "run_started"
     assert events[-1] == {"event": "run_stopped", "at": events[-1]["at"], "exit_code": 0}
-    assert {one["query"] for one in caught_up.told("query_started")} == {"funnel", "purchases"}
-    assert {one["query"] for one in caught_up.told("query_stopped")} == {"funnel", "purchases"}
-    committed = caught_up.told("batch_committed", query="purchases")
-    assert sum(one["rows_in"] for one in committed) > EVENTS / 50
+    assert {event["query"] for event in caught_up.list_events("query_started")} == {"funnel", "purchases"}
+    assert {event["query"] for event in caught_up.list_events("query_stopped")} == {"funnel", "purchases"}
+    committed = caught_up.list_events("batch_committed", query="purchases")
+    assert sum(item["rows_in"] for item in committed) > EVENTS / 50
     assert {
         "at", "batch", "rows_in", "rows_out", "input_rate", "processed_rate", "duration_ms", "watermark",
         "newest", "malformed", "state_rows", "state_bytes", "late_rows", "sources",
     } <= committed[0].keys()  # fmt: skip
-    assert sum(one["late_rows"] for one in committed) == 0
-    assert sum(one["records"] for one in caught_up.told("dead_letter", query="purchases")) > 0
+    assert sum(item["late_rows"] for item in committed) == 0
+    assert sum(event["records"] for event in caught_up.list_events("dead_letter", query="purchases")) > 0
 
 
 @pytest.mark.usefixtures("caught_up")
 def test_a_second_run_changes_nothing(shop: Project) -> None:
     before = shop.files()
-    again = shop.catch_up()
-    assert not [one for one in again.told("batch_committed") if one["rows_in"]]
+    process = shop.catch_up()
+    assert not [event for event in process.list_events("batch_committed") if event["rows_in"]]
     assert shop.files() == before
 
 
@@ -70,28 +70,28 @@ def test_a_second_run_changes_nothing(shop: Project) -> None:
 def test_a_run_for_a_time_ends_by_itself(shop: Project) -> None:
     running = shop.start("run", "--for", "3s", "--json")
     assert running.ends() == 0, running.words()
-    assert {one["reason"] for one in running.told("query_stopped")} == {"asked to end"}
+    assert {event["reason"] for event in running.list_events("query_stopped")} == {"asked to end"}
 
 
 @pytest.mark.usefixtures("caught_up")
 def test_what_comes_afterwards_is_added(shop: Project) -> None:
     shop.send(EVENTS // 10, seed=2, start=LATER)
     shop.catch_up(PATIENCE)
-    assert differences(shop.wanted(), shop.held()) == ""
+    assert differences(shop.expected_tables(), shop.stored_tables()) == ""
 
 
 @pytest.mark.usefixtures("caught_up")
 def test_a_batch_that_comes_again_changes_no_sink(shop: Project) -> None:
-    held, files = shop.held(), shop.files()
+    tables, files = shop.stored_tables(), shop.files()
     replayed = []
     for checkpoint in shop.checkpoints():
         number = last(checkpoint / "commits")
         (checkpoint / "commits" / str(number)).unlink()
         (checkpoint / "commits" / f".{number}.crc").unlink(missing_ok=True)
         replayed.append(number)
-    again = shop.catch_up(PATIENCE)
-    assert sorted({one["batch"] for one in again.told("batch_committed")} & set(replayed)) == sorted(
-        set(replayed)
-    )
+    process = shop.catch_up(PATIENCE)
+    assert sorted(
+        {event["batch"] for event in process.list_events("batch_committed")} & set(replayed)
+    ) == sorted(set(replayed))
     assert shop.files() == files
-    assert differences(held, shop.held()) == ""
+    assert differences(tables, shop.stored_tables()) == ""

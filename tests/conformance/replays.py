@@ -41,18 +41,18 @@ class Way:
 
 def ways() -> list[Way]:
     """Every kind of the registry in every mode, and in the variants whose guards differ."""
-    found = [Way(case) for case in cases()]
+    actual = [Way(case) for case in cases()]
     for case in cases():
         if case.keyed:
-            found.append(Way(case, (("delete_when", "v = 'gone'"),)))
+            actual.append(Way(case, (("delete_when", "v = 'gone'"),)))
         if case.keyed and case.mode is OutputMode.APPEND:
-            found.append(Way(case, (("cdc", CDC), ("merge_on", ()))))
+            actual.append(Way(case, (("cdc", CDC), ("merge_on", ()))))
         if case.kind == "kafka":
-            found.append(Way(case, (("transactional", True),)))
+            actual.append(Way(case, (("transactional", True),)))
         if case.kind == "parquet" and case.mode is OutputMode.APPEND:
-            found.append(Way(case, (("layout", "by_batch"),)))
-            found.append(Way(case, (("partition_by", ("k",)),)))
-    return found
+            actual.append(Way(case, (("layout", "by_batch"),)))
+            actual.append(Way(case, (("partition_by", ("k",)),)))
+    return actual
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Shop:
         rows = "SELECT k, v FROM lines"
         if self.mode is not OutputMode.APPEND:
             rows = "SELECT k, max(v) AS v FROM lines GROUP BY k"
-        mine = [way for way in self.chosen or ways() if way.case.mode is self.mode]
+        local = [way for way in self.chosen or ways() if way.case.mode is self.mode]
         views = {
             "rows": {"sql": rows},
             # A text file has one column: a row travels in it as JSON.
@@ -85,7 +85,7 @@ class Shop:
                 "output_mode": self.mode.value,
                 "to": {"memory": way.query},
             }
-            for way in mine
+            for way in local
         }
         spec = {
             "name": "shop",
@@ -94,26 +94,26 @@ class Shop:
             "queries": queries,
             "folder": self.folder,
         }
-        made = Pipeline.model_validate(spec, context={"folder": self.folder})
-        for way in mine:
-            query = made.queries[way.query]
+        result = Pipeline.model_validate(spec, context={"folder": self.folder})
+        for way in local:
+            query = result.queries[way.query]
             entry = query.to[0].model_copy(update={"sink": self._target(way).sink})
-            made.queries[way.query] = query.model_copy(update={"to": (entry,)})
-        return made
+            result.queries[way.query] = query.model_copy(update={"to": (entry,)})
+        return result
 
     def _target(self, way: Way) -> Target:
         if way.query not in self.targets:
             folder = self.folder / way.query
             folder.mkdir()
-            made = way.case.target(Place(folder, self.spark, self.request))
-            changed = made.sink.model_copy(update=dict(way.settings))
+            target = way.case.target(Place(folder, self.spark, self.request))
+            changed = target.sink.model_copy(update=dict(way.settings))
             if changed.functions():
                 # It has its function already, and there is no file beside a spec to find one in.
                 object.__setattr__(changed, "functions", dict)
-            self.targets[way.query] = Target(changed, made.read)
+            self.targets[way.query] = Target(changed, target.read)
         return self.targets[way.query]
 
-    def put(self, name: str, *rows: Row) -> None:
+    def add_rows(self, name: str, *rows: Row) -> None:
         """One more file, which is one more batch."""
         (self.folder / "in").mkdir(exist_ok=True)
         half = self.folder / "half"
@@ -137,8 +137,8 @@ class Shop:
 
     def failures(self) -> list[tuple[str | None, Any, Any]]:
         """Which queries failed, in which batch, and why."""
-        failed = [one for one in self.events if one.event == "query_failed"]
-        return [(one.query, one.data["batch"], one.data["reason"]) for one in failed]
+        failed = [event for event in self.events if event.event == "query_failed"]
+        return [(event.query, event.data["batch"], event.data["reason"]) for event in failed]
 
     def forget_last_commits(self) -> None:
         """Leave each checkpoint as a crash between its sink and Spark's commit would."""

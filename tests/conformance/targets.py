@@ -151,14 +151,14 @@ def _files(case: Case, place: Place) -> Target:
 
 def _text(case: Case, place: Place) -> Target:
     """A text file has one column: a row travels in it as JSON."""
-    made = _files(case, place)
+    target = _files(case, place)
 
     def read() -> list[Row]:
         files = [file for file in (place.folder / "files").rglob("*.txt") if file.is_file()]
         lines = [json.loads(line) for file in files for line in file.read_text().split("\n") if line]
         return ordered((line.get("k"), line.get("v")) for line in lines)
 
-    return Target(made.sink, read, lambda frame: frame.selectExpr("to_json(struct(k, v)) AS value"))
+    return Target(target.sink, read, lambda frame: frame.selectExpr("to_json(struct(k, v)) AS value"))
 
 
 def _memory(case: Case, place: Place) -> Target:  # noqa: ARG001 - the same in every mode
@@ -181,8 +181,12 @@ def _foreach_batch(case: Case, place: Place) -> Target:
             order.append(home)
 
     def read() -> list[Row]:
-        kept = order[-1:] if case.mode is OutputMode.COMPLETE else order
-        return ordered(place.spark.read.schema("k STRING, v STRING").json(kept).collect()) if kept else []
+        remaining = order[-1:] if case.mode is OutputMode.COMPLETE else order
+        return (
+            ordered(place.spark.read.schema("k STRING, v STRING").json(remaining).collect())
+            if remaining
+            else []
+        )
 
     sink = registry.sinks()["foreach_batch"](function="deliveries:store")
     return Target(sink.bound({"function": store}), read)
@@ -236,7 +240,7 @@ def family(case: Case) -> list[tuple[object, ...]]:
 
 def cases() -> list[Case]:
     """Every kind of the registry in every mode it takes; append twice for kinds that may be told a key."""
-    found = []
+    actual = []
     for kind, sink in registry.sinks().items():
         if kind in UNREADABLE:
             continue
@@ -244,7 +248,7 @@ def cases() -> list[Case]:
             if kind in ROW_BY_ROW and mode is OutputMode.COMPLETE:
                 continue
             needs_key = kind in KEYED and mode is OutputMode.UPDATE
-            found.append(Case(kind, mode, keyed=needs_key))
+            actual.append(Case(kind, mode, keyed=needs_key))
             if kind in KEYED and mode is OutputMode.APPEND:
-                found.append(Case(kind, mode, keyed=True))
-    return found
+                actual.append(Case(kind, mode, keyed=True))
+    return actual

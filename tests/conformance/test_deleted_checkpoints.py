@@ -34,18 +34,18 @@ def test_a_start_is_refused_until_it_is_adopted(
     way: Way, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     shop = Shop(tmp_path, spark, OutputMode.APPEND, request, (way,))
-    shop.put("1.json", ("a", "1"))
+    shop.add_rows("1.json", ("a", "1"))
     assert shop.run()
     shutil.rmtree(tmp_path / ".millstream" / "checkpoints")
 
     assert not shop.run()
-    kept = shop.rows()[way.query]
+    row = shop.rows()[way.query]
     assert shop.run(adopt=True)
     assert shop.run()
 
-    assert kept == [("a", "1")]
+    assert row == [("a", "1")]
     assert shop.rows()[way.query] == [("a", "1"), ("a", "1")]
-    (failed,) = [one.data for one in shop.events if one.event == "query_failed"]
+    (failed,) = [event.data for event in shop.events if event.event == "query_failed"]
     assert failed["cause"] == "checkpoint"
     assert "from another checkpoint" in failed["reason"]
 
@@ -67,9 +67,9 @@ def opened(stack: Endpoints, schema: str, query_id: str) -> Any:
     """A writer of query `q` on the old ledger, before it is opened."""
     fields = {"url": stack.postgres, "table": f"{schema}.held", "ledger_schema": schema}
     sink = registry.sinks()["postgres"].model_validate(fields)
-    made = sink.writer(SinkIdentity("shop", "q", query_id, "postgres:held", OutputMode.APPEND))
-    made.note = lambda batch: BatchMetadata(('{"end": 1}',), batch, "1:1")
-    return made
+    writer = sink.writer(SinkIdentity("shop", "q", query_id, "postgres:held", OutputMode.APPEND))
+    writer.note = lambda batch: BatchMetadata(('{"end": 1}',), batch, "1:1")
+    return writer
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def test_a_ledger_without_notes_tells_whose_batches_it_has(
 ) -> None:
     writer = opened(stack, old, "fresh")
 
-    (told,) = writer.last_committed_batches(spark)
+    (messages,) = writer.last_committed_batches(spark)
 
     writer.close()
-    assert (told.query_id, told.batch, told.note) == ("old", 4, BatchMetadata())
+    assert (messages.query_id, messages.batch, messages.note) == ("old", 4, BatchMetadata())
 
 
 def test_a_ledger_without_notes_goes_on_with_them(old: str, stack: Endpoints, spark: SparkSession) -> None:
@@ -97,7 +97,7 @@ def test_a_ledger_without_notes_goes_on_with_them(old: str, stack: Endpoints, sp
     writer = opened(stack, old, "old")
     writer.open(spark, rows.schema)
 
-    assert writer.holds(4)
+    assert writer.has_batch(4)
     assert writer.entry(4).note == BatchMetadata()
     writer.write(rows, 5)
 
@@ -111,6 +111,6 @@ def test_an_emptied_table_has_no_strangers(old: str, stack: Endpoints, spark: Sp
     fresh, own = opened(stack, old, "fresh"), opened(stack, old, "old")
 
     assert fresh.last_committed_batches(spark) == ()
-    assert [one.batch for one in own.last_committed_batches(spark)] == [4]
+    assert [batch.batch for batch in own.last_committed_batches(spark)] == [4]
     fresh.close()
     own.close()

@@ -77,22 +77,22 @@ def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], DeadLetterStore]:
 @pytest.fixture
 def keepers() -> Iterator[Callable[[DeadLetterStore, SparkSession], DeadLetterWriter]]:
     """Opens keepers of one query, which are closed at the end."""
-    held: list[DeadLetterWriter] = []
+    writers: list[DeadLetterWriter] = []
 
     def opened(box: DeadLetterStore, spark: SparkSession) -> DeadLetterWriter:
         identity = SinkIdentity("shop", "copy", "one-checkpoint", "dead_letters", OutputMode.APPEND)
-        held.append(box.keeper(identity))
-        held[-1].open(spark)
-        return held[-1]
+        writers.append(box.keeper(identity))
+        writers[-1].open(spark)
+        return writers[-1]
 
     yield opened
-    for one in held:
-        one.close()
+    for writer in writers:
+        writer.close()
 
 
 def keep(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
     columns = spark.createDataFrame([], COLUMNS).columns
-    rows = [tuple({**one, "batch_id": batch}[name] for name in columns) for one in letters]
+    rows = [tuple({**letter, "batch_id": batch}[name] for name in columns) for letter in letters]
     keeper.keep(spark.createDataFrame(rows, COLUMNS), batch, 1000)
 
 
@@ -102,10 +102,11 @@ def test_a_letter_is_read_as_it_was_kept(kind: str, make: Any, keepers: Any, spa
 
     keep(keepers(box, spark), spark, 0, FULL, BARE)
 
-    kept = [
-        {one.name: getattr(letter, one.name) for one in fields(DeadLetter)} for letter in read_unique(box)
+    remaining = [
+        {field.name: getattr(letter, field.name) for field in fields(DeadLetter)}
+        for letter in read_unique(box)
     ]
-    assert kept == [FULL, BARE]
+    assert remaining == [FULL, BARE]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,8 +119,8 @@ def test_the_newest_letters_come_first_and_all_are_counted(
         keep(keeper, spark, number, {**FULL, "offset": number, "at": NOON + timedelta(seconds=number)})
     keep(keeper, spark, 3, BARE)
 
-    assert [one.source for one in box.latest(1)] == ["paid"]
-    assert [one.offset for one in box.latest(2, ["orders"])] == [2, 1]
+    assert [item.source for item in box.latest(1)] == ["paid"]
+    assert [item.offset for item in box.latest(2, ["orders"])] == [2, 1]
     assert len(box.latest(10)) == 4
     orders, paid = ("copy", "orders", FULL["reason"]), ("copy", "paid", BARE["reason"])
     assert box.counts() == {orders: 3, paid: 1}
@@ -131,7 +132,7 @@ def test_of_fifty_thousand_letters_in_postgres_no_more_than_asked_for_are_loaded
 ) -> None:
     box = make("postgres")
     keep(keepers(box, spark), spark, 0, FULL)
-    names = ", ".join(f'"{one.name}"' for one in fields(DeadLetter) if one.name != "offset")
+    names = ", ".join(f'"{field.name}"' for field in fields(DeadLetter) if field.name != "offset")
     with psycopg.connect(stack.postgres) as connection:
         connection.execute(
             f'INSERT INTO {box.table} ({names}, "offset") SELECT {names}, n FROM {box.table}, '
@@ -142,9 +143,9 @@ def test_of_fifty_thousand_letters_in_postgres_no_more_than_asked_for_are_loaded
         dead_letter_table, "_parse_dead_letter", lambda row: loaded.append(row) or DeadLetter(*row[:13])
     )
 
-    found = box.latest(20)
+    actual = box.latest(20)
 
-    assert (len(loaded), [one.offset for one in found]) == (20, list(range(50099, 50079, -1)))
+    assert (len(loaded), [item.offset for item in actual]) == (20, list(range(50099, 50079, -1)))
 
 
 @pytest.mark.parametrize("kind", ["delta", "postgres"])
@@ -184,7 +185,7 @@ def test_a_purge_takes_what_was_set_aside_before_a_time_and_leaves_the_rest(
 
     stay = box.purge(NOON + timedelta(minutes=1), None)
 
-    assert (stay, [one.source for one in read_unique(box)]) == (0, ["paid"])
+    assert (stay, [dead_letter.source for dead_letter in read_unique(box)]) == (0, ["paid"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

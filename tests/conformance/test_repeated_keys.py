@@ -50,9 +50,9 @@ class Keyed:
         self.keys: Callable[[], list[int]] = getattr(self, f"_{kind}")
 
     def opened(self) -> Writer:
-        made = self.sink.writer(SinkIdentity("shop", "orders", "one", "orders", OutputMode.APPEND))
-        made.open(self.spark, self.spark.createDataFrame([], COLUMNS).schema)
-        return made
+        writer = self.sink.writer(SinkIdentity("shop", "orders", "one", "orders", OutputMode.APPEND))
+        writer.open(self.spark, self.spark.createDataFrame([], COLUMNS).schema)
+        return writer
 
     def _delta(self) -> list[int]:
         return [row.id for row in self.spark.read.format("delta").load(self.sink.target()).collect()]
@@ -74,7 +74,7 @@ def keyed(
     return lambda kind, settings: Keyed(kind, settings, Place(tmp_path, spark, request))
 
 
-def written(writer: Writer, spark: SparkSession, batches: list[list[Change]]) -> None:
+def write_batches(writer: Writer, spark: SparkSession, batches: list[list[Change]]) -> None:
     for number, batch in enumerate(batches):
         writer.write(spark.createDataFrame(batch, COLUMNS).coalesce(1), number)
 
@@ -86,7 +86,7 @@ def test_by_their_sequence_changes_come_to_one_table_wherever_a_batch_ends(
     for batches in ([FIRST + SECOND], [SECOND, FIRST], THREE):
         table = keyed(kind, CDC)
         with closing(table.opened()) as writer:
-            written(writer, spark, batches)
+            write_batches(writer, spark, batches)
 
         assert sorted(table.keys()) == LEFT
 
@@ -100,15 +100,15 @@ def test_without_a_sequence_a_key_that_comes_twice_in_a_batch_is_refused_deletio
             table = keyed(kind, MERGE)
             writer = open_writers.enter_context(closing(table.opened()))
             if batches is TWO:
-                for first, second, said in zip(FIRST, SECOND, DELETIONS, strict=True):
-                    with pytest.raises(MillstreamError, match="same key") as refused:
-                        written(writer, spark, [[first, second]])
-                    assert refused.value.what == (
+                for first, second, output in zip(FIRST, SECOND, DELETIONS, strict=True):
+                    with pytest.raises(MillstreamError, match="same key") as error:
+                        write_batches(writer, spark, [[first, second]])
+                    assert error.value.what == (
                         f"2 rows of one batch have the same key for {TABLE[kind]} {table.sink.target()}: "
-                        f"id = {first[0]}{said}"
+                        f"id = {first[0]}{output}"
                     )
-                    assert "cdc with sequence_by" in refused.value.fix
-            written(writer, spark, batches)
+                    assert "cdc with sequence_by" in error.value.fix
+            write_batches(writer, spark, batches)
 
             assert sorted(table.keys()) == LEFT
 

@@ -28,42 +28,44 @@ Told = dict[OutputMode, tuple[Shop, dict[str, list["Row"]], dict[str, list["Row"
 
 
 @pytest.fixture(scope="module")
-def told(
+def list_events(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Told:
     """What each sink held before its last batch came again, and after; by mode, each in two runs."""
-    found: Told = {}
+    actual: Told = {}
     for mode in OutputMode:
         shop = Shop(tmp_path_factory.mktemp(mode.value), spark, mode, request, tuple(WAYS))
-        shop.put("1.json", ("a", "1"), ("b", "2"))
+        shop.add_rows("1.json", ("a", "1"), ("b", "2"))
         assert shop.run(), shop.failures()
-        shop.put("2.json", ("c", "3"), ("d", "gone"))
+        shop.add_rows("2.json", ("c", "3"), ("d", "gone"))
         assert shop.run(), shop.failures()
         before = shop.rows()
         shop.forget_last_commits()
         assert shop.run(), shop.failures()
-        found[mode] = shop, before, shop.rows()
-    return found
+        actual[mode] = shop, before, shop.rows()
+    return actual
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_batch_whose_commit_is_gone_changes_no_sink(told: Told, way: Way) -> None:
-    shop, before, after = told[way.case.mode]
-    kept, came = before[way.query], after[way.query]
+def test_a_batch_whose_commit_is_gone_changes_no_sink(list_events: Told, way: Way) -> None:
+    shop, before, after = list_events[way.case.mode]
+    remaining, received = before[way.query], after[way.query]
     keeps, _ = shop.targets[way.query].sink.guarantee(way.case.mode)
 
     if keeps in (Guarantee.AT_LEAST_ONCE, Guarantee.EFFECTIVELY_ONCE):
-        kept, came = ordered(set(kept)), ordered(set(came))
-    assert kept
-    assert came == kept
+        remaining, received = ordered(set(remaining)), ordered(set(received))
+    assert remaining
+    assert received == remaining
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_each_of_them_had_a_batch_that_came_again(told: Told, way: Way) -> None:
-    shop, _, _ = told[way.case.mode]
+def test_each_of_them_had_a_batch_that_came_again(list_events: Told, way: Way) -> None:
+    shop, _, _ = list_events[way.case.mode]
 
     batches = [
-        one.data["batch"] for one in shop.events if (one.event, one.query) == ("batch_committed", way.query)
+        event.data["batch"]
+        for event in shop.events
+        if (event.event, event.query) == ("batch_committed", way.query)
     ]
 
     assert len(batches) > len(set(batches))

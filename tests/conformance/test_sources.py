@@ -27,7 +27,7 @@ ROWS = [("a", "1"), ("b", None)]
 UNFILLED = {"kafka", "rate", "rate_micro_batch", "socket"}
 
 
-def made(kind: str, folder: Path) -> Source:
+def create_source(kind: str, folder: Path) -> Source:
     """The kind with settings that need no server."""
     settings = {
         "kafka": {"bootstrap_servers": ["127.0.0.1:1"], "subscribe": "clicks"},
@@ -47,9 +47,9 @@ def filled(kind: str, folder: Path, spark: SparkSession) -> Source:
     shaped = frame.selectExpr("k AS value") if kind == "text" else frame
     if kind == "table":
         shaped.write.format("parquet").option("path", str(folder / "data")).saveAsTable(f"t_{folder.name}")
-        return made(kind, folder)
+        return create_source(kind, folder)
     shaped.coalesce(1).write.format(kind).save(str(folder / "data"))
-    return made(kind, folder)
+    return create_source(kind, folder)
 
 
 def test_its_main_field_is_one_of_its_fields(kind: str) -> None:
@@ -75,32 +75,32 @@ def test_every_field_is_described(kind: str) -> None:
 
 
 def test_an_unknown_setting_is_refused(kind: str, tmp_path: Path) -> None:
-    settings = {**made(kind, tmp_path).model_dump(exclude_unset=True), "no_such_setting": 1}
+    settings = {**create_source(kind, tmp_path).model_dump(exclude_unset=True), "no_such_setting": 1}
 
     with pytest.raises(ValidationError):
         registry.sources()[kind].model_validate(settings)
 
 
 def test_plain_settings_have_no_problem(kind: str, tmp_path: Path) -> None:
-    assert made(kind, tmp_path).problems() == []
+    assert create_source(kind, tmp_path).problems() == []
 
 
 def test_it_names_itself_in_identity_and_description(kind: str, tmp_path: Path) -> None:
-    source = made(kind, tmp_path)
+    source = create_source(kind, tmp_path)
 
     assert source.identity()["kind"] == kind
     assert kind in source.describe()
 
 
 def test_a_stream_of_it_has_the_declared_columns(kind: str, tmp_path: Path, spark: SparkSession) -> None:
-    source = made(kind, tmp_path) if kind in UNFILLED else filled(kind, tmp_path, spark)
+    source = create_source(kind, tmp_path) if kind in UNFILLED else filled(kind, tmp_path, spark)
     declared = source.columns or COLUMNS
 
     frame = source.read(spark, static=False, schema=None if source.columns else COLUMNS)
 
     assert frame.isStreaming
-    wanted = {(field.name, field.dataType) for field in spark.createDataFrame([], declared).schema}
-    assert wanted <= {(field.name, field.dataType) for field in frame.schema}
+    expected = {(field.name, field.dataType) for field in spark.createDataFrame([], declared).schema}
+    assert expected <= {(field.name, field.dataType) for field in frame.schema}
 
 
 def test_a_table_of_it_gives_the_rows_that_are_there(kind: str, tmp_path: Path, spark: SparkSession) -> None:
@@ -112,5 +112,5 @@ def test_a_table_of_it_gives_the_rows_that_are_there(kind: str, tmp_path: Path, 
 
     assert not frame.isStreaming
     names = ["value"] if kind == "text" else ["k", "v"]
-    wanted = [row[: len(names)] for row in ROWS]
-    assert sorted(map(tuple, frame.select(*names).collect()), key=repr) == sorted(wanted, key=repr)
+    rows = [row[: len(names)] for row in ROWS]
+    assert sorted(map(tuple, frame.select(*names).collect()), key=repr) == sorted(rows, key=repr)

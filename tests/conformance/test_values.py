@@ -39,7 +39,9 @@ FORMS: list[tuple[Format, dict[str, Any]]] = [
 forms = pytest.mark.parametrize(
     ("form", "settings"),
     FORMS,
-    ids=[f"{form}{'-with-header' * ('header' in told.get('avro_value', {}))}" for form, told in FORMS],
+    ids=[
+        f"{form}{'-with-header' * ('header' in messages.get('avro_value', {}))}" for form, messages in FORMS
+    ],
 )
 
 
@@ -50,7 +52,7 @@ def entry(form: Format, settings: dict[str, Any]) -> SourceEntry:
     return SourceEntry.model_validate({**kafka, "format": form.value, **schema, **settings})
 
 
-def written(rows: DataFrame, form: Format, settings: dict[str, Any]) -> DataFrame:
+def write_and_read(rows: DataFrame, form: Format, settings: dict[str, Any]) -> DataFrame:
     """The values that the sink makes of rows, as a topic would hold them."""
     sink = KafkaSink.model_validate({**KAFKA, "topic": "out", "format": form.value, **settings})
     return KafkaWriter(sink, OWNER).records(rows, 0).selectExpr("CAST(value AS BINARY) AS value")
@@ -69,7 +71,7 @@ def test_what_the_sink_writes_the_source_reads(
         rows = rows.selectExpr("CAST(k AS BINARY) AS value")
     source = entry(form, settings)
 
-    judged = decode_rows(source, written(rows, form, settings))
+    judged = decode_rows(source, write_and_read(rows, form, settings))
 
     assert [row[REASON] for row in judged.collect()] == [None] * len(ROWS)
     if form is Format.CSV:

@@ -58,10 +58,10 @@ class Project:
         )
 
     def up(self, *words: str, under: tuple[str, ...] = ()) -> dict[str, str]:
-        done = self.call("up", "--detach", "--json", *words, under=under)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, str] = json.loads(done.stdout)
-        return found
+        result = self.call("up", "--detach", "--json", *words, under=under)
+        assert result.returncode == 0, result.stderr
+        data: dict[str, str] = json.loads(result.stdout)
+        return data
 
     def attach(self) -> subprocess.Popen[str]:
         """An attached `up` whose servers answer."""
@@ -81,29 +81,29 @@ class Project:
         """The guardian and the servers."""
         state = Home(self.folder).state()
         assert state
-        return [state.guardian, *(one.process for one in state.servers.values() if one.process)]
+        return [state.guardian, *(server.process for server in state.servers.values() if server.process)]
 
     def servers(self) -> dict[str, Any]:
-        return {one.name: one for one in stack.status(self.folder)}
+        return {status.name: status for status in stack.status(self.folder)}
 
     def _environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if key not in ("KAFKA", "POSTGRES_URL")}
-        return {**kept, **self.env}
+        values = {key: value for key, value in os.environ.items() if key not in ("KAFKA", "POSTGRES_URL")}
+        return {**values, **self.env}
 
 
 @pytest.fixture(scope="session")
 def make_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Project]]:
-    made: list[Project] = []
+    projects: list[Project] = []
 
     def make(**env: str) -> Project:
         folder = tmp_path_factory.mktemp("project")
         (folder / "pipeline.yml").write_text(SPEC)
         (folder / "traffic.yml").write_text(TRAFFIC)
-        made.append(Project(folder, env))
-        return made[-1]
+        projects.append(Project(folder, env))
+        return projects[-1]
 
     yield make
-    for project in made:
+    for project in projects:
         for child in project.started:
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGKILL)

@@ -75,14 +75,14 @@ class World:
     def postgres(self, **settings: Any) -> dict[str, Any]:
         return {"postgres": {"url": self.stack.postgres, "table": self.name, **settings}}
 
-    def begun(self, query: str, told: dict[str, str], offsets: dict[str, dict[str, int]]) -> None:
+    def record_start(self, query: str, told: dict[str, str], offsets: dict[str, dict[str, int]]) -> None:
         """A checkpoint of a query that has read so far."""
         folder = self.folder / ".millstream" / "checkpoints" / query
         (folder / "offsets").mkdir(parents=True)
         (folder / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
         (folder / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offsets)}")
-        made = metadata.QueryMetadata(query, "id", (), (told,), (), "append", {}, {}, {})
-        metadata.write(folder, made)
+        query_metadata = metadata.QueryMetadata(query, "id", (), (told,), (), "append", {}, {}, {})
+        metadata.write(folder, query_metadata)
 
     def ask(
         self,
@@ -98,13 +98,13 @@ class World:
         }
         loaded = load_text("pipeline.yml", yaml.safe_dump(spec), self.folder, {})
         assert loaded.pipeline is not None, loaded.findings
-        given = tuple(Column(name, kind) for name, kind in (columns or COLUMNS).items())
+        value = tuple(Column(name, kind) for name, kind in (columns or COLUMNS).items())
         planned = PlannedQuery(
-            "rows", Operator(0, "Project", "", columns=given), OutputMode.APPEND, Trigger()
+            "rows", Operator(0, "Project", "", columns=value), OutputMode.APPEND, Trigger()
         )
-        found = checking_connectivity.check_connectivity(loaded, (planned,)).findings
-        assert all(one.span is not None for one in found)
-        return [(one.code, one.message) for one in found]
+        findings = checking_connectivity.check_connectivity(loaded, (planned,)).findings
+        assert all(finding.span is not None for finding in findings)
+        return [(finding.code, finding.message) for finding in findings]
 
 
 @pytest.fixture
@@ -131,9 +131,9 @@ def test_a_topic_that_is_not_there_is_named(world: World) -> None:
 
 
 def test_a_compacted_topic_is_told(world: World) -> None:
-    found = world.ask(world.source(subscribe=world.topic(cleanup_policy="compact")))
+    actual = world.ask(world.source(subscribe=world.topic(cleanup_policy="compact")))
 
-    assert codes(found) == ["MS562"]
+    assert codes(actual) == ["MS562"]
 
 
 def test_a_compacted_topic_that_is_read_as_a_table_is_right(world: World) -> None:
@@ -150,46 +150,46 @@ def test_a_compacted_topic_that_is_read_as_a_table_is_right(world: World) -> Non
 
 
 def test_the_time_that_an_outage_may_last_is_told(world: World) -> None:
-    found = world.ask(world.source(subscribe=world.topic(retention_ms="21600000")))
+    actual = world.ask(world.source(subscribe=world.topic(retention_ms="21600000")))
 
-    assert codes(found) == ["MS563"]
-    assert "keeps records for 6 hours" in found[0][1]
+    assert codes(actual) == ["MS563"]
+    assert "keeps records for 6 hours" in actual[0][1]
 
 
 def test_a_topic_that_was_made_anew_is_told(world: World) -> None:
     topic = world.topic()
-    world.begun("rows", {"name": "rows", f"topic.{topic}": "another-id"}, {topic: {"0": 0}})
+    world.record_start("rows", {"name": "rows", f"topic.{topic}": "another-id"}, {topic: {"0": 0}})
 
     assert codes(world.ask(world.source(subscribe=topic))) == ["MS564"]
 
 
 def test_the_topic_that_a_checkpoint_began_with_gives_nothing(world: World) -> None:
     topic = world.topic()
-    world.begun("rows", {"name": "rows", f"topic.{topic}": world.id_of(topic)}, {topic: {"0": 0}})
+    world.record_start("rows", {"name": "rows", f"topic.{topic}": world.id_of(topic)}, {topic: {"0": 0}})
 
     assert world.ask(world.source(subscribe=topic)) == []
 
 
 def test_a_checkpoint_beyond_the_end_of_its_topic_is_told(world: World) -> None:
     topic = world.topic()
-    world.begun("rows", {"name": "rows"}, {topic: {"0": 40}})
+    world.record_start("rows", {"name": "rows"}, {topic: {"0": 40}})
 
-    found = world.ask(world.source(subscribe=topic))
+    actual = world.ask(world.source(subscribe=topic))
 
-    assert codes(found) == ["MS566"]
-    assert "resumes at offset 40 of partition 0" in found[0][1]
+    assert codes(actual) == ["MS566"]
+    assert "resumes at offset 40 of partition 0" in actual[0][1]
 
 
 def test_records_that_are_gone_before_a_query_read_them_are_counted(world: World) -> None:
     topic = world.topic()
     world.send(topic, 10)
-    for answer in world.admin.delete_records([TopicPartition(topic, 0, 7)]).values():
-        answer.result(20)
-    world.begun("rows", {"name": "rows"}, {topic: {"0": 2}})
+    for response in world.admin.delete_records([TopicPartition(topic, 0, 7)]).values():
+        response.result(20)
+    world.record_start("rows", {"name": "rows"}, {topic: {"0": 2}})
 
-    found = world.ask(world.source(subscribe=topic))
+    actual = world.ask(world.source(subscribe=topic))
 
-    assert found == [
+    assert actual == [
         (
             "MS566",
             f"query 'rows' resumes at offset 2 of partition 0 of topic '{topic}', "
@@ -209,9 +209,9 @@ def test_a_first_batch_of_a_large_topic_is_counted(world: World, monkeypatch: py
     world.send(topic, 30)
     monkeypatch.setattr(kafka_connectivity, "MOST_RECORDS", 20)
 
-    found = world.ask(world.source(subscribe=topic))
+    actual = world.ask(world.source(subscribe=topic))
 
-    assert found == [("MS565", "the first batch of query 'rows' would contain 30 records")]
+    assert actual == [("MS565", "the first batch of query 'rows' would contain 30 records")]
 
 
 def test_a_limit_of_a_batch_makes_a_large_topic_right(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +242,9 @@ def test_a_broker_that_is_away_is_told_once_for_all_that_need_it(world: World) -
         servers = f"127.0.0.1:{free.getsockname()[1]}"
     source = {"kafka": {"bootstrap_servers": servers, "subscribe": "a"}, "schema": {"id": "string"}}
 
-    found = world.ask(source, {"kafka": {"bootstrap_servers": servers, "topic": "b"}})
+    actual = world.ask(source, {"kafka": {"bootstrap_servers": servers, "topic": "b"}})
 
-    assert found == [("MS560", f"no Kafka broker responds at {servers}")]
+    assert actual == [("MS560", f"no Kafka broker responds at {servers}")]
 
 
 def test_a_server_that_takes_the_call_and_says_nothing_is_given_up(
@@ -253,9 +253,9 @@ def test_a_server_that_takes_the_call_and_says_nothing_is_given_up(
     monkeypatch.setattr(checking_connectivity, "PATIENCE", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"postgresql://someone@127.0.0.1:{mute.getsockname()[1]}/shop"
-        found = world.ask(RATE, {"postgres": {"url": url, "table": "t"}})
+        actual = world.ask(RATE, {"postgres": {"url": url, "table": "t"}})
 
-    assert found == [("MS560", "sink postgres t of query 'rows' does not answer within 0.3 seconds")]
+    assert actual == [("MS560", "sink postgres t of query 'rows' does not answer within 0.3 seconds")]
 
 
 def test_a_database_that_is_not_there_is_out_of_reach(world: World) -> None:
@@ -267,9 +267,9 @@ def test_a_database_that_is_not_there_is_out_of_reach(world: World) -> None:
 def test_a_missing_unique_index_is_told(world: World) -> None:
     world.sql("CREATE TABLE {name} (id text, n bigint)")
 
-    found = world.ask(RATE, world.postgres(merge_on=["id"]))
+    actual = world.ask(RATE, world.postgres(merge_on=["id"]))
 
-    assert found == [("MS569", f"table {world.name} has no unique index on (id), which merge_on needs")]
+    assert actual == [("MS569", f"table {world.name} has no unique index on (id), which merge_on needs")]
 
 
 def test_a_table_that_is_not_to_be_made_must_be_there(world: World) -> None:
@@ -295,19 +295,19 @@ def test_missing_rights_are_told(world: World) -> None:
     world.sql("CREATE ROLE {name} LOGIN PASSWORD 'word'")
     after = world.stack.postgres.rpartition("@")[2]
 
-    found = world.ask(
+    actual = world.ask(
         RATE, world.postgres(url=f"postgresql://{world.name}:word@{after}", ledger_schema=world.name)
     )
 
-    assert ("MS567", f"role '{world.name}' is not permitted to insert into table {world.name}") in found
+    assert ("MS567", f"role '{world.name}' is not permitted to insert into table {world.name}") in actual
 
 
 def test_several_things_that_a_database_refuses_are_told_at_once(world: World) -> None:
     world.sql("CREATE TABLE {name} (id integer, n integer)")
 
-    found = world.ask(RATE, world.postgres(merge_on=["id"]))
+    actual = world.ask(RATE, world.postgres(merge_on=["id"]))
 
-    assert sorted(codes(found)) == ["MS568", "MS568", "MS569"]
+    assert sorted(codes(actual)) == ["MS568", "MS568", "MS569"]
 
 
 def test_a_folder_of_sparks_own_sink_is_told(world: World) -> None:
@@ -317,7 +317,7 @@ def test_a_folder_of_sparks_own_sink_is_told(world: World) -> None:
 
 
 def test_a_checkpoint_that_began_with_another_source_is_told(world: World) -> None:
-    world.begun("rows", {"name": "clicks"}, {"clicks": {"0": 1}})
+    world.record_start("rows", {"name": "clicks"}, {"clicks": {"0": 1}})
 
     assert world.ask(RATE) == [
         (
@@ -343,9 +343,9 @@ def compacted(world: World, **more: Any) -> dict[str, Any]:
 
 
 def test_what_a_server_shows_may_be_given_another_severity(world: World) -> None:
-    found = checked(world, compacted(world, rules={"MS562": "error"})).findings
+    findings = checked(world, compacted(world, rules={"MS562": "error"})).findings
 
-    assert [(one.code, one.severity.value) for one in found] == [("MS562", "error")]
+    assert [(finding.code, finding.severity.value) for finding in findings] == [("MS562", "error")]
 
 
 def test_a_comment_may_allow_what_a_server_shows(world: World) -> None:
@@ -364,6 +364,6 @@ def test_a_comment_may_allow_what_a_server_shows(world: World) -> None:
 
 def test_a_check_that_found_nobody_to_ask_says_so(world: World) -> None:
     sink = {"postgres": {"url": "postgresql://someone@127.0.0.1:1/shop", "table": "t"}}
-    found = checked(world, {"name": "shop", "sources": {"rows": RATE}, "queries": {"rows": {"to": sink}}})
+    actual = checked(world, {"name": "shop", "sources": {"rows": RATE}, "queries": {"rows": {"to": sink}}})
 
-    assert found.silent
+    assert actual.silent

@@ -88,10 +88,10 @@ def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
     assert (
         AdminClient({"bootstrap.servers": after["kafka"]}).list_topics("events", timeout=10).topics["events"]
     )
-    assert written(after["kafka"]) == 1
+    assert count_rows(after["kafka"]) == 1
 
 
-def written(address: str) -> int:
+def count_rows(address: str) -> int:
     """How many records partition 0 of `events` holds."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -121,7 +121,7 @@ def test_one_server_stops_and_comes_back_where_it_was(project: Project) -> None:
     before = project.up()
 
     assert project.call("down", "kafka").returncode == 0
-    assert {name: one.state for name, one in project.servers().items()} == {
+    assert {name: item.state for name, item in project.servers().items()} == {
         "kafka": "stopped",
         "postgres": "running",
     }
@@ -133,7 +133,7 @@ def test_one_server_stops_and_comes_back_where_it_was(project: Project) -> None:
 def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
     project.up()
     database = project.servers()["postgres"]
-    process = next(one for one in project.processes() if one.pid == database.pid)
+    process = next(item for item in project.processes() if item.pid == database.pid)
 
     process.send(signal.SIGKILL)
 
@@ -144,12 +144,12 @@ def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
 
 
 def test_two_projects_run_side_by_side(make_project: Callable[..., Project]) -> None:
-    one, other = make_project(), make_project()
+    project, other = make_project(), make_project()
 
-    first, second = one.up(), other.up()
+    first, second = project.up(), other.up()
 
     assert first["kafka"] != second["kafka"]
-    assert one.call("down").returncode == 0
+    assert project.call("down").returncode == 0
     assert stack.environment(other.folder) == {"KAFKA": second["kafka"], "POSTGRES_URL": second["postgres"]}
 
 
@@ -160,11 +160,11 @@ def test_a_taken_port_that_was_asked_for_is_one_sentence(project: Project, serve
         other.listen()
         port = other.getsockname()[1]
 
-        done = project.call("up", "--detach", f"--{server}-port", str(port))
+        result = project.call("up", "--detach", f"--{server}-port", str(port))
 
-    assert done.returncode == 4
-    assert f"port {port}, requested for {server}, is taken" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 4
+    assert f"port {port}, requested for {server}, is taken" in result.stderr
+    assert "Traceback" not in result.stderr
     assert stack.status(project.folder) == []
 
 
@@ -185,10 +185,10 @@ def test_a_port_that_was_taken_since_gives_way(project: Project) -> None:
 def test_a_spec_with_errors_does_not_keep_the_servers_down(project: Project) -> None:
     (project.folder / "pipeline.yml").write_text("name: shop\nsources: 7\n")
 
-    done = project.call("up", "--detach", "--json")
+    result = project.call("up", "--detach", "--json")
 
-    assert done.returncode == 0
-    assert "the spec has errors" in done.stderr
+    assert result.returncode == 0
+    assert "the spec has errors" in result.stderr
     assert set(project.servers()) == {"kafka", "postgres"}
 
 
@@ -196,9 +196,9 @@ def test_a_spec_with_errors_does_not_keep_the_servers_down(project: Project) -> 
     os.geteuid() != 0 or not other_account(), reason="the other tests run as a plain user here"
 )
 def test_a_plain_user_can_have_a_stack(project: Project) -> None:
-    found = project.up(under=NAMESPACE)
+    actual = project.up(under=NAMESPACE)
 
-    with psycopg.connect(found["postgres"]) as connection:
+    with psycopg.connect(actual["postgres"]) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     assert project.call("down", under=NAMESPACE).returncode == 0
 
@@ -212,11 +212,11 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(project: Project) -> N
         under = NAMESPACE
     project.folder.chmod(0o555)
 
-    done = project.call("up", "--detach", under=under)
+    result = project.call("up", "--detach", under=under)
 
-    assert done.returncode == 4
-    assert "cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 4
+    assert "cannot be written" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_server_that_cannot_start_is_one_sentence(project: Project) -> None:
@@ -224,9 +224,9 @@ def test_a_server_that_cannot_start_is_one_sentence(project: Project) -> None:
     project.call("down")
     (project.folder / ".millstream/stack/postgres/PG_VERSION").write_text("9\n")
 
-    done = project.call("up", "--detach")
+    result = project.call("up", "--detach")
 
-    assert done.returncode == 4
-    assert "postgres ended while it started" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 4
+    assert "postgres ended while it started" in result.stderr
+    assert "Traceback" not in result.stderr
     assert stack.status(project.folder) == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from devstack.test_life import written
+from devstack.test_life import count_rows
 from millstream.devstack.supervisor.state import Home
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ print(json.dumps(done))
 def attempts(address: str, *account: str) -> list[str]:
     """What of listing, creating, deleting, producing and consuming a process of that account is let do."""
     command = [sys.executable, "-c", ATTEMPTS, address, *account]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: list[str] = json.loads(done.stdout)
-    return found
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    data: list[str] = json.loads(result.stdout)
+    return data
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user for a moment")
@@ -78,13 +78,13 @@ def attempts(address: str, *account: str) -> list[str]:
 def test_another_user_of_the_machine_can_do_nothing_at_the_broker(project: Project) -> None:
     address = project.up("kafka")["kafka"]
     assert project.call("traffic", "--rows", "50").returncode == 0
-    before = written(address)
+    before = count_rows(address)
     controller = f"127.0.0.1:{Home(project.folder).addresses()['controller']}"
 
-    theirs = attempts(address, NOBODY)
+    reference = attempts(address, NOBODY)
     at_controller = attempts(controller, NOBODY)
 
-    assert (theirs, at_controller) == ([], [])
-    assert written(address) == before > 0
+    assert (reference, at_controller) == ([], [])
+    assert count_rows(address) == before > 0
     assert "theirs" not in AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).topics
     assert attempts(address) == ["list", "create", "produce", "consume", "delete"]

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 def wait_for(true: Callable[[], bool], seconds: float = 120) -> bool:
     """Has it become true within that time?"""
     pause, stop = threading.Event(), time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < stop:
+    while not (actual := true()) and time.monotonic() < stop:
         pause.wait(0.02)
-    return found
+    return actual
 
 
 def value_at(address: str, topic: str, partition: int, offset: int) -> bytes:
@@ -58,13 +58,13 @@ def test_a_topic_that_nobody_declared_is_not_made(running: Running) -> None:
     producer = Producer(
         {"bootstrap.servers": running[1]["kafka"], "message.timeout.ms": 3000, "log_level": 0}
     )
-    refused: list[object] = []
+    refusal: list[object] = []
 
-    producer.produce("misspelt", b"x", on_delivery=lambda error, _: refused.append(error))
+    producer.produce("misspelt", b"x", on_delivery=lambda error, _: refusal.append(error))
     producer.flush(20)
 
-    assert refused
-    assert refused[0] is not None
+    assert refusal
+    assert refusal[0] is not None
 
 
 def test_the_broker_takes_a_transaction(running: Running) -> None:
@@ -97,10 +97,10 @@ def test_a_table_without_a_schema_is_public_beside_a_ledger_of_the_users_name(ru
     with psycopg.connect(running[1]["postgres"]) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS millstream")
         connection.execute("CREATE TABLE plain (id int)")
-        found = connection.execute("SELECT to_regclass('public.plain') IS NOT NULL").fetchone()
+        row = connection.execute("SELECT to_regclass('public.plain') IS NOT NULL").fetchone()
         connection.rollback()
 
-    assert found == (True,)
+    assert row == (True,)
 
 
 def test_a_wrong_password_is_refused(running: Running) -> None:
@@ -114,17 +114,17 @@ def test_a_wrong_password_is_refused(running: Running) -> None:
 def test_servers_listen_on_this_machine_only(running: Running) -> None:
     """Read from the kernel's table: a listener's address is 127.0.0.1, also in its IPv6 spelling."""
     addresses = Home(running[0].folder).addresses()
-    ours = {addresses[name] for name in ("kafka", "controller", "postgres")}
-    found = {}
+    item = {addresses[name] for name in ("kafka", "controller", "postgres")}
+    actual = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             address, port = words[1].split(":")
-            if words[3] == "0A" and int(port, 16) in ours:
-                found[int(port, 16)] = address
+            if words[3] == "0A" and int(port, 16) in item:
+                actual[int(port, 16)] = address
 
-    assert set(found) == ours
-    assert all(address.endswith("0100007F") for address in found.values())
+    assert set(actual) == item
+    assert all(address.endswith("0100007F") for address in actual.values())
 
 
 def test_the_password_is_for_its_owner_only(running: Running) -> None:
@@ -151,9 +151,12 @@ def test_up_again_changes_nothing(running: Running) -> None:
 
 
 def test_ps_names_both_servers(running: Running) -> None:
-    found = json.loads(running[0].call("ps", "--json").stdout)["servers"]
+    servers = json.loads(running[0].call("ps", "--json").stdout)["servers"]
 
-    assert [(one["name"], one["state"]) for one in found] == [("kafka", "running"), ("postgres", "running")]
+    assert [(item["name"], item["state"]) for item in servers] == [
+        ("kafka", "running"),
+        ("postgres", "running"),
+    ]
 
 
 def test_logs_prints_as_many_lines_as_asked_for(running: Running) -> None:
@@ -163,58 +166,58 @@ def test_logs_prints_as_many_lines_as_asked_for(running: Running) -> None:
 def test_the_environment_has_the_addresses(running: Running) -> None:
     project, addresses = running
 
-    found = stack.environment(project.folder)
+    environment = stack.environment(project.folder)
 
-    assert found == {"KAFKA": addresses["kafka"], "POSTGRES_URL": addresses["postgres"]}
+    assert environment == {"KAFKA": addresses["kafka"], "POSTGRES_URL": addresses["postgres"]}
 
 
 def test_the_journal_tells_where_each_record_stands(running: Running, tmp_path: Path) -> None:
     project, addresses = running
     journal = tmp_path / "journal.jsonl"
 
-    done = project.call(
+    result = project.call(
         "traffic", "--rows", "2000", "--start", "2026-01-01T00:00:00Z", "--journal", str(journal), "--json"
     )
 
-    topic = json.loads(done.stdout)["topics"][0]
+    topic = json.loads(result.stdout)["topics"][0]
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     kinds = Counter(line["kind"] for line in lines)
     assert topic["sent"] == len(lines) == 2000
     assert (kinds["good"], kinds["duplicate"]) == (topic["good"], topic["duplicates"])
     good = next(line for line in lines if line["kind"] == "good")
-    stands = value_at(addresses["kafka"], "events", good["partition"], good["offset"])
-    assert json.loads(stands)["id"] == good["event_id"]
+    position = value_at(addresses["kafka"], "events", good["partition"], good["offset"])
+    assert json.loads(position)["id"] == good["event_id"]
 
 
 def test_traffic_to_a_missing_topic_is_one_sentence(running: Running, tmp_path: Path) -> None:
     other = tmp_path / "other.yml"
     other.write_text("streams: {nowhere: {rate: 1, fields: {id: uuid}}}")
 
-    done = running[0].call("traffic", "--rows", "1", "--traffic", str(other))
+    result = running[0].call("traffic", "--rows", "1", "--traffic", str(other))
 
-    assert done.returncode == 4
-    assert "has no topic 'nowhere'" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 4
+    assert "has no topic 'nowhere'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_project_can_use_servers_of_elsewhere(running: Running, project: Project) -> None:
     addresses = running[1]
 
-    found = project.up("--kafka", addresses["kafka"], "--postgres-url", addresses["postgres"])
+    actual = project.up("--kafka", addresses["kafka"], "--postgres-url", addresses["postgres"])
 
-    assert (found["kafka"], found["postgres"]) == (addresses["kafka"], addresses["postgres"])
+    assert (actual["kafka"], actual["postgres"]) == (addresses["kafka"], addresses["postgres"])
     assert project.call("down").returncode == 0
     assert stack.environment(project.folder) == {}
 
 
 def test_a_broker_of_elsewhere_that_is_away_is_one_sentence(project: Project) -> None:
-    done = project.call(
+    result = project.call(
         "up", "--detach", "--kafka", "127.0.0.1:9", "--postgres-url", "postgresql://a:b@127.0.0.1:9/x"
     )
 
-    assert done.returncode == 4
-    assert "does not answer" in done.stderr or "refuses the connection" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 4
+    assert "does not answer" in result.stderr or "refuses the connection" in result.stderr
+    assert "Traceback" not in result.stderr
     with pytest.raises(KafkaException):
         AdminClient({"bootstrap.servers": "127.0.0.1:9", "log_level": 0}).list_topics(timeout=1)
 
@@ -223,17 +226,17 @@ def test_traffic_in_a_thread_stops_when_told_and_sums_up(running: Running) -> No
     declared = read_traffic(running[0].folder / "traffic.yml")
     sending = send.Running(declared, send.SendPlan.of(declared, seed=11), running[1]["kafka"])
 
-    waited = wait_for(lambda: sending.summary.topics["events"].sent >= 5)
-    found = sending.stop()
+    waited = wait_for(lambda: sending.summary.topics["events"].total >= 5)
+    summary = sending.stop()
 
     assert waited
-    assert found.topics["events"].sent >= 5
+    assert summary.topics["events"].total >= 5
     assert not sending.sending
 
 
 def test_paced_traffic_takes_the_time_it_was_given(running: Running) -> None:
-    done = running[0].call("traffic", "--for", "2s", "--json")
+    result = running[0].call("traffic", "--for", "2s", "--json")
 
-    found = json.loads(done.stdout)
-    assert 2.0 <= found["seconds"] < 10
-    assert 70 <= found["topics"][0]["sent"] <= 150
+    data = json.loads(result.stdout)
+    assert 2.0 <= data["seconds"] < 10
+    assert 70 <= data["topics"][0]["sent"] <= 150

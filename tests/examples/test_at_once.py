@@ -65,9 +65,9 @@ def value(kafka: str, topic: str) -> bytes:
     try:
         parts = reader.list_topics(topic, PATIENCE).topics[topic].partitions
         reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in parts])
-        (found,) = reader.consume(1, PATIENCE)
-        assert found.error() is None
-        return found.value()
+        (message,) = reader.consume(1, PATIENCE)
+        assert message.error() is None
+        return message.value()
     finally:
         reader.close()
 
@@ -77,8 +77,8 @@ def alarming(folder: Path) -> list[tuple[str, str]]:
     details = "".join(file.read_text() for file in (folder / "data" / "sensor_details").glob("*.csv"))
     limits = {row["sensor_id"]: float(row["upper_limit"]) for row in csv.DictReader(details.splitlines())}
     traffic = read_traffic(folder / "traffic.yml")
-    sent = islice(TrafficFlow(traffic, traffic.seed, START // timedelta(microseconds=1)), READINGS)
-    lines = [record.value.decode() for record in sent if record.kind is not RecordKind.MALFORMED]
+    messages = islice(TrafficFlow(traffic, traffic.seed, START // timedelta(microseconds=1)), READINGS)
+    lines = [record.value.decode() for record in messages if record.kind is not RecordKind.MALFORMED]
     return [(sensor, at) for sensor, value, _, at in csv.reader(lines) if float(value) > limits[sensor]]
 
 
@@ -88,8 +88,8 @@ def alarming(folder: Path) -> list[tuple[str, str]]:
 def test_each_alarm_is_kept_once_though_it_is_sent_again_after_a_stop(tmp_path: Path) -> None:
     folder = tmp_path / "sensors"
     copy_example("sensors", folder)
-    wanted = alarming(folder)
-    kept, read_by_log, said = [], [], tmp_path / "said.txt"
+    expected = alarming(folder)
+    remaining, read_by_log, path = [], [], tmp_path / "said.txt"
     with staged(tmp_path / "stack") as stage:
         there = ("--detach", "--kafka", stage.kafka, "--postgres-url", stage.postgres)
         millstream(folder, "up", *there)
@@ -97,21 +97,21 @@ def test_each_alarm_is_kept_once_though_it_is_sent_again_after_a_stop(tmp_path: 
         millstream(folder, "traffic", "--rows", str(READINGS), "--start", "2026-01-01T09:00:00Z")
         for _ in range(2):
             read_by_log.append(0)
-            with running(folder, said) as events:
+            with running(folder, path) as events:
                 for event in events:
                     assert event["event"] != "query_failed", event
                     if event["event"] == "batch_committed" and event["query"] == "siren_log":
                         read_by_log[-1] += event["rows_in"]
-                    if read_by_log[-1] >= len(wanted):
+                    if read_by_log[-1] >= len(expected):
                         break
-            assert read_by_log[-1] >= len(wanted), said.read_text()
-            kept.append(DeltaTable(folder / "lake" / "siren_log").to_pyarrow_table().to_pylist())
+            assert read_by_log[-1] >= len(expected), path.read_text()
+            remaining.append(DeltaTable(folder / "lake" / "siren_log").to_pyarrow_table().to_pylist())
         alarm = value(stage.kafka, "alarms_at_once")
         fault = value(stage.kafka, "faults_at_once")
 
-    assert len(set(wanted)) < len(wanted)
-    for rows in kept:
-        told = [(row["sensor_id"], row["event_time"].isoformat()[:19]) for row in rows]
-        assert sorted(told) == sorted({(sensor, at[:19]) for sensor, at in wanted})
+    assert len(set(expected)) < len(expected)
+    for rows in remaining:
+        messages = [(row["sensor_id"], row["event_time"].isoformat()[:19]) for row in rows]
+        assert sorted(messages) == sorted({(sensor, at[:19]) for sensor, at in expected})
     assert alarm[:5] == b"\x00\x00\x00\x00\x01"
     assert json.loads(fault).keys() == {"sensor_id", "error_code", "event_time"}

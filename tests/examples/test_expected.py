@@ -41,8 +41,8 @@ def parts(name: str) -> set[Hashable]:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(tmp_path_factory.mktemp("stage")) as made:
-        yield made
+    with staged(tmp_path_factory.mktemp("stage")) as result:
+        yield result
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -54,7 +54,7 @@ class Learner:
 
     def call(self, *words: str) -> str:
         """`millstream …` in the folder."""
-        done = subprocess.run(
+        result = subprocess.run(
             [COMMAND, *words],
             cwd=self.folder,
             env={**os.environ, "MILLSTREAM_ARCHIVE": "use"},
@@ -63,17 +63,17 @@ class Learner:
             timeout=200,
             check=False,
         )
-        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        assert result.returncode == 0, f"{words}\n{result.stdout}\n{result.stderr}"
+        return result.stdout
 
     @staticmethod
     def edit(file: Path, change: str) -> None:
         """Lines that go and lines that come, each pair once in the file."""
         text = file.read_text(encoding="utf-8")
-        (gone,) = (line[1:] for line in change.splitlines() if line.startswith("-"))
-        (come,) = (line[1:] for line in change.splitlines() if line.startswith("+"))
-        assert text.count(gone) == 1
-        file.write_text(text.replace(gone, come), encoding="utf-8")
+        (missing,) = (line[1:] for line in change.splitlines() if line.startswith("-"))
+        (received,) = (line[1:] for line in change.splitlines() if line.startswith("+"))
+        assert text.count(missing) == 1
+        file.write_text(text.replace(missing, received), encoding="utf-8")
 
     def starts(self) -> set[int]:
         """The seconds at which the windows of the table begin."""
@@ -82,22 +82,22 @@ class Learner:
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    for found in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
-        yield found[2], "".join(line.removeprefix(found[1]) for line in found[3].splitlines(keepends=True))
+    for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+        yield match[2], "".join(line.removeprefix(match[1]) for line in match[3].splitlines(keepends=True))
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
 def test_a_learner_changes_the_window_of_a_pipeline_that_runs(tmp_path: Path) -> None:
     learner = Learner(tmp_path)
-    seen = []
+    visited = []
 
     for kind, text in blocks():
         learner.do(kind, text)
         if "show averages" in text:
-            seen.append(learner.starts())
+            visited.append(learner.starts())
 
-    before, after = seen
+    before, after = visited
     assert before
     assert before <= set(range(0, 60, 10))
     assert after

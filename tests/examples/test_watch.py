@@ -10,20 +10,20 @@ from pathlib import Path
 WATCH = Path(__file__).parents[2] / "examples" / "clickstream" / "watch.py"
 
 
-def said(*events: dict[str, object]) -> list[str]:
+def render_events(*events: dict[str, object]) -> list[str]:
     """Its lines for these events."""
     lines = "".join(f"{json.dumps(event)}\n" for event in events)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(WATCH)], input=lines, capture_output=True, text=True, timeout=20, check=True
     )
-    return done.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
 def test_a_start_is_told_with_name_id_and_run_id() -> None:
     began = {"event": "query_started", "query": "live", "id": "3f0c", "run_id": "77aa", "batch": None}
 
-    assert said(began) == ["live begins from the beginning", "  id      3f0c", "  run id  77aa"]
-    assert said({**began, "batch": 4})[0] == "live begins behind batch 4"
+    assert render_events(began) == ["live begins from the beginning", "  id      3f0c", "  run id  77aa"]
+    assert render_events({**began, "batch": 4})[0] == "live begins behind batch 4"
 
 
 def test_a_batch_is_told_with_its_rate_and_the_size_of_the_state() -> None:
@@ -37,7 +37,7 @@ def test_a_batch_is_told_with_its_rate_and_the_size_of_the_state() -> None:
         "state_bytes": 2_500_000,
     }
 
-    assert said(batch) == ["live batch 2: 0 rows, 0 a second; state 12 rows, 2.5 MB"]
+    assert render_events(batch) == ["live batch 2: 0 rows, 0 a second; state 12 rows, 2.5 MB"]
 
 
 def test_a_failure_is_told_with_its_cause_and_the_record_and_other_events_are_not() -> None:
@@ -50,7 +50,7 @@ def test_a_failure_is_told_with_its_cause_and_the_record_and_other_events_are_no
         "fix": "mend it",
     }
 
-    assert said({"event": "run_started"}, failed) == [
+    assert render_events({"event": "run_started"}, failed) == [
         "live failed (defect): Division by zero",
         "  fails by itself: partition 1 of topic 'clicks', offset 941",
         "  fix: mend it",

@@ -32,15 +32,15 @@ class Broker:
         """Add partitions to a topic."""
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
-    def again(self, topic: str) -> None:
+    def recreate_topic(self, topic: str) -> None:
         """Delete a topic and make it again under its name."""
         self.admin.delete_topics([topic])[topic].result(60)
         for _ in range(50):
             # The broker forgets the name a moment after it has answered.
             try:
                 self.admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
-            except KafkaException as refused:
-                if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
             else:
                 return

@@ -43,7 +43,7 @@ A = {"id": "a", "n": 1, "at": "2026-01-01T12:00:00Z", "tags": ["x", "y"], "kind"
 B = {"id": "b", "n": None, "at": "2026-01-01T12:01:00Z", "tags": [], "kind": "view"}
 
 
-def made(value: dict[str, Any], row: dict[str, Any]) -> bytes:
+def encode_record(value: dict[str, Any], row: dict[str, Any]) -> bytes:
     """The bytes of a row, by an encoder that is not Spark's."""
     return encode_row(Avro.model_validate(value), row)
 
@@ -101,13 +101,13 @@ class Copy:
 
     def letters(self, spark: SparkSession) -> list[tuple[int, str, bytes | None]]:
         """Offset, reason and value of what was set aside."""
-        found = spark.read.format("delta").load(str(self.pipeline.letters.target())).orderBy("offset")
+        frame = spark.read.format("delta").load(str(self.pipeline.letters.target())).orderBy("offset")
         return [
             (row["offset"], row["reason"], None if row["value"] is None else bytes(row["value"]))
-            for row in found.collect()
+            for row in frame.collect()
         ]
 
-    def written(self, many: int) -> list[bytes]:
+    def encode(self, many: int) -> list[bytes]:
         """The first values of the target."""
         consumer = Consumer({
             "bootstrap.servers": self.broker.address, "group.id": self.target, "auto.offset.reset": "earliest",
@@ -124,7 +124,7 @@ def test_rows_come_out_as_they_were_sent_and_are_written_in_avros_own_bytes(
     spark: SparkSession, broker: Broker, tmp_path: Path, value: dict[str, Any], into: dict[str, Any]
 ) -> None:
     copy = Copy(broker, tmp_path, value, into)
-    copy.send(made(value, A), made(value, B))
+    copy.send(encode_record(value, A), encode_record(value, B))
 
     assert copy.run(spark)
 
@@ -133,14 +133,14 @@ def test_rows_come_out_as_they_were_sent_and_are_written_in_avros_own_bytes(
         ("a", 1, "12:00", ["x", "y"], "buy"),
         ("b", None, "12:01", [], "view"),
     ]
-    assert sorted(copy.written(2)) == sorted([made(into, A), made(into, B)])
+    assert sorted(copy.encode(2)) == sorted([encode_record(into, A), encode_record(into, B)])
 
 
 def test_malformed_values_are_set_aside_with_their_place_and_the_reason(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     copy = Copy(broker, tmp_path, SEVEN, PLAIN)
-    good, other = made(SEVEN, A), made({**SEVEN, "id": 8}, B)
+    good, other = encode_record(SEVEN, A), encode_record({**SEVEN, "id": 8}, B)
     bad = [None, b"", b"{}", other, good[:-1], good + b"\0", good[:5]]
     copy.send(good, *bad)
 

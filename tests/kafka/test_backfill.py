@@ -41,21 +41,21 @@ class Topic(Shop):
 
     def send(self, partition: int, *minutes: int) -> None:
         """Orders, named by their minute after noon."""
-        told = [
+        texts = [
             json.dumps({"id": f"o{minute:02}", "amount": 1, "at": f"2026-01-01T12:{minute:02}:00Z"})
             for minute in minutes
         ]
-        self.broker.send(self.topic, partition, *told)
+        self.broker.send(self.topic, partition, *texts)
 
 
 @pytest.fixture
 def shop(tmp_path: Path, spark: SparkSession, broker: Broker) -> Iterator[Topic]:
-    made = Topic(tmp_path, spark)
-    made.broker, made.topic = broker, broker.topic()
-    made.spec = SPEC.format(address=broker.address, topic=made.topic, out=broker.topic())
-    made.send(0, 1, 2, 30)
-    made.send(1, 3, 31)
-    yield made
+    topic = Topic(tmp_path, spark)
+    topic.broker, topic.topic = broker, broker.topic()
+    topic.spec = SPEC.format(address=broker.address, topic=topic.topic, out=broker.topic())
+    topic.send(0, 1, 2, 30)
+    topic.send(1, 3, 31)
+    yield topic
     for stream in spark.streams.active:
         stream.stop()
 
@@ -64,7 +64,9 @@ def test_records_that_the_query_has_not_read_are_not_wanted_yet(shop: Topic) -> 
     shop.stream("copy")
     shop.send(0, 40)
 
-    assert [figures(one) for one in shop.backfill("copy", compare=True).outcomes] == [(0, 0, 0)] * 2
+    assert [figures(sink_outcome) for sink_outcome in shop.backfill("copy", compare=True).outcomes] == [
+        (0, 0, 0)
+    ] * 2
 
 
 def test_a_lost_row_comes_back_from_the_topic(shop: Topic) -> None:
@@ -85,25 +87,25 @@ def test_a_side_topic_is_filled_once(shop: Topic) -> None:
     side = shop.broker.topic()
 
     first = shop.backfill("copy", sink="kafka", into=side)
-    again = shop.backfill("copy", sink="kafka", into=side)
+    report = shop.backfill("copy", sink="kafka", into=side)
 
-    assert (first.outcomes[0].added, again.outcomes[0].added, again.outcomes[0].held) == (5, 0, 5)
+    assert (first.outcomes[0].added, report.outcomes[0].added, report.outcomes[0].stored) == (5, 0, 5)
 
 
 def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment_that_is_whole(
     shop: Topic,
 ) -> None:
-    asked = shop.broker.admin.delete_records([TopicPartition(shop.topic, 0, 1)])
-    for deleted in asked.values():
+    requests = shop.broker.admin.delete_records([TopicPartition(shop.topic, 0, 1)])
+    for deleted in requests.values():
         deleted.result(10)
 
-    with pytest.raises(WrongUse) as wrong:
+    with pytest.raises(WrongUse) as error:
         shop.backfill("copy", compare=True, sink="delta", start="2026-01-01 12:00")
 
     # What is left begins with o02 in one partition and o03 in the other; ten minutes later nothing can be missing.
     assert (
         "has no offsets 0 to 0 any more: 1 record; it is complete from 2026-01-01 12:13:00+00:00 on"
-        in wrong.value.what
+        in error.value.what
     )
-    assert shop.compare("copy", sink="delta", start="2026-01-01 12:13").wanted == 2
-    assert shop.compare("copy", sink="delta", accept_gap=True).wanted == 4
+    assert shop.compare("copy", sink="delta", start="2026-01-01 12:13").expected == 2
+    assert shop.compare("copy", sink="delta", accept_gap=True).expected == 4

@@ -43,14 +43,14 @@ def orders(broker: Broker, folder: Path, otherwise: str, that: str = "amount > 0
     )
 
 
-def ran(spark: SparkSession, pipeline: Pipeline) -> list[Event]:
+def run_query(spark: SparkSession, pipeline: Pipeline) -> list[Event]:
     """What a run until caught up told."""
-    told: list[Event] = []
+    messages: list[Event] = []
     events = EventBus()
-    events.listen(told.append)
+    events.listen(messages.append)
     run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
-    return told
+    return messages
 
 
 def send(broker: Broker, pipeline: Pipeline, *records: tuple[bytes | None, bytes | None]) -> None:
@@ -69,11 +69,16 @@ def test_the_bytes_and_the_place_of_a_row_are_kept(
     pipeline = orders(broker, tmp_path, "dead_letter", that)
     send(broker, pipeline, (b"k", GOOD), (b"\xfe", LOW))
 
-    ran(spark, pipeline)
+    run_query(spark, pipeline)
 
-    (kept,) = dead_letters.read_unique(pipeline.letters)
-    assert (kept.key, kept.value, kept.partition, kept.offset) == (b"\xfe", LOW, 0, 1)
-    assert (kept.expectation, kept.reason) == ("paid", f"expected {that}")
+    (dead_letter,) = dead_letters.read_unique(pipeline.letters)
+    assert (dead_letter.key, dead_letter.value, dead_letter.partition, dead_letter.offset) == (
+        b"\xfe",
+        LOW,
+        0,
+        1,
+    )
+    assert (dead_letter.expectation, dead_letter.reason) == ("paid", f"expected {that}")
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 1
 
 
@@ -81,10 +86,10 @@ def test_headers_are_kept_too(spark: SparkSession, broker: Broker, tmp_path: Pat
     pipeline = orders(broker, tmp_path, "dead_letter")
     send(broker, pipeline, (None, LOW), (None, b"{"))
 
-    ran(spark, pipeline)
+    run_query(spark, pipeline)
 
-    kept = dead_letters.read_unique(pipeline.letters)
-    assert [one.headers for one in kept] == [[{"key": "trace", "value": b"\xff1"}]] * 2
+    unique = dead_letters.read_unique(pipeline.letters)
+    assert [dead_letter.headers for dead_letter in unique] == [[{"key": "trace", "value": b"\xff1"}]] * 2
 
 
 def test_a_failure_names_topic_partition_and_offset(
@@ -93,7 +98,7 @@ def test_a_failure_names_topic_partition_and_offset(
     pipeline = orders(broker, tmp_path, "fail")
     send(broker, pipeline, (None, GOOD), (None, LOW))
 
-    (failed,) = [event for event in ran(spark, pipeline) if event.event == "query_failed"]
+    (failed,) = [event for event in run_query(spark, pipeline) if event.event == "query_failed"]
 
     topic = pipeline.sources["orders"].source.topics[0]  # type: ignore[attr-defined]
     assert "expectation 'paid' of source 'orders' does not hold" in failed.data["reason"]
@@ -127,14 +132,14 @@ def test_each_malformed_record_among_good_ones_is_kept_with_its_place(
     for key, value, _ in corpus():
         send(broker, pipeline, (b"g", GOOD), (key, value))
 
-    told = ran(spark, pipeline)
+    events = run_query(spark, pipeline)
 
-    kept = dead_letters.read_unique(pipeline.letters)
-    assert [(one.key, one.value, one.reason) for one in kept] == corpus()
-    assert [(one.topic, one.partition, one.offset) for one in kept] == [
+    unique = dead_letters.read_unique(pipeline.letters)
+    assert [(dead_letter.key, dead_letter.value, dead_letter.reason) for dead_letter in unique] == corpus()
+    assert [(dead_letter.topic, dead_letter.partition, dead_letter.offset) for dead_letter in unique] == [
         (topic, 0, 2 * number + 1) for number in range(len(corpus()))
     ]
-    assert [event for event in told if event.event == "query_failed"] == []
+    assert [event for event in events if event.event == "query_failed"] == []
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == len(corpus())
 
 
@@ -143,7 +148,7 @@ def test_letters_sent_on_are_what_they_were_and_tell_their_place(
 ) -> None:
     pipeline = orders(broker, tmp_path, "warn")
     send(broker, pipeline, (b"\xfe", b"{"))
-    ran(spark, pipeline)
+    run_query(spark, pipeline)
     (letter,) = dead_letters.read_unique(pipeline.letters)
     topic = broker.topic(1)
 
@@ -152,7 +157,7 @@ def test_letters_sent_on_are_what_they_were_and_tell_their_place(
     kafka = {"kafka.bootstrap.servers": broker.address, "subscribe": topic, "includeHeaders": "true"}
     (row,) = spark.read.format("kafka").options(**kafka).load().collect()
     assert (bytes(row.key), bytes(row.value)) == (b"\xfe", b"{")
-    assert [(one.key, bytes(one.value)) for one in row.headers] == [
+    assert [(header.key, bytes(header.value)) for header in row.headers] == [
         ("trace", b"\xff1"),
         ("millstream-dead-letter", f"{letter.topic}/0@0".encode()),
     ]

@@ -76,15 +76,15 @@ class Flow:
 
         events.listen(listen)
         try:
-            told = probe_connections(pipeline, list(pipeline.queries))
+            messages = probe_connections(pipeline, list(pipeline.queries))
             return run_pipeline(
-                spark, pipeline, RunOptions(seconds=PATIENCE, **options), events, told,
+                spark, pipeline, RunOptions(seconds=PATIENCE, **options), events, messages,
                 on_supervisor=supervisors.append,
             )  # fmt: skip
         finally:
             events.close()
 
-    def told(self, name: str) -> list[Event]:
+    def list_events(self, name: str) -> list[Event]:
         """The events of that name."""
         return [event for event in self.events if event.event == name]
 
@@ -96,8 +96,8 @@ class Flow:
         })  # fmt: skip
         consumer.subscribe([self.target])
         try:
-            found = consumer.consume(many, PATIENCE)
-            return [(message.key().decode(), json.loads(message.value())["n"]) for message in found]
+            messages = consumer.consume(many, PATIENCE)
+            return [(message.key().decode(), json.loads(message.value())["n"]) for message in messages]
         finally:
             consumer.close()
 
@@ -125,10 +125,10 @@ def test_rows_arrive_and_a_second_start_goes_on_behind_them(
 
     assert fine
     assert flow.records(3) == [("r1", 2), ("r2", 4), ("r3", 6)]
-    assert [event.data["batch"] is None for event in flow.told("query_started")] == [True, False]
+    assert [event.data["batch"] is None for event in flow.list_events("query_started")] == [True, False]
     commits = [event.data for event in flow.events[first:] if event.event == "batch_committed"]
-    assert sum(told["rows_in"] for told in commits) == 1
-    assert not flow.told("query_failed")
+    assert sum(commit["rows_in"] for commit in commits) == 1
+    assert not flow.list_events("query_failed")
 
 
 @pytest.mark.parametrize(("trigger", "mode"), FLOWS, ids=["continuous", "real time"])
@@ -170,7 +170,7 @@ def test_no_batch_goes_on_where_continuous_processing_ended(
 
     assert not flow.run(spark, lambda _: False, until_caught_up=True)
 
-    assert "was written under a continuous trigger" in flow.told("query_failed")[0].data["reason"]
+    assert "was written under a continuous trigger" in flow.list_events("query_failed")[0].data["reason"]
 
 
 def test_a_query_that_an_outage_ends_starts_again(
@@ -191,7 +191,7 @@ def test_a_query_that_an_outage_ends_starts_again(
     fine = flow.run(spark, lambda event: reached(event) == 1)
 
     assert fine
-    assert [event.data["failures"] for event in flow.told("retry")] == [1]
+    assert [event.data["failures"] for event in flow.list_events("retry")] == [1]
     assert (tmp_path / "row-r1").exists()
 
 

@@ -62,7 +62,7 @@ class Copy:
         finally:
             events.close()
 
-    def told(self, name: str) -> list[dict[str, Any]]:
+    def list_events(self, name: str) -> list[dict[str, Any]]:
         return [event.data for event in self.events if event.event == name]
 
     def rows(self) -> list[str]:
@@ -71,31 +71,31 @@ class Copy:
 
     def forget(self, before: int) -> None:
         """Let the broker delete the records of partition 0 below an offset."""
-        asked = self.broker.admin.delete_records([TopicPartition(self.topic, 0, before)])
-        for answer in asked.values():
-            answer.result(10)
+        requests = self.broker.admin.delete_records([TopicPartition(self.topic, 0, before)])
+        for response in requests.values():
+            response.result(10)
 
 
 @pytest.fixture
 def copy(tmp_path: Path, spark: SparkSession, broker: Broker) -> Copy:
     """The query, with two records read and three more waiting, the first two of which the broker deletes."""
-    made = Copy(tmp_path, spark, broker)
-    broker.send(made.topic, 0, "a", "b")
-    assert made.run()
-    broker.send(made.topic, 0, "c", "d", "e")
-    made.forget(4)
-    return made
+    result = Copy(tmp_path, spark, broker)
+    broker.send(result.topic, 0, "a", "b")
+    assert result.run()
+    broker.send(result.topic, 0, "c", "d", "e")
+    result.forget(4)
+    return result
 
 
 def test_a_gap_is_named_and_the_start_refused(copy: Copy) -> None:
-    with pytest.raises(CannotGoOn) as refused:
+    with pytest.raises(CannotGoOn) as error:
         copy.run()
 
-    assert refused.value.exit_code == 3
+    assert error.value.exit_code == 3
     assert f"partition 0 of topic '{copy.topic}' has no offsets 2 to 3 any more: 2 records" in str(
-        refused.value
+        error.value
     )
-    assert "--accept-gap" in refused.value.fix
+    assert "--accept-gap" in error.value.fix
     assert copy.rows() == ["a", "b"]
 
 
@@ -103,16 +103,16 @@ def test_an_accepted_gap_is_passed_once_told_and_kept_in_the_checkpoint(copy: Co
     assert copy.run(accepted=True)
 
     assert copy.rows() == ["a", "b", "e"]
-    (told,) = copy.told("gap")
-    assert {key: told[key] for key in ("partition", "from", "to", "records")} == {
+    (messages,) = copy.list_events("gap")
+    assert {key: messages[key] for key in ("partition", "from", "to", "records")} == {
         "partition": 0,
         "from": 2,
         "to": 4,
         "records": 2,
     }
-    assert [one["to"] for one in gap_log.read(copy.checkpoint)] == [4]
+    assert [item["to"] for item in gap_log.read(copy.checkpoint)] == [4]
     assert copy.run()
-    assert copy.told("gap") == []
+    assert copy.list_events("gap") == []
 
 
 def test_after_an_accepted_gap_the_next_one_ends_the_query_again(copy: Copy) -> None:
@@ -127,8 +127,8 @@ def test_after_an_accepted_gap_the_next_one_ends_the_query_again(copy: Copy) -> 
 def test_a_gap_that_the_source_is_told_to_pass_is_told_and_kept(copy: Copy) -> None:
     assert copy.run(fail_on_data_loss=False)
 
-    assert [told["records"] for told in copy.told("gap")] == [2]
-    assert [one["accepted"] for one in gap_log.read(copy.checkpoint)] == [False]
+    assert [event["records"] for event in copy.list_events("gap")] == [2]
+    assert [item["accepted"] for item in gap_log.read(copy.checkpoint)] == [False]
     assert copy.rows() == ["a", "b", "e"]
 
 
@@ -139,15 +139,15 @@ def test_records_that_go_while_a_query_runs_end_it_with_the_same_words(copy: Cop
     fine = copy.run(before_start=lambda: copy.forget(9))
 
     assert not fine
-    (failed,) = copy.told("query_failed")
+    (failed,) = copy.list_events("query_failed")
     assert failed["cause"] == "gone"
     assert "has no offsets 5 to 8 any more: 4 records" in failed["reason"]
     assert "--accept-gap" in failed["fix"]
-    assert copy.told("retry") == []
+    assert copy.list_events("retry") == []
 
 
 def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
-    copy.broker.again(copy.topic)
+    copy.broker.recreate_topic(copy.topic)
     copy.broker.send(copy.topic, 0, *"uvwxyz")
 
     with pytest.raises(Unfit, match="was deleted and recreated"):
@@ -176,7 +176,7 @@ def test_a_batch_that_cannot_be_computed_is_named_by_its_offsets(copy: Copy) -> 
 
     assert not copy.run()
 
-    (failed,) = copy.told("query_failed")
+    (failed,) = copy.list_events("query_failed")
     assert sorted(failed["reads"]) == [
         f"partition 0 of topic '{copy.topic}', offsets 5 to 6",
         f"partition 1 of topic '{copy.topic}', offset 0",

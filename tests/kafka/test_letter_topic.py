@@ -30,19 +30,19 @@ def box(broker: Broker, topic: str) -> Any:
     return registry.dead_letter_stores()["kafka"].model_validate(settings)
 
 
-def kept(broker: Broker, topic: str, spark: SparkSession, *letters: dict[str, Any]) -> Any:
+def store_letters(broker: Broker, topic: str, spark: SparkSession, *letters: dict[str, Any]) -> Any:
     """A topic with these letters, a batch each."""
-    made = box(broker, topic)
-    keeper = made.keeper(SinkIdentity("shop", "copy", topic, "dead_letters", OutputMode.APPEND))
+    result = box(broker, topic)
+    keeper = result.keeper(SinkIdentity("shop", "copy", topic, "dead_letters", OutputMode.APPEND))
     keeper.open(spark)
     for number, letter in enumerate(letters):
         keep(keeper, spark, number, letter)
     keeper.close()
-    return made
+    return result
 
 
 def test_a_record_has_the_bytes_that_were_set_aside(broker: Broker, spark: SparkSession) -> None:
-    kept(broker, "letters-bytes", spark, FULL)
+    store_letters(broker, "letters-bytes", spark, FULL)
 
     kafka = {
         "kafka.bootstrap.servers": broker.address,
@@ -51,45 +51,45 @@ def test_a_record_has_the_bytes_that_were_set_aside(broker: Broker, spark: Spark
     }
     (row,) = spark.read.format("kafka").options(**kafka).load().collect()
     assert (bytes(row.key), bytes(row.value)) == (FULL["key"], FULL["value"])
-    assert [one.key for one in row.headers] == ["trace ü", "none", "millstream-letter"]
+    assert [header.key for header in row.headers] == ["trace ü", "none", "millstream-letter"]
 
 
 def test_records_of_others_are_passed_over(broker: Broker, spark: SparkSession) -> None:
-    made = kept(broker, "letters-others", spark, BARE)
+    result = store_letters(broker, "letters-others", spark, BARE)
     producer = Producer({"bootstrap.servers": broker.address})
     for headers in (None, [("millstream-letter", b"{")], [("millstream-letter", None)]):
         producer.produce("letters-others", b"mine", headers=headers)
     assert producer.flush(10) == 0
 
-    assert [one.source for one in read_unique(made)] == ["paid"]
+    assert [dead_letter.source for dead_letter in read_unique(result)] == ["paid"]
 
 
 def test_a_letter_set_aside_again_tells_of_the_second_time(broker: Broker, spark: SparkSession) -> None:
-    again = {**FULL, "headers": [{"key": "millstream-letter", "value": b"{}"}]}
+    second = {**FULL, "headers": [{"key": "millstream-letter", "value": b"{}"}]}
 
-    made = kept(broker, "letters-again", spark, again)
+    result = store_letters(broker, "letters-again", spark, second)
 
-    (letter,) = read_unique(made)
-    assert (letter.offset, letter.headers) == (7, again["headers"])
+    (letter,) = read_unique(result)
+    assert (letter.offset, letter.headers) == (7, second["headers"])
 
 
 def test_letters_behind_others_stay_and_are_counted(broker: Broker, spark: SparkSession) -> None:
-    made = kept(broker, "letters-behind", spark, FULL, BARE, FULL)
+    result = store_letters(broker, "letters-behind", spark, FULL, BARE, FULL)
 
-    assert made.purge(None, "orders") == 1
+    assert result.purge(None, "orders") == 1
 
-    assert [one.source for one in read_unique(made)] == ["orders", "paid"]
+    assert [dead_letter.source for dead_letter in read_unique(result)] == ["orders", "paid"]
 
 
 def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
     broker: Broker, spark: SparkSession
 ) -> None:
-    made = kept(broker, "letters-refused", spark, BARE, FULL)
+    result = store_letters(broker, "letters-refused", spark, BARE, FULL)
 
     with pytest.raises(WrongUse, match="can only be deleted from its start"):
-        made.purge(None, "orders")
+        result.purge(None, "orders")
 
-    assert len(read_unique(made)) == 2
+    assert len(read_unique(result)) == 2
 
 
 def test_a_compacted_topic_is_refused(broker: Broker) -> None:
@@ -101,23 +101,30 @@ def test_a_compacted_topic_is_refused(broker: Broker) -> None:
 
 
 def test_a_purge_before_the_first_letter_deletes_nothing(broker: Broker, spark: SparkSession) -> None:
-    made = kept(broker, "letters-early", spark, FULL)
+    result = store_letters(broker, "letters-early", spark, FULL)
 
-    assert made.purge(NOON, None) == 0
+    assert result.purge(NOON, None) == 0
 
-    assert len(read_unique(made)) == 1
+    assert len(read_unique(result)) == 1
 
 
 def test_of_many_letters_those_at_the_end_are_read(
     broker: Broker, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = kept(broker, "letters-many", spark, BARE)
+    result = store_letters(broker, "letters-many", spark, BARE)
     header = {name: BARE[name] for name in ("query", "source", "topic", "partition", "file", "reason")}
     producer = Producer({"bootstrap.servers": broker.address})
     for number in range(5_000):
         at = (NOON + timedelta(hours=2, seconds=number)).isoformat()
-        told = {**header, "offset": number, "expectation": None, "batch_id": 1, "timestamp": None, "at": at}
-        producer.produce("letters-many", b"x", headers=[("millstream-letter", json.dumps(told).encode())])
+        messages = {
+            **header,
+            "offset": number,
+            "expectation": None,
+            "batch_id": 1,
+            "timestamp": None,
+            "at": at,
+        }
+        producer.produce("letters-many", b"x", headers=[("millstream-letter", json.dumps(messages).encode())])
     assert producer.flush(30) == 0
     loaded: list[Any] = []
     real = dead_letter_topic._parse_dead_letter
@@ -125,17 +132,17 @@ def test_of_many_letters_those_at_the_end_are_read(
         dead_letter_topic, "_parse_dead_letter", lambda message: loaded.append(message) or real(message)
     )
 
-    found = made.latest(20)
+    actual = result.latest(20)
 
-    assert [one.offset for one in found] == list(range(4_999, 4_979, -1))
+    assert [item.offset for item in actual] == list(range(4_999, 4_979, -1))
     assert len(loaded) == 20
 
 
 def test_many_letters_of_one_batch_never_stand_in_the_driver_together(
     broker: Broker, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = box(broker, "letters-large")
-    keeper = made.keeper(SinkIdentity("shop", "copy", "letters-large", "dead_letters", OutputMode.APPEND))
+    result = box(broker, "letters-large")
+    keeper = result.keeper(SinkIdentity("shop", "copy", "letters-large", "dead_letters", OutputMode.APPEND))
     keeper.open(spark)
     columns = spark.createDataFrame([], COLUMNS).columns
     letters = spark.createDataFrame([tuple(FULL[name] for name in columns)], COLUMNS)
@@ -153,6 +160,10 @@ def test_many_letters_of_one_batch_never_stand_in_the_driver_together(
         keeper.keep(many, 0, FEW)
     keeper.close()
 
-    found = read_unique(made)
-    assert [one.offset for one in found] == list(range(2_500))
-    assert (found[7].key, found[7].value, found[7].headers) == (FULL["key"], FULL["value"], FULL["headers"])
+    dead_letters = read_unique(result)
+    assert [dead_letter.offset for dead_letter in dead_letters] == list(range(2_500))
+    assert (dead_letters[7].key, dead_letters[7].value, dead_letters[7].headers) == (
+        FULL["key"],
+        FULL["value"],
+        FULL["headers"],
+    )

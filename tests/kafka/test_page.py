@@ -68,7 +68,7 @@ def test_lag_and_messages_are_those_of_the_broker(
         rows = [json.dumps({"id": f"{partition}-{number}", "amount": 1}) for number in range(many)]
         broker.send(topic, partition, *rows)
     pipeline = shop(broker, topic, tmp_path)
-    shown: list[dict[str, tuple[int, int, int]]] = []
+    text: list[dict[str, tuple[int, int, int]]] = []
     reported: list[dict[str, Any]] = []
 
     with LivePage(pipeline, ["shares"], PageOptions(port=0)) as page:
@@ -78,9 +78,7 @@ def test_lag_and_messages_are_those_of_the_broker(
             if event.event == "batch_committed" and event.data["rows_in"]:
                 reported.append(event.data["sources"][0])
                 rows = page.feed.document()["lag"]
-                shown.append(
-                    {row["partition"]: (row["offset"], row["latest"], row["behind"]) for row in rows}
-                )
+                text.append({row["partition"]: (row["offset"], row["latest"], row["behind"]) for row in rows})
 
         assert play(spark, pipeline, listen)
         messages = get(page, "/api/messages?source=orders")["messages"]
@@ -88,13 +86,13 @@ def test_lag_and_messages_are_those_of_the_broker(
 
     ends = broker_ends(broker, topic)
     assert ends == {"0": 30, "1": 10}
-    left = [sum(behind for _, _, behind in one.values()) for one in shown]
+    left = [sum(behind for _, _, behind in item.values()) for item in text]
     assert left[0] > 20 > left[-2] > left[-1] == 0
-    for lag, report in zip(shown, reported, strict=True):
+    for lag, report in zip(text, reported, strict=True):
         read = report["endOffset"][topic]
         assert lag == {name: (read[name], ends[name], ends[name] - read[name]) for name in ends}
     assert f'topic="{topic}",partition="0"}} 0\n' in metrics
-    assert {(one["partition"], one["offset"]) for one in messages} >= {(0, 29), (1, 9)}
+    assert {(message["partition"], message["offset"]) for message in messages} >= {(0, 29), (1, 9)}
 
 
 def test_a_query_that_a_record_ends_is_shown_as_failed_with_the_record(
@@ -104,10 +102,10 @@ def test_a_query_that_a_record_ends_is_shown_as_failed_with_the_record(
     broker.send(topic, 1, json.dumps({"id": "good", "amount": 1}), json.dumps({"id": "bad", "amount": 0}))
     pipeline = shop(broker, topic, tmp_path)
     ended: list[float] = []
-    seen: list[tuple[float, dict[str, Any]]] = []
+    visited: list[tuple[float, dict[str, Any]]] = []
 
     with LivePage(pipeline, ["shares"], PageOptions(port=0)) as page:
-        looking = threading.Thread(target=watch, args=(page, seen))
+        looking = threading.Thread(target=watch, args=(page, visited))
         looking.start()
 
         def listen(event: Event) -> None:
@@ -119,7 +117,7 @@ def test_a_query_that_a_record_ends_is_shown_as_failed_with_the_record(
         looking.join(timeout=60)
         ready = status(page, "/readyz")
 
-    (at, state) = seen[0]
+    (at, state) = visited[0]
     assert at - ended[0] < AT_ONCE
     assert (state["state"], state["level"], state["worst"]["query"]) == ("failed", "bad", "shares")
     failure = state["queries"][0]["failure"]
@@ -133,9 +131,9 @@ def watch(page: LivePage, seen: list[tuple[float, dict[str, Any]]]) -> None:
     with urllib.request.urlopen(f"{page.origin}api/events", timeout=300) as stream:
         for line in stream:
             if line.startswith(b"data: {") and b'"queries"' in line:
-                told = json.loads(line[6:])
-                if told["state"] == "failed":
-                    seen.append((time.monotonic(), told))
+                data = json.loads(line[6:])
+                if data["state"] == "failed":
+                    seen.append((time.monotonic(), data))
                     return
 
 
@@ -150,13 +148,13 @@ def broker_ends(broker: Broker, topic: str) -> dict[str, int]:
 
 
 def get(page: LivePage, path: str) -> Any:
-    with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as answer:
-        return json.loads(answer.read())
+    with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as response:
+        return json.loads(response.read())
 
 
 def status(page: LivePage, path: str) -> int:
     try:
-        with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        return refused.code
+        with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code

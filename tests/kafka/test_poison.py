@@ -26,7 +26,9 @@ _count = itertools.count()
 BAD = {"id": "bad\x1b[31m", "amount": 0}
 
 
-def failed(spark: SparkSession, broker: Broker, folder: Path, view: str, sink: dict[str, Any]) -> Event:
+def run_until_failure(
+    spark: SparkSession, broker: Broker, folder: Path, view: str, sink: dict[str, Any]
+) -> Event:
     """How a query ends over two partitions of forty records, one of which is bad."""
     topic = broker.topic(2)
     producer = Producer({"bootstrap.servers": broker.address})
@@ -47,15 +49,15 @@ def failed(spark: SparkSession, broker: Broker, folder: Path, view: str, sink: d
         "queries": {"shares": {"to": sink, "output_mode": "update" if "GROUP" in view else "append"}},
         "folder": folder,
     }
-    told: list[Event] = []
+    messages: list[Event] = []
     events = EventBus()
-    events.listen(told.append)
+    events.listen(messages.append)
     pipeline = Pipeline.model_validate(spec, context={"folder": folder})
-    assert not run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {}), told
+    assert not run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {}), messages
     events.close()
-    (found,) = [event for event in told if event.event == "query_failed"]
-    assert found.data["record"] == [f"partition 1 of topic '{topic}', offset 26"]
-    return found
+    (actual,) = [event for event in messages if event.event == "query_failed"]
+    assert actual.data["record"] == [f"partition 1 of topic '{topic}', offset 26"]
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def failed(spark: SparkSession, broker: Broker, folder: Path, view: str, sink: d
 def test_a_record_that_a_view_cannot_compute_is_named(
     spark: SparkSession, broker: Broker, tmp_path: Path, view: str
 ) -> None:
-    found = failed(
+    event = run_until_failure(
         spark, broker, tmp_path, view, {"parquet": {"path": str(tmp_path / "out"), "layout": "by_batch"}}
     )
 
-    assert "DIVIDE_BY_ZERO" in found.data["reason"]
-    assert found.data["value"] == ascii(json.dumps(BAD))
+    assert "DIVIDE_BY_ZERO" in event.data["reason"]
+    assert event.data["value"] == ascii(json.dumps(BAD))
 
 
 def test_a_record_that_a_sink_refuses_is_named_and_nothing_is_written(
@@ -84,8 +86,8 @@ def test_a_record_that_a_sink_refuses_is_named_and_nothing_is_written(
         connection.execute(f"CREATE TABLE {table} (id text, amount int CHECK (amount > 0))")
     sink = {"postgres": {"url": stack.postgres, "table": table, "ledger_schema": table}}
 
-    found = failed(spark, broker, tmp_path, "SELECT id, amount FROM orders", sink)
+    event = run_until_failure(spark, broker, tmp_path, "SELECT id, amount FROM orders", sink)
 
-    assert "check constraint" in found.data["reason"]
+    assert "check constraint" in event.data["reason"]
     with psycopg.connect(stack.postgres) as connection:
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)

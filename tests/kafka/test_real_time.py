@@ -39,11 +39,11 @@ def test_an_operator_that_real_time_mode_has_not_is_named_as_spark_names_it(
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.address)
     frame = plan(reader.option("subscribe", broker.topic()).load())
 
-    refused = find_refusal(frame, OutputMode.UPDATE, Trigger(real_time="5 seconds"), "console")
+    refusal = find_refusal(frame, OutputMode.UPDATE, Trigger(real_time="5 seconds"), "console")
 
     writer = frame.writeStream.format("console").outputMode("update").trigger(realTime="5 seconds")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     with pytest.raises(StreamingQueryException) as ended:
         query.awaitTermination(60)
-    assert refused is not None
-    assert refused.text in str(ended.value)
+    assert refusal is not None
+    assert refusal.text in str(ended.value)

@@ -46,11 +46,11 @@ def test_the_newest_records_of_a_topic_become_a_test_that_passes_once_it_is_fill
     (case,) = load_text("real.yml", text, tmp_path / "tests" / "real.yml", lambda _: {}, filling=True).cases
     with create_case_folder() as folder:
         outcome = run_case(spark, case, folder, on=True)
-    filled = update_expectations("real.yml", text, [(case, outcome.played)]).text
+    filled = update_expectations("real.yml", text, [(case, outcome.results)]).text
 
     assert [item.get("id") for item in items] == ["a", None, "b"]
     assert items[1]["record"]["value"] == "{broken"
     assert "{id: a, n: 2}" in filled.partition("expect:")[2]
-    (again,) = load_text("real.yml", filled, tmp_path / "tests" / "real.yml", lambda _: {}).cases
+    (second,) = load_text("real.yml", filled, tmp_path / "tests" / "real.yml", lambda _: {}).cases
     with create_case_folder() as folder:
-        assert run_case(spark, again, folder).passed
+        assert run_case(spark, second, folder).passed

@@ -46,12 +46,12 @@ def test_a_row_is_an_object_with_every_field(spark: SparkSession, broker: Broker
 
     opened(spark, broker, topic=topic, key="id").write(orders(spark), 4)
 
-    found = records(spark, broker, topic)
-    assert [json.loads(row.value) for row in found] == [
+    rows = records(spark, broker, topic)
+    assert [json.loads(row.value) for row in rows] == [
         {"id": 1, "user": "ann", "amount": None},
         {"id": 2, "user": "bo'b \"é", "amount": 2.5},
     ]
-    assert [bytes(row.key) for row in found] == [b"1", b"2"]
+    assert [bytes(row.key) for row in rows] == [b"1", b"2"]
 
 
 def test_a_record_says_which_batch_it_is_of(spark: SparkSession, broker: Broker) -> None:
@@ -79,10 +79,10 @@ def test_a_proof_reads_columns_back_from_the_headers_they_went_into(
     writer.open(spark, orders(spark).schema)
     writer.write(orders(spark), 0)
 
-    whole = sink.whole(spark, orders(spark).schema, OutputMode.APPEND)
+    frame = sink.read_all(spark, orders(spark).schema, OutputMode.APPEND)
 
-    assert whole is not None
-    assert sorted(map(tuple, whole.collect())) == [(1, "ann", None), (2, "bo'b \"é", 2.5)]
+    assert frame is not None
+    assert sorted(map(tuple, frame.collect())) == [(1, "ann", None), (2, "bo'b \"é", 2.5)]
 
 
 def test_a_key_of_several_columns_is_an_object(spark: SparkSession, broker: Broker) -> None:

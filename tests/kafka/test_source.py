@@ -43,35 +43,37 @@ def test_each_batch_of_a_stream_can_be_read_again(
     spark: SparkSession, broker: Broker, checkpoint: Path
 ) -> None:
     topic = broker.topic()
-    given = source(broker, subscribe=topic, max_offsets_per_trigger=3)
+    kafka_source = source(broker, subscribe=topic, max_offsets_per_trigger=3)
     broker.send(topic, 0, "a", "b", "c", "d")
     broker.send(topic, 1, "e", "f", "g")
-    seen: dict[int, list[str]] = {}
+    visited: dict[int, list[str]] = {}
 
     def run() -> list[Any]:
-        stream = given.read(spark, static=False, schema=None).writeStream.trigger(availableNow=True)
+        stream = kafka_source.read(spark, static=False, schema=None).writeStream.trigger(availableNow=True)
         query = (
             stream.option("checkpointLocation", str(checkpoint))
-            .foreachBatch(lambda frame, batch: seen.update({batch: values(frame)}))
+            .foreachBatch(lambda frame, batch: visited.update({batch: values(frame)}))
             .start()
         )
         query.awaitTermination()
         return list(query.recentProgress)
 
-    progress = [one for one in run() if one.numInputRows]
+    progress = [item for item in run() if item.numInputRows]
     broker.grow(topic, 3)
     broker.send(topic, 2, "h", "i")
-    progress += [one for one in run() if one.numInputRows]
+    progress += [item for item in run() if item.numInputRows]
 
-    again = {
-        one.batchId: values(
-            given.read_range(spark, OffsetRange(one.sources[0].startOffset, one.sources[0].endOffset), None)
+    second = {
+        item.batchId: values(
+            kafka_source.read_range(
+                spark, OffsetRange(item.sources[0].startOffset, item.sources[0].endOffset), None
+            )
         )
-        for one in progress
+        for item in progress
     }
-    assert len(again) > 2
-    assert again == {batch: seen[batch] for batch in again}
-    assert sorted(value for batch in again.values() for value in batch) == list("abcdefghi")
+    assert len(second) > 2
+    assert second == {batch: visited[batch] for batch in second}
+    assert sorted(value for batch in second.values() for value in batch) == list("abcdefghi")
 
 
 def test_records_of_aborted_transactions_are_not_read(spark: SparkSession, broker: Broker) -> None:
@@ -119,10 +121,10 @@ def test_a_start_in_time_passes_over_older_records(spark: SparkSession, broker: 
 def test_a_probe_tells_ids_and_partitions(broker: Broker) -> None:
     topic = broker.topic(partitions=3)
 
-    said = source(broker, subscribe=topic).probe()
+    probe = source(broker, subscribe=topic).probe()
 
-    assert said[f"partitions.{topic}"] == "3"
-    assert re.fullmatch(r"[\w-]{22}", said[f"topic.{topic}"])
+    assert probe[f"partitions.{topic}"] == "3"
+    assert re.fullmatch(r"[\w-]{22}", probe[f"topic.{topic}"])
 
 
 def test_a_missing_topic_is_one_sentence(broker: Broker) -> None:

@@ -58,17 +58,17 @@ def committed(broker: Broker, topic: str, partitions: int = 2) -> list[int]:
     )
     places = [TopicPartition(topic, number, 0) for number in range(partitions)]
     consumer.assign(places)
-    found, ended = [], 0
+    actual, ended = [], 0
     while ended < partitions:
         message = consumer.poll(60)
         assert message is not None, "the broker is silent"
         if message.error() is None:
-            found.append(int(message.key()))
+            actual.append(int(message.key()))
         else:
             assert message.error().code() == KafkaError._PARTITION_EOF
             ended += 1
     consumer.close()
-    return sorted(found)
+    return sorted(actual)
 
 
 def test_a_replayed_batch_is_not_sent_again(spark: SparkSession, broker: Broker) -> None:
@@ -77,11 +77,11 @@ def test_a_replayed_batch_is_not_sent_again(spark: SparkSession, broker: Broker)
     first.write(batch(spark, 0), 0)
     first.write(batch(spark, 100), 1)
 
-    again = opened(spark, broker, topic, query)
+    writer = opened(spark, broker, topic, query)
 
-    assert again.holds(1)
-    assert again.write(batch(spark, 100), 1).skipped
-    assert again.write(batch(spark, 200), 2).rows == 100
+    assert writer.has_batch(1)
+    assert writer.write(batch(spark, 100), 1).skipped
+    assert writer.write(batch(spark, 200), 2).rows == 100
     assert committed(broker, topic) == list(range(300))
 
 
@@ -90,13 +90,13 @@ def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, 
     dying = opened(spark, broker, topic, query)
     dying.write(batch(spark, 0), 0)
     dying._producer.begin_transaction()
-    for sent, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow().to_batches()):
-        dying._send_all(sent, messages)
+    for item, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow().to_batches()):
+        dying._send_all(item, messages)
     dying._producer.flush(10)
 
     after = opened(spark, broker, topic, query)
 
-    assert not after.holds(1)
+    assert not after.has_batch(1)
     after.write(batch(spark, 100), 1)
     assert committed(broker, topic) == list(range(200))
 
@@ -109,12 +109,12 @@ def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker)
     other.begin_transaction()
     other.produce(topic, b"{}", b"other")
     other.flush(10)
-    mine = Producer({**native, "transactional.id": uuid.uuid4().hex})
-    mine.init_transactions(10)
-    mine.begin_transaction()
+    producer = Producer({**native, "transactional.id": uuid.uuid4().hex})
+    producer.init_transactions(10)
+    producer.begin_transaction()
     owner = SinkIdentity("shop", "orders", "mine", "kafka:orders", OutputMode.APPEND)
-    mine.produce(topic, ledger.encode_entry(7, 100, owner, "orders", UNTOLD), b"mine")
-    mine.commit_transaction(10)
+    producer.produce(topic, ledger.encode_entry(7, 100, owner, "orders", UNTOLD), b"mine")
+    producer.commit_transaction(10)
 
     last = ledger.last_entry(native, topic, "mine")
     assert last is not None
@@ -123,8 +123,8 @@ def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker)
 
 def test_a_ledger_made_without_sizes_of_segments_gets_them_and_keeps_what_was_set(broker: Broker) -> None:
     topic = f"ledger-{uuid.uuid4().hex[:8]}"
-    made = NewTopic(topic, 1, 1, config={"cleanup.policy": "compact", "segment.ms": "60000"})
-    broker.admin.create_topics([made])[topic].result(10)
+    new_topic = NewTopic(topic, 1, 1, config={"cleanup.policy": "compact", "segment.ms": "60000"})
+    broker.admin.create_topics([new_topic])[topic].result(10)
 
     ledger.ensure_topic({"bootstrap.servers": broker.address}, topic)
 
@@ -189,12 +189,12 @@ def test_a_transaction_that_outlives_its_timeout_is_sent_again(
     writer._producer = Suspended(writer._producer, broker, topic)
 
     with CheckpointLock(tmp_path, "shop.orders"):
-        with pytest.raises(Outage, match=r"was open for \d+ s, and brokers abort one after 1 s") as told:
+        with pytest.raises(Outage, match=r"was open for \d+ s, and brokers abort one after 1 s") as error:
             writer.write(batch(spark, 0), 0)
         writer.write(batch(spark, 0), 0)
 
-    assert "max_offsets_per_trigger" in told.value.fix
-    assert "kafka.transaction.timeout.ms" in told.value.fix
+    assert "max_offsets_per_trigger" in error.value.fix
+    assert "kafka.transaction.timeout.ms" in error.value.fix
     assert committed(broker, topic) == list(range(100))
 
 
@@ -318,13 +318,13 @@ def test_rows_name_their_topics_and_keep_their_headers(spark: SparkSession, brok
 
 def test_two_queries_share_a_ledger_and_do_not_mix(spark: SparkSession, broker: Broker) -> None:
     topic = broker.topic()
-    one, other = uuid.uuid4().hex, uuid.uuid4().hex
-    opened(spark, broker, topic, one).write(batch(spark, 0), 5)
+    item, other = uuid.uuid4().hex, uuid.uuid4().hex
+    opened(spark, broker, topic, item).write(batch(spark, 0), 5)
 
     second = opened(spark, broker, topic, other)
 
-    assert not second.holds(0)
-    assert opened(spark, broker, topic, one).holds(5)
+    assert not second.has_batch(0)
+    assert opened(spark, broker, topic, item).has_batch(5)
 
 
 def test_an_empty_batch_is_marked_and_sends_nothing(spark: SparkSession, broker: Broker) -> None:
@@ -332,5 +332,5 @@ def test_an_empty_batch_is_marked_and_sends_nothing(spark: SparkSession, broker:
 
     opened(spark, broker, topic, query).write(batch(spark, 0, 0), 0)
 
-    assert opened(spark, broker, topic, query).holds(0)
+    assert opened(spark, broker, topic, query).has_batch(0)
     assert committed(broker, topic) == []

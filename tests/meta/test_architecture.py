@@ -53,13 +53,13 @@ def test_the_architecture_page_names_every_package_and_folder(root: Path) -> Non
 
 def test_the_paths_that_the_architecture_page_names_exist(root: Path) -> None:
     page = (root / "docs/architecture.md").read_text()
-    named = set(re.findall(r"`([\w/]+/(?:\w+\.py)?)`", page)) | set(
+    matches = set(re.findall(r"`([\w/]+/(?:\w+\.py)?)`", page)) | set(
         re.findall(r"\b(\w+(?:/\w+)+\.py)\b", page)
     )
     bases = (root, root / "src/millstream")
 
-    assert named
-    assert [path for path in sorted(named) if not any((base / path).exists() for base in bases)] == []
+    assert matches
+    assert [path for path in sorted(matches) if not any((base / path).exists() for base in bases)] == []
 
 
 def test_no_source_file_is_longer_than_400_lines(root: Path) -> None:
@@ -95,19 +95,19 @@ def test_every_module_opens_with_a_sentence(root: Path) -> None:
 
 
 def test_no_tracked_file_names_a_path_of_one_machine(root: Path, tracked: list[Path]) -> None:
-    found = []
+    actual = []
     for file in tracked:
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += [f"{file.relative_to(root)}: {hit[0]}" for hit in MACHINE.finditer(text)]
+        actual += [f"{file.relative_to(root)}: {hit[0]}" for hit in MACHINE.finditer(text)]
 
-    assert found == []
+    assert actual == []
 
 
 def test_the_table_of_tests_names_every_folder_of_tests(root: Path, tracked: list[Path]) -> None:
     folders = {file.relative_to(root).parts[1] for file in tracked if file.is_relative_to(root / "tests")}
-    named = set(re.findall(r"^\| `tests/(\w+)` \|", (root / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+    matches = set(re.findall(r"^\| `tests/(\w+)` \|", (root / "CONTRIBUTING.md").read_text(), re.MULTILINE))
 
-    assert named == {name for name in folders if (root / "tests" / name).is_dir()}
+    assert matches == {name for name in folders if (root / "tests" / name).is_dir()}

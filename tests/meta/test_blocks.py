@@ -30,27 +30,31 @@ def test_every_yaml_block_checks(page: Path, text: str, tmp_path: Path) -> None:
         model.read_traffic(file)
         return
     specs, env = complete(page, text, tmp_path)
-    wrong = []
+    error = []
     for candidate in specs:
         loaded = load_text("pipeline.yml", candidate, tmp_path, env)
         errors = complaints(loaded)
         if not errors:
             return
-        wrong.append(errors)
+        error.append(errors)
 
-    assert wrong == []
+    assert error == []
 
 
 @pytest.mark.parametrize(("page", "text"), list(shown_tests()))
 def test_every_test_file_of_a_page_can_be_read(page: Path, text: str) -> None:
     suite = loader.load_text("page.yml", text, project_of(page) / "tests" / "page.yml", lambda _: {})
 
-    assert [found.message for found in suite.findings] == []
+    assert [finding.message for finding in suite.findings] == []
 
 
 def complaints(loaded: Loaded) -> list[str]:
     """The errors of a spec."""
-    return [f"{one.code} {one.message}" for one in check(loaded).findings if one.severity is Severity.ERROR]
+    return [
+        f"{finding.code} {finding.message}"
+        for finding in check(loaded).findings
+        if finding.severity is Severity.ERROR
+    ]
 
 
 SCRIPTS = [

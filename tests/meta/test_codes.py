@@ -66,6 +66,6 @@ def test_every_code_that_the_source_gives_is_known(root: Path, rule_modules: lis
     known = {*CODES, *(name[:5].upper() for name in rule_modules)}
     sources = [file.read_text(encoding="utf-8") for file in (root / "src/millstream").rglob("*.py")]
     known |= {code for text in sources for code in re.findall(r'Code\(\s*"(MS\d{3})"', text)}
-    given = {code for text in sources for code in re.findall(r"[\"'](MS\d{3})[\"']", text)}
+    codes = {code for text in sources for code in re.findall(r"[\"'](MS\d{3})[\"']", text)}
 
-    assert sorted(given - known) == []
+    assert sorted(codes - known) == []

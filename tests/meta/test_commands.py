@@ -22,13 +22,13 @@ FENCE = re.compile(r"^```(?:console|sh|bash|text)\n(.*?)^```", re.MULTILINE | re
 LINE = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*millstream ([^\n#|>]+)", re.MULTILINE)
 
 
-def shown(page: Path) -> list[str]:
+def list_commands(page: Path) -> list[str]:
     """What stands after `millstream` in the command lines of a page."""
     text = page.read_text(encoding="utf-8")
     return INLINE.findall(text) + [line for block in FENCE.findall(text) for line in LINE.findall(block)]
 
 
-def wrong(line: str) -> str | None:
+def find_mistake(line: str) -> str | None:
     """What is wrong with a command line: no such command, or no such option of it."""
     words = shlex.split(line.replace("…", ""), comments=True)
     if not words or words[0].startswith("-"):
@@ -53,15 +53,15 @@ def wrong(line: str) -> str | None:
 
 
 def test_every_command_line_of_a_page_is_one_that_the_program_takes(root: Path, prose: list[Path]) -> None:
-    ours = [page for page in prose if "tests" not in page.relative_to(root).parts]
-    found = {
-        f"{page.relative_to(root)}: millstream {line}": said
-        for page in ours
-        for line in shown(page)
-        if (said := wrong(line.strip())) is not None
+    paths = [page for page in prose if "tests" not in page.relative_to(root).parts]
+    actual = {
+        f"{page.relative_to(root)}: millstream {line}": item
+        for page in paths
+        for line in list_commands(page)
+        if (item := find_mistake(line.strip())) is not None
     }
 
-    assert found == {}
+    assert actual == {}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -80,15 +80,15 @@ def test_the_readme_tells_of_every_environment_variable(root: Path) -> None:
         for file in (root / "src").rglob("*.py")
         for name in re.findall(r"[\"'](MILLSTREAM_[A-Z_]+)[\"']", file.read_text(encoding="utf-8"))
     }
-    told = (root / "README.md").read_text(encoding="utf-8")
+    text = (root / "README.md").read_text(encoding="utf-8")
 
-    assert sorted(name for name in read if f"`{name}`" not in told) == []
+    assert sorted(name for name in read if f"`{name}`" not in text) == []
 
 
 def test_the_targets_that_pages_name_are_in_the_makefile(root: Path, prose: list[Path]) -> None:
     known = set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(), re.MULTILINE))
-    named = {
+    names = {
         name for page in prose for name in re.findall(r"`make ([a-z-]+)`", page.read_text(encoding="utf-8"))
     }
 
-    assert sorted(named - known) == []
+    assert sorted(names - known) == []

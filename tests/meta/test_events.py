@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> None:
-    told = {
+    names = {
         name
         for folder in ("engine", "cli")
         for file in (root / "src/millstream" / folder).rglob("*.py")
@@ -20,4 +20,4 @@ def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> No
     } - run_output._QUIET
     page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
 
-    assert sorted(name for name in told if f"`{name}`" not in page) == []
+    assert sorted(name for name in names if f"`{name}`" not in page) == []

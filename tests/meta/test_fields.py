@@ -37,9 +37,9 @@ MODELS = list(dict.fromkeys(model for root in (Pipeline, *KINDS) for model in wi
     "model", MODELS, ids=lambda model: f"{model.__module__.split('.')[-2]}.{model.__name__}"
 )
 def test_every_field_has_a_description(model: type[Spec]) -> None:
-    told = fields_by_key(with_field_docs(model))
+    field_infos = fields_by_key(with_field_docs(model))
 
-    assert [name for name, field in told.items() if not (field.description or "").strip()] == []
+    assert [name for name, field in field_infos.items() if not (field.description or "").strip()] == []
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_every_generated_page_is_current(root: Path) -> None:
     # In a process of its own: `typing` caches the first of two equal unions, so that what was imported before
     # may decide the order in a schema.
     plain = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "tools/generate.py", "--check"],
         cwd=root,
         env=plain,
@@ -40,7 +40,7 @@ def test_every_generated_page_is_current(root: Path) -> None:
         check=False,
     )
 
-    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+    assert (result.returncode, result.stdout) == (0, ""), result.stdout + result.stderr
 
 
 def test_the_same_code_gives_the_same_pages(generate: ModuleType) -> None:
@@ -48,13 +48,13 @@ def test_the_same_code_gives_the_same_pages(generate: ModuleType) -> None:
 
 
 def test_no_page_is_left_of_a_kind_that_is_gone(root: Path, generate: ModuleType) -> None:
-    kept = {
+    remaining = {
         path.relative_to(root)
         for folder in ("sources", "sinks")
         for path in (root / generate.OUT / folder).iterdir()
     }
 
-    assert kept <= set(generate.pages())
+    assert remaining <= set(generate.pages())
 
 
 @pytest.mark.parametrize("role", ["source", "sink"])

@@ -33,9 +33,9 @@ def samples(root: Path) -> list[dict[str, Any]]:
 
 
 def test_a_finding_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    told = json.loads(render([build_finding("MS001", "no YAML")], {}, "json"))
+    data = json.loads(render([build_finding("MS001", "no YAML")], {}, "json"))
 
-    assert told["findings"][0].keys() == samples[0].keys()
+    assert data["findings"][0].keys() == samples[0].keys()
 
 
 def test_a_dead_letter_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
@@ -49,38 +49,38 @@ def test_a_guarantee_has_the_fields_that_the_page_shows(samples: list[dict[str, 
         "q", "s", Guarantee.EXACTLY_ONCE, (), GuaranteeReason("why"), (GuaranteeReason("while"),)
     )
 
-    told = promise.plain()
+    messages = promise.plain()
 
-    assert told.keys() == samples[1].keys()
-    assert told["weakest"].keys() == samples[1]["weakest"].keys()
+    assert messages.keys() == samples[1].keys()
+    assert messages["weakest"].keys() == samples[1]["weakest"].keys()
 
 
 def test_a_backfill_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    one = RowDifference("different", {"since": "a"}, columns={"amount": ("99", "5")})
-    report = BackfillReport("shop", [SinkOutcome("q", "s", EventTimeRange(), differences=[one])])
-    shown = next(sample for sample in samples if "sinks" in sample)
+    difference = RowDifference("different", {"since": "a"}, columns={"amount": ("99", "5")})
+    report = BackfillReport("shop", [SinkOutcome("q", "s", EventTimeRange(), differences=[difference])])
+    text = next(sample for sample in samples if "sinks" in sample)
 
-    told = report.to_json()
+    messages = report.to_json()
 
-    assert told.keys() == shown.keys()
-    assert told["sinks"][0].keys() == shown["sinks"][0].keys()
-    assert told["sinks"][0]["differences"][0].keys() == shown["sinks"][0]["differences"][0].keys()
+    assert messages.keys() == text.keys()
+    assert messages["sinks"][0].keys() == text["sinks"][0].keys()
+    assert messages["sinks"][0]["differences"][0].keys() == text["sinks"][0]["differences"][0].keys()
 
 
 def test_a_backfill_of_batches_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
     report = BatchReport("shop", "q", dry=False, outcomes=[BatchOutcome("postgres:orders", 5, 120)])
-    shown = next(sample for sample in samples if "batches" in sample)
+    text = next(sample for sample in samples if "batches" in sample)
 
-    told = report.to_json()
+    messages = report.to_json()
 
-    assert told.keys() == shown.keys()
-    assert told["batches"][0].keys() == shown["batches"][0].keys()
+    assert messages.keys() == text.keys()
+    assert messages["batches"][0].keys() == text["batches"][0].keys()
 
 
 def test_a_test_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    shown = next(sample for sample in samples if "outcome" in sample)
+    text = next(sample for sample in samples if "outcome" in sample)
 
-    told = json.loads(format_json([Result("a", "t.yml", 1, Ending.PASSED, 0.1)]))
+    data = json.loads(format_json([Result("a", "t.yml", 1, Ending.PASSED, 0.1)]))
 
-    assert told["tests"][0].keys() == shown.keys()
-    assert shown["outcome"] in list(Ending)
+    assert data["tests"][0].keys() == text.keys()
+    assert text["outcome"] in list(Ending)

@@ -32,7 +32,7 @@ def test_every_link_leads_to_a_file_and_heading_that_exist(root: Path, prose: li
         if page.name in ("source.md", "sink.md"):
             continue
         text = FENCED.sub("", page.read_text(encoding="utf-8"))
-        for link in (one or other for one, other in LINK.findall(text)):
+        for link in (item or other for item, other in LINK.findall(text)):
             if link.startswith(("https:", "http:", "mailto:")):
                 continue
             path, _, anchor = link.partition("#")
@@ -49,7 +49,7 @@ def test_every_page_of_docs_can_be_reached_from_its_front_page(root: Path) -> No
     while waiting:
         page = waiting.pop()
         text = FENCED.sub("", page.read_text(encoding="utf-8"))
-        for link in (one for one, _ in LINK.findall(text)):
+        for link in (item for item, _ in LINK.findall(text)):
             target = (page.parent / link.partition("#")[0]).resolve()
             if target.suffix == ".md" and target.is_file() and target not in reached:
                 reached.add(target)

@@ -17,7 +17,7 @@ INSTEAD, NOT_A_FINDING = "Use instead", "Not a finding"
 def test_a_page_begins_with_a_pipeline_that_gives_its_code_and_shows_how_it_is_told(code: str) -> None:
     first = rule_pages.read(find_pages()[code])[0]
 
-    assert code in [mark[3] for mark in first.wanted]
+    assert code in [mark[3] for mark in first.expected_marks]
     assert first.snapshot
     assert f"[{code}]" in first.snapshot
 
@@ -28,7 +28,7 @@ def test_a_page_has_a_pipeline_without_its_code(code: str, section: str) -> None
     blocks = [block for block in rule_pages.read(find_pages()[code]) if block.section == section]
 
     assert blocks, f"there is no pipeline under '## {section}'"
-    assert [block.number for block in blocks if code in [mark[3] for mark in block.wanted]] == []
+    assert [block.number for block in blocks if code in [mark[3] for mark in block.expected_marks]] == []
 
 
 @pytest.mark.parametrize("code", RULES)

@@ -79,7 +79,7 @@ def test_generated_pages_are_checked_where_they_come_from(tmp_path: Path) -> Non
 @pytest.mark.parametrize("word", prose.RETIRED)
 def test_the_quick_look_misses_no_retired_word(word: str) -> None:
     # Each alternative of a word, with its optional parts.
-    samples = [found for found in SAMPLES if re.fullmatch(word, found, re.IGNORECASE)]
+    samples = [actual for actual in SAMPLES if re.fullmatch(word, actual, re.IGNORECASE)]
 
     assert samples
     assert [sample for sample in samples if prose.is_clean(f"Here: {sample}.")] == []

@@ -28,8 +28,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 def chromium() -> str | None:
     """The browser of this machine."""
-    named = os.environ.get("MILLSTREAM_CHROMIUM")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+    value = os.environ.get("MILLSTREAM_CHROMIUM")
+    return value or next((item for name in NAMES if (item := shutil.which(name))), None)
 
 
 def absent(what: str) -> None:
@@ -138,7 +138,7 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def _shown(browser: Browser) -> Iterator[Shown]:
+def shared_view(browser: Browser) -> Iterator[Shown]:
     """One page for the tests of a file that change nothing in the run: to load one takes a second."""
     stage = Stage(STATIC)
     ten_minutes(stage)
@@ -155,9 +155,9 @@ def _shown(browser: Browser) -> Iterator[Shown]:
 
 
 @pytest.fixture
-def shown(_shown: Shown) -> Shown:
+def page_view(shared_view: Shown) -> Shown:
     """The page, as a person finds it: the first query chosen, nothing open."""
-    _shown.page.keyboard.press("Escape")
-    _shown.page.keyboard.press("1")
-    _shown.page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
-    return _shown
+    shared_view.page.keyboard.press("Escape")
+    shared_view.page.keyboard.press("1")
+    shared_view.page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
+    return shared_view

@@ -65,7 +65,7 @@ class Flow:
                 at += EVERY / QUERIES
                 if self._over.wait(max(0.0, at - time.time())):
                     return
-                self._stage.tell(*self._traffic.batch(query, at))
+                self._stage.send(*self._traffic.batch(query, at))
 
 
 @dataclass(frozen=True)
@@ -91,37 +91,37 @@ class Seen:
     @property
     def updates(self) -> list[float]:
         """CPU milliseconds of the tasks that did something worth counting, the longest first."""
-        return sorted((one for one in self.tasks if one > 1.0), reverse=True)
+        return sorted((task for task in self.tasks if task > 1.0), reverse=True)
 
     @property
-    def kept(self) -> float:
+    def frame_rate(self) -> float:
         """The share of sixty frames a second that the CPU time of the tasks leaves room for.
 
         A task of 40 ms takes the time of two frames more than the one that it is in.
         """
-        return 1 - sum(int(one / FRAME) for one in self.tasks) / (60 * self.seconds)
+        return 1 - sum(int(task / FRAME) for task in self.tasks) / (60 * self.seconds)
 
     def quantile(self, share: float) -> float:
         """CPU milliseconds that this share of the updates does not exceed; 0 where there was none."""
-        found = self.updates[::-1]
-        return found[min(len(found) - 1, int(share * len(found)))] if found else 0.0
+        actual = self.updates[::-1]
+        return actual[min(len(actual) - 1, int(share * len(actual)))] if actual else 0.0
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The figures."""
         return {
             "frames_a_second": round(self.rate, 1),
             "slowest_frame_ms": round(max(self.frames), 1),
-            "frames_over_two": sum(one > 2 * FRAME for one in self.frames),
+            "frames_over_two": sum(frame > 2 * FRAME for frame in self.frames),
             "update_cpu_ms": round(statistics.median(self.updates or [0.0]), 1),
             "slowest_update_cpu_ms": round(max(self.tasks), 1),
             "p95": round(self.quantile(0.95), 1),
             "updates_a_second": round(len(self.updates) / self.seconds, 1),
-            "frames_kept_by_cpu": round(self.kept, 3),
+            "frames_kept_by_cpu": round(self.frame_rate, 3),
             "main_thread_share": round(self.share, 3),
         }
 
 
-def shown(page: Page, stage: Stage) -> None:
+def wait_until_shown(page: Page, stage: Stage) -> None:
     """Open the page over its hour, and wait until all of it is there."""
     page.goto(stage.address)
     page.get_by_role("button", name="1 h").click()
@@ -165,7 +165,7 @@ ACTS: dict[str, Callable[[Page, int], None]] = {
 """What a person does at the page, once per number."""
 
 
-def seen(browser: Browser, page: Page, act: Callable[[Page, int], None], frames: int) -> Seen:
+def measure_frames(browser: Browser, page: Page, act: Callable[[Page, int], None], frames: int) -> Seen:
     """Watch a page for so many frames while somebody acts: `act` is called with 0, 1, 2 … until they are there."""
     browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline"])
     page.evaluate(COUNT)
@@ -181,12 +181,12 @@ def seen(browser: Browser, page: Page, act: Callable[[Page, int], None], frames:
 
 def main_tasks(traced: list[dict[str, Any]]) -> list[float]:
     """CPU milliseconds of each task of the main thread that drew the frames of a trace."""
-    drew = [(one["pid"], one["tid"]) for one in traced if one["name"] == "FireAnimationFrame"]
+    drew = [(item["pid"], item["tid"]) for item in traced if item["name"] == "FireAnimationFrame"]
     main = statistics.mode(drew)
     return [
-        one["tdur"] / 1000
-        for one in traced
-        if one["name"] == "ThreadControllerImpl::RunTask"
-        and (one["pid"], one["tid"]) == main
-        and "tdur" in one
+        item["tdur"] / 1000
+        for item in traced
+        if item["name"] == "ThreadControllerImpl::RunTask"
+        and (item["pid"], item["tid"]) == main
+        and "tdur" in item
     ]

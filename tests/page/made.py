@@ -172,9 +172,15 @@ class Traffic:
     def opening(self) -> Iterator[Event]:
         """The run and its queries start."""
         yield described(self.began, self.queries, self.run, self.pipeline, self.every)
-        told = {"pipeline": self.pipeline, "queries": list(self.queries), "log": ".millstream/logs/run.log"}
+        messages = {
+            "pipeline": self.pipeline,
+            "queries": list(self.queries),
+            "log": ".millstream/logs/run.log",
+        }
         yield Event(
-            "run_started", data={**told, "guarantees": guarantees(self.queries)}, at=text(self.began + 2.9)
+            "run_started",
+            data={**messages, "guarantees": guarantees(self.queries)},
+            at=text(self.began + 2.9),
         )
         for number, (query, reads) in enumerate(self.queries.items()):
             at = self.began + 3.1 + number / 10
@@ -206,16 +212,16 @@ class Traffic:
         self.batches[query] = number + 1
         sources, rows = [], 0
         for source in self.queries[query]:
-            told, read = self._advance(query, source, at)
-            sources.append(told)
+            messages, read = self._advance(query, source, at)
+            sources.append(messages)
             rows += read
         seconds = 0.62 + rows / CAPACITY.get(query, 1900.0) + self._draw.uniform(0, 0.25)
         event_time = at - self._draw.uniform(0.4, 1.6) - 1.2 * max(0.0, self.load(at - self.began) - 1)
-        kept = self._state.get(query, 0.0)
+        value = self._state.get(query, 0.0)
         self._state[query] = (
-            kept + (rows * 0.94 - kept * self.every / 360)
+            value + (rows * 0.94 - value * self.every / 360)
             if query != "purchases"
-            else min(12600.0, kept + rows)
+            else min(12600.0, value + rows)
         )
         letters = rows // 900 if query == "funnel" and number % 3 == 0 else 0
         data = {
@@ -238,13 +244,18 @@ class Traffic:
         events = [Event("batch_committed", query, data, text(at))]
         if letters:
             reasons = [{"source": "clicks", "reason": "malformed", "records": letters}]
-            told = {"batch": number, "sources": {"clicks": letters}, "records": letters, "reasons": reasons}
-            events.insert(0, Event("dead_letter", query, told, text(at - 0.1)))
+            messages = {
+                "batch": number,
+                "sources": {"clicks": letters},
+                "records": letters,
+                "reasons": reasons,
+            }
+            events.insert(0, Event("dead_letter", query, messages, text(at - 0.1)))
         return events
 
     def _phases(self, seconds: float) -> dict[str, int]:
         planning, wal, commit, latest = 84, 23, 31, 19
-        whole = int(seconds * 1000)
+        number = int(seconds * 1000)
         small = {
             "queryPlanning": planning,
             "walCommit": wal,
@@ -252,13 +263,13 @@ class Traffic:
             "latestOffset": latest,
             "getBatch": 0,
         }
-        return {**small, "addBatch": max(1, whole - sum(small.values()) - 40), "triggerExecution": whole}
+        return {**small, "addBatch": max(1, number - sum(small.values()) - 40), "triggerExecution": number}
 
     def _advance(self, query: str, source: str, at: float) -> tuple[dict[str, Any], int]:
         """What the source says after a batch, and the rows of the batch."""
         latest = self._latest(source, at)
         start = self._read.setdefault(query, {}).get(source) or [
-            max(0, int(one) - 1) for one in self._latest(source, at - self.every, peek=True)
+            max(0, int(item) - 1) for item in self._latest(source, at - self.every, peek=True)
         ]
         share = MOST / PARTITIONS * RATES.get(source, 200.0) / 400
         end = [
@@ -268,17 +279,17 @@ class Traffic:
         end = [max(low, high) for low, high in zip(start, end, strict=True)]
         self._read[query][source] = end
         rows = sum(end) - sum(start)
-        told = {"startOffset": start, "endOffset": end, "latestOffset": [int(one) for one in latest]}
+        messages = {"startOffset": start, "endOffset": end, "latestOffset": [int(item) for item in latest]}
         offsets = {
             key: {source: {str(part): value for part, value in enumerate(values)}}
-            for key, values in told.items()
+            for key, values in messages.items()
         }
         return {"description": f"KafkaV2[Subscribe[{source}]]", **offsets, "numInputRows": rows}, rows
 
     def _latest(self, source: str, at: float, *, peek: bool = False) -> list[float]:
         before = self._at.get(source, self.began)
         produced = list(self._produced.get(source, [600.0 + 41 * part for part in range(PARTITIONS)]))
-        gone = max(0.0, at - before)
+        missing = max(0.0, at - before)
         second = at - self.began
         pace = (
             RATES.get(source, 200.0)
@@ -286,14 +297,15 @@ class Traffic:
             * (1 + 0.12 * math.sin(second / 47) + 0.05 * math.sin(second / 11))
         )
         produced = [
-            one + gone * pace / PARTITIONS * (1 + 0.06 * (part - 1.5)) for part, one in enumerate(produced)
+            item + missing * pace / PARTITIONS * (1 + 0.06 * (part - 1.5))
+            for part, item in enumerate(produced)
         ]
         if not peek:
             self._produced[source], self._at[source] = produced, max(at, before)
         return produced
 
 
-def failed(
+def failed_run(
     query: str,
     at: float,
     *,

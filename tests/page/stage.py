@@ -37,7 +37,7 @@ class Wire:
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Break what is open, and let nothing through."""
         with self._lock:
             self._whole = False
@@ -53,7 +53,7 @@ class Wire:
 
     def close(self) -> None:
         """Cut it for good."""
-        self.cut()
+        self.disconnect()
         self.listener.close()
 
     def _accept(self) -> None:
@@ -63,8 +63,8 @@ class Wire:
             except OSError:
                 return
             with self._lock:
-                whole = self._whole
-            if not whole:
+                full = self._whole
+            if not full:
                 near.close()
                 continue
             try:
@@ -74,8 +74,8 @@ class Wire:
                 continue
             with self._lock:
                 self._open |= {near, far}
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+            for item, other in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(item, other), daemon=True).start()
 
     def _pump(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
@@ -138,12 +138,12 @@ class Looks:
     def messages(self, source: str) -> dict[str, Any] | None:
         """Twenty messages."""
         at = time.time()
-        told = []
+        item = []
         for number in range(20):
             value = self.values[number % len(self.values)]
             if "%" in value:
                 value %= (90400 - number, number * 37 % 1000, number * 13 % 200, text(at - number / 7))
-            told.append(
+            item.append(
                 {
                     "topic": source,
                     "partition": number % 4,
@@ -154,7 +154,7 @@ class Looks:
                     "cut": False,
                 }
             )
-        return {"source": source, "at": text(at), "messages": told, "note": ""}
+        return {"source": source, "at": text(at), "messages": item, "note": ""}
 
     def letters(self) -> dict[str, Any]:
         """The latest letters."""
@@ -182,7 +182,7 @@ class Stage:
 
     def end(self) -> None:
         """The process of the run is gone, and its connections with it."""
-        self.wire.cut()
+        self.wire.disconnect()
         self.page.close()
         self.feed.close()
 
@@ -193,7 +193,7 @@ class Stage:
                 self.feed.folded.run["started"] = event.at
             self.feed.fold(event)
 
-    def tell(self, *events: Event) -> None:
+    def send(self, *events: Event) -> None:
         """Something happens."""
         for event in events:
             self.feed.take(event)

@@ -52,9 +52,9 @@ def test_nothing_on_the_page_names_another_server() -> None:
     # Names of vocabularies of SVG and MathML, which nobody fetches.
     names = {"http://www.w3.org"}
     files = [file for file in STATIC.rglob("*") if file.is_file()]
-    found = {hit for file in files for hit in re.findall(r"https?://[\w.-]+", file.read_text())}
+    actual = {hit for file in files for hit in re.findall(r"https?://[\w.-]+", file.read_text())}
 
-    assert found - names == set()
+    assert actual - names == set()
 
 
 def test_the_page_holds_no_inline_script_or_style() -> None:
@@ -83,9 +83,9 @@ def test_the_lock_names_no_registry() -> None:
 def test_the_built_page_is_what_its_sources_give() -> None:
     command = [sys.executable, str(ROOT / "tools/build_page.py"), "--check"]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert (done.returncode, done.stderr) == (0, "the built page is what its sources give\n")
+    assert (result.returncode, result.stderr) == (0, "the built page is what its sources give\n")
 
 
 def test_a_changed_source_is_noticed(tool: ModuleType, tmp_path: Path) -> None:
@@ -105,6 +105,6 @@ def test_building_again_gives_the_same_page() -> None:
         absent("there is no Node here, or page/node_modules is not installed: python tools/install.py page")
     command = [sys.executable, str(ROOT / "tools/build_page.py"), "--check", "--rebuild"]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

@@ -33,8 +33,8 @@ DRAWN = """figure => {
 }"""
 
 
-def test_one_sentence_says_that_all_is_well(shown: Shown) -> None:
-    page = shown.page
+def test_one_sentence_says_that_all_is_well(page_view: Shown) -> None:
+    page = page_view.page
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "ok")
     expect(page.locator(".headline")).to_contain_text("All is well")
@@ -42,30 +42,30 @@ def test_one_sentence_says_that_all_is_well(shown: Shown) -> None:
     expect(page).to_have_title("● ecommerce: running")
 
 
-def test_every_source_view_query_and_sink_is_a_node_with_its_figures(shown: Shown) -> None:
-    page = shown.page
-    nodes = shown.stage.feed.document()["graph"]["nodes"]
+def test_every_source_view_query_and_sink_is_a_node_with_its_figures(page_view: Shown) -> None:
+    page = page_view.page
+    nodes = page_view.stage.feed.document()["graph"]["nodes"]
 
     assert len(nodes) == 11
     expect(page.locator("[data-node]")).to_have_count(len(nodes))
     expect(page.locator('[data-node="source.clicks"] .figures')).to_contain_text("/s")
     expect(page.locator('[data-node="query.funnel"] .figures')).to_contain_text("of trigger")
-    expect(page.locator("path.edge")).to_have_count(len(shown.stage.feed.document()["graph"]["edges"]))
+    expect(page.locator("path.edge")).to_have_count(len(page_view.stage.feed.document()["graph"]["edges"]))
 
 
-def test_the_table_holds_the_figures_of_the_state(shown: Shown) -> None:
-    page = shown.page
+def test_the_table_holds_the_figures_of_the_state(page_view: Shown) -> None:
+    page = page_view.page
 
     batch = next(
-        query["batch"] for query in shown.stage.feed.document()["queries"] if query["name"] == "funnel"
+        query["batch"] for query in page_view.stage.feed.document()["queries"] if query["name"] == "funnel"
     )
     row = page.locator('[data-query="funnel"]')
     expect(row).to_contain_text("running")
     expect(row.locator("td").nth(2)).to_have_text(str(batch))
 
 
-def test_four_plots_of_the_chosen_query_are_drawn(shown: Shown) -> None:
-    page = shown.page
+def test_four_plots_of_the_chosen_query_are_drawn(page_view: Shown) -> None:
+    page = page_view.page
 
     expect(page.locator("[data-plot] canvas")).to_have_count(4)
     for name in ("rates", "durations", "times", "states"):
@@ -73,8 +73,8 @@ def test_four_plots_of_the_chosen_query_are_drawn(shown: Shown) -> None:
         page.wait_for_function(f"figure => ({DRAWN})(figure) > 200", arg=figure.element_handle())
 
 
-def test_the_plots_are_those_of_the_query_that_is_chosen(shown: Shown) -> None:
-    page = shown.page
+def test_the_plots_are_those_of_the_query_that_is_chosen(page_view: Shown) -> None:
+    page = page_view.page
 
     page.locator('[data-query="purchases"] button').click()
 
@@ -94,7 +94,7 @@ def test_figures_and_lag_move_with_a_batch(
     batch = page.locator('[data-query="funnel"] td').nth(2)
     number = int(batch.inner_text())
 
-    stage.tell(*traffic.batch("funnel", time.time()))
+    stage.send(*traffic.batch("funnel", time.time()))
 
     expect(batch).to_have_text(str(number + 1))
     expect(end).not_to_have_text(before)
@@ -107,7 +107,7 @@ def test_lag_that_grows_is_told(traffic: Traffic, stage: Stage, opened: Callable
     traffic.load = lambda _: 40.0
 
     for _ in range(3):
-        stage.tell(*traffic.batch("funnel", time.time()))
+        stage.send(*traffic.batch("funnel", time.time()))
         traffic._at = {name: at - 5 for name, at in traffic._at.items()}
 
     page.wait_for_function(
@@ -115,16 +115,16 @@ def test_lag_that_grows_is_told(traffic: Traffic, stage: Stage, opened: Callable
     )
 
 
-def test_messages_of_a_source_are_shown(shown: Shown) -> None:
-    page = shown.page
+def test_messages_of_a_source_are_shown(page_view: Shown) -> None:
+    page = page_view.page
 
     expect(page.locator(".messages tbody tr")).to_have_count(20)
     page.locator("#lag select").select_option("purchases")
     expect(page.locator(".messages")).to_contain_text("e-90400")
 
 
-def test_results_are_drawn_by_window_without_set_up(shown: Shown) -> None:
-    page = shown.page
+def test_results_are_drawn_by_window_without_set_up(page_view: Shown) -> None:
+    page = page_view.page
 
     expect(page.locator(".rows tbody tr")).to_have_count(12)
     figure = page.locator(".drawn")
@@ -146,8 +146,8 @@ def test_the_columns_that_are_drawn_are_remembered(opened: Callable[..., Page]) 
     expect(page.locator(".choices select")).to_have_value("category")
 
 
-def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(shown: Shown) -> None:
-    page = shown.page
+def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(page_view: Shown) -> None:
+    page = page_view.page
 
     expect(page.locator("#letters")).to_contain_text("malformed")
     expect(page.locator("#log .log li").first).to_be_visible()

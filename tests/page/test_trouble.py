@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from millstream.engine.events.event_bus import Event
-from page.made import Traffic, failed, text
+from page.made import Traffic, failed_run, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
         }); seen.observe(document.body, {subtree: true, childList: true, attributes: true}); }"""
     )
 
-    stage.tell(failed("purchases", at := time.time()))
+    stage.send(failed_run("purchases", at := time.time()))
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "bad")
     assert page.evaluate("window.redAt") / 1000 - at < 3
@@ -56,10 +56,10 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
 def test_the_other_queries_that_are_not_well_are_named_beside_the_worst(
     stage: Stage, opened: Callable[..., Page]
 ) -> None:
-    stage.history([failed("purchases", time.time())])
+    stage.history([failed_run("purchases", time.time())])
     page = opened()
 
-    stage.tell(Event("retry", "funnel", {"reason": "delta refused", "wait_seconds": 5.0, "failures": 1}))
+    stage.send(Event("retry", "funnel", {"reason": "delta refused", "wait_seconds": 5.0, "failures": 1}))
 
     expect(page.locator(".headline")).to_contain_text("purchases has failed")
     expect(page.locator(".detail")).to_have_text("also: funnel retrying")
@@ -81,9 +81,9 @@ def test_a_query_without_progress_is_told_as_stalled_and_since_when(
 @pytest.mark.usefixtures("traffic")
 def test_an_outage_is_a_warning_with_its_reason(stage: Stage, opened: Callable[..., Page]) -> None:
     page = opened()
-    refused = "postgres purchases: connection refused"
+    refusal = "postgres purchases: connection refused"
 
-    stage.tell(Event("retry", "purchases", {"reason": refused, "wait_seconds": 5.0, "failures": 1}))
+    stage.send(Event("retry", "purchases", {"reason": refusal, "wait_seconds": 5.0, "failures": 1}))
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "warn")
     expect(page.locator(".headline")).to_contain_text("purchases is retrying")
@@ -97,15 +97,15 @@ def test_a_lost_connection_is_told_mended_and_the_gap_filled(
     link = page.locator("[data-link]")
     expect(link).to_have_attribute("data-link", "open")
 
-    stage.wire.cut()
+    stage.wire.disconnect()
     expect(link).to_have_attribute("data-link", "lost")
     expect(page.locator(".outage")).to_contain_text("No connection to the run since")
     for event in ("retry", "query_started"):
         data = {"reason": "while nobody listened", "wait_seconds": 1.0, "failures": 1, "trigger": "5 seconds"}
-        stage.tell(
+        stage.send(
             Event(event, "purchases", {**data, "id": "", "run_id": "", "batch": 1, "sources": ["purchases"]})
         )
-    stage.tell(*traffic.batch("funnel", time.time()))
+    stage.send(*traffic.batch("funnel", time.time()))
     stage.wire.mend()
 
     expect(link).to_have_attribute("data-link", "open")
@@ -145,7 +145,7 @@ def test_hostile_text_is_shown_and_not_run(stage: Stage, opened: Callable[..., P
     stage.history(
         [Event("dead_letter", name, {"batch": 1, "sources": {name: 1}, "records": 1, "reasons": reasons})]
     )
-    stage.history([failed(name, now, value=HOSTILE)])
+    stage.history([failed_run(name, now, value=HOSTILE)])
 
     page = opened()
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from page.conftest import Shown, absent
-from page.made import Traffic, failed
+from page.made import Traffic, failed_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +41,8 @@ STEP = """() => {
 }"""
 
 
-def test_keys_choose_queries_and_lead_to_every_part(shown: Shown) -> None:
-    page = shown.page
+def test_keys_choose_queries_and_lead_to_every_part(page_view: Shown) -> None:
+    page = page_view.page
     expect(page.locator("#plots-title")).to_have_text("funnel over time")
 
     page.keyboard.press("j")
@@ -56,8 +56,8 @@ def test_keys_choose_queries_and_lead_to_every_part(shown: Shown) -> None:
         expect(page.locator(f"#{part}-title")).to_be_focused()
 
 
-def test_the_keys_are_listed_under_the_question_mark(shown: Shown) -> None:
-    page = shown.page
+def test_the_keys_are_listed_under_the_question_mark(page_view: Shown) -> None:
+    page = page_view.page
     expect(page.locator("#queries table")).to_be_visible()
 
     page.keyboard.press("?")
@@ -67,13 +67,13 @@ def test_the_keys_are_listed_under_the_question_mark(shown: Shown) -> None:
     expect(page.locator("dialog")).to_be_hidden()
 
 
-def test_everything_is_reached_by_tab_with_a_visible_focus(shown: Shown) -> None:
-    page = shown.page
+def test_everything_is_reached_by_tab_with_a_visible_focus(page_view: Shown) -> None:
+    page = page_view.page
     expect(page.locator(".rows tbody tr").first).to_be_visible()
-    wanted = page.evaluate(f"{OFFERED}.length")
+    expected = page.evaluate(f"{OFFERED}.length")
     page.evaluate("() => { window.met = new Set(); window.plain = []; }")
 
-    for _ in range(wanted + 40):
+    for _ in range(expected + 40):
         page.keyboard.press("Tab")
         if page.evaluate(STEP):
             break
@@ -87,8 +87,8 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(shown: Shown) -> None
     )
 
 
-def test_a_term_is_explained_on_focus_and_on_hover(shown: Shown) -> None:
-    page = shown.page
+def test_a_term_is_explained_on_focus_and_on_hover(page_view: Shown) -> None:
+    page = page_view.page
     term = page.locator(".facts .term").first
     tip = page.locator(".facts .tip").first
     expect(tip).to_be_hidden()
@@ -102,8 +102,8 @@ def test_a_term_is_explained_on_focus_and_on_hover(shown: Shown) -> None:
     expect(page.locator("#queries .tip").first).to_be_visible()
 
 
-def test_an_explanation_follows_its_term_when_the_page_scrolls(shown: Shown) -> None:
-    page = shown.page
+def test_an_explanation_follows_its_term_when_the_page_scrolls(page_view: Shown) -> None:
+    page = page_view.page
     term, tip = page.locator(".facts .term").first, page.locator(".facts .tip").first
     term.focus()
     expect(tip).to_be_visible()
@@ -121,7 +121,7 @@ def test_an_explanation_follows_its_term_when_the_page_scrolls(shown: Shown) -> 
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.usefixtures("traffic")
 def test_no_width_scrolls_the_page_sideways(stage: Stage, opened: Callable[..., Page], width: int) -> None:
-    stage.history([failed("purchases", time.time(), value="x" * 900)])
+    stage.history([failed_run("purchases", time.time(), value="x" * 900)])
     page = opened(width=width, height=780)
     expect(page.locator(".rows tbody tr").first).to_be_visible()
     expect(page.locator("[data-plot] canvas")).to_have_count(4)
@@ -173,14 +173,14 @@ def test_without_a_run_the_page_says_what_to_do_and_goes_on_when_there_is_one(
 def test_axe_finds_nothing_that_bars_anybody(stage: Stage, opened: Callable[..., Page], scheme: str) -> None:
     if not AXE.is_file():
         absent("axe-core is not here; python tools/install.py page installs it where npm is")
-    stage.history([failed("purchases", time.time())])
+    stage.history([failed_run("purchases", time.time())])
     page = opened(scheme=scheme)
     expect(page.locator(".rows tbody tr").first).to_be_visible()
     page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
 
-    told: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    messages: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
 
     assert [
         (fault["id"], fault["impact"], [node["html"][:160] for node in fault["nodes"]][:4])
-        for fault in told["violations"]
+        for fault in messages["violations"]
     ] == []

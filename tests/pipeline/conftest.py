@@ -29,8 +29,8 @@ class Page(pytest.File):
     """A page of specs and what is said about them."""
 
     def collect(self) -> Any:
-        for found in _CASE.finditer(self.path.read_text(encoding="utf-8")):
-            yield Case.from_parent(self, name=found["title"], spec=found["spec"], wanted=found["wanted"])
+        for match in _CASE.finditer(self.path.read_text(encoding="utf-8")):
+            yield Case.from_parent(self, name=match["title"], spec=match["spec"], wanted=match["wanted"])
 
 
 class Case(pytest.Item):
@@ -46,7 +46,7 @@ class Case(pytest.Item):
         if os.environ.get("UPDATE_SNAPSHOTS") and got != self.wanted:
             page = self.path.read_text(encoding="utf-8")
             page = _CASE.sub(
-                lambda found: found["head"] + got + "```" if found["title"] == self.name else found[0], page
+                lambda match: match["head"] + got + "```" if match["title"] == self.name else match[0], page
             )
             self.path.write_text(page, encoding="utf-8")
             return

@@ -69,12 +69,12 @@ def load(text: str, *overrides: str) -> None:
 
     assert loaded.pipeline is not None or loaded.findings
     lines = text.count("\n") + text.count("\r") + 1
-    for found in loaded.findings:
-        assert found.message
-        if found.span:
-            assert found.span.file == "pipeline.yml"
-            assert 1 <= found.span.line <= found.span.end_line <= lines
-            assert found.span.column >= 1
+    for finding in loaded.findings:
+        assert finding.message
+        if finding.span:
+            assert finding.span.file == "pipeline.yml"
+            assert 1 <= finding.span.line <= finding.span.end_line <= lines
+            assert finding.span.column >= 1
     for form in ("text", "concise", "json", "github", "sarif"):
         render(loaded.findings, loaded.texts, form)
 

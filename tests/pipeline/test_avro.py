@@ -53,8 +53,8 @@ def test_the_schema_says_the_columns() -> None:
     ],
 )
 def test_what_does_not_fit_is_a_finding_in_the_source(lines: str, code: str, said: str) -> None:
-    found = load_text("p.yml", SPEC % lines, Path(), {}).findings
+    findings = load_text("p.yml", SPEC % lines, Path(), {}).findings
 
-    assert [(one.code, said in one.message) for one in found] == [(code, True)]
-    assert found[0].span is not None
-    assert 3 <= found[0].span.line <= 7
+    assert [(finding.code, said in finding.message) for finding in findings] == [(code, True)]
+    assert findings[0].span is not None
+    assert 3 <= findings[0].span.line <= 7

@@ -17,17 +17,17 @@ def load_here(folder: Path, text: str, *overrides: str, **env: str) -> Loaded:
 
 
 def messages(loaded: Loaded) -> list[str]:
-    return [f"{found.code} {found.message}" for found in loaded.findings]
+    return [f"{finding.code} {finding.message}" for finding in loaded.findings]
 
 
-def put(path: Path, text: str) -> Path:
+def write_file(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def test_a_view_stands_in_its_own_file_without_being_named(tmp_path: Path) -> None:
-    put(tmp_path / "views" / "visits.sql", "SELECT *\nFROM clicks\n")
+    write_file(tmp_path / "views" / "visits.sql", "SELECT *\nFROM clicks\n")
 
     loaded = load_here(tmp_path, HEAD + "queries:\n  visits: {to: {console: }}\n")
 
@@ -40,26 +40,26 @@ def test_a_view_stands_in_its_own_file_without_being_named(tmp_path: Path) -> No
 
 
 def test_a_view_defined_twice_is_a_finding(tmp_path: Path) -> None:
-    put(tmp_path / "views" / "visits.sql", "SELECT 1")
+    write_file(tmp_path / "views" / "visits.sql", "SELECT 1")
 
     loaded = load_here(tmp_path, HEAD + "views: {visits: SELECT 2}\nqueries:\n  visits: {to: {console: }}\n")
 
-    assert [found.code for found in loaded.findings] == ["MS009"]
+    assert [finding.code for finding in loaded.findings] == ["MS009"]
 
 
 def test_a_view_whose_file_is_not_there_is_a_finding(tmp_path: Path) -> None:
     text = HEAD + "views: {visits: {file: sql/visits.sql}}\nqueries:\n  visits: {to: {console: }}\n"
 
-    (found,) = load_here(tmp_path, text).findings
+    (finding,) = load_here(tmp_path, text).findings
 
-    assert found.code == "MS011"
-    assert "cannot be read: No such file" in found.message
-    assert found.span is not None
-    assert (found.span.line, found.span.column) == (4, 24)
+    assert finding.code == "MS011"
+    assert "cannot be read: No such file" in finding.message
+    assert finding.span is not None
+    assert (finding.span.line, finding.span.column) == (4, 24)
 
 
 def test_functions_are_views_where_something_reads_them(tmp_path: Path) -> None:
-    put(
+    write_file(
         tmp_path / "transforms.py",
         "raise SystemError('not run')\n"
         "def sessions(clicks): ...\n"
@@ -74,8 +74,8 @@ def test_functions_are_views_where_something_reads_them(tmp_path: Path) -> None:
 
     assert loaded.findings == []
     assert loaded.pipeline is not None
-    found = {name: view.python for name, view in loaded.pipeline.views.items()}
-    assert found == {"report": None, "daily": "transforms:daily", "sessions": "transforms:sessions"}
+    pythons = {name: view.python for name, view in loaded.pipeline.views.items()}
+    assert pythons == {"report": None, "daily": "transforms:daily", "sessions": "transforms:sessions"}
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_findings_stand_in_file_order(tmp_path: Path) -> None:
 
     loaded = load_here(tmp_path, text)
 
-    places = [(found.span.line, found.span.column) for found in loaded.findings if found.span]
+    places = [(finding.span.line, finding.span.column) for finding in loaded.findings if finding.span]
     assert places == sorted(places)
-    assert [found.code for found in loaded.findings] == ["MS002", "MS002", "MS006", "MS002"]
+    assert [finding.code for finding in loaded.findings] == ["MS002", "MS002", "MS006", "MS002"]
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"name: \x00", b"a" * 2_000_000])
@@ -199,21 +199,21 @@ def test_a_file_that_is_no_text_is_a_finding(tmp_path: Path, content: bytes) -> 
     path = tmp_path / "pipeline.yml"
     path.write_bytes(content)
 
-    assert [found.code for found in load_spec(path, {}).findings] == ["MS001"]
+    assert [finding.code for finding in load_spec(path, {}).findings] == ["MS001"]
 
 
 def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
-    assert [found.code for found in load_spec(tmp_path / "none.yml", {}).findings] == ["MS001"]
+    assert [finding.code for finding in load_spec(tmp_path / "none.yml", {}).findings] == ["MS001"]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     text = HEAD + "queries:\n  clicks: {to: {consol: }}\n"
     (tmp_path / "pipeline.yml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
 
-    (found,) = load_spec(tmp_path / "pipeline.yml", {}).findings
+    (finding,) = load_spec(tmp_path / "pipeline.yml", {}).findings
 
-    assert found.span is not None
-    assert (found.span.line, found.span.column) == (5, 17)
+    assert finding.span is not None
+    assert (finding.span.line, finding.span.column) == (5, 17)
 
 
 @pytest.mark.parametrize("word", ["on", "off", "yes", "no", "12:30:00", "2026-01-01", "0x", "1_000"])

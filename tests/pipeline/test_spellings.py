@@ -160,7 +160,7 @@ def test_config_keeps_secrets_hidden(folder: Path) -> None:
 def test_the_schema_accepts_what_the_loader_accepts(folder: Path) -> None:
     validator = jsonschema.Draft202012Validator(json_schema())
 
-    assert [wrong.message for wrong in validator.iter_errors(yaml.safe_load(SPEC))] == []
+    assert [error.message for error in validator.iter_errors(yaml.safe_load(SPEC))] == []
     assert list(validator.iter_errors(json.loads(json.dumps(resolve_spec(in_yaml(folder)))))) == []
 
 
@@ -259,11 +259,11 @@ def test_a_mistake_in_a_python_file_is_found_at_its_line(tmp_path: Path) -> None
     path = tmp_path / "pipeline.py"
     path.write_text(SCRIPT.format(setting="num_row=3"))
 
-    (found,) = load_spec(path, {}).findings
+    (finding,) = load_spec(path, {}).findings
 
-    assert (found.code, found.span and found.span.line) == ("MS002", 6)
-    assert found.span is not None
-    assert Path(found.span.file).name == "pipeline.py"
+    assert (finding.code, finding.span and finding.span.line) == ("MS002", 6)
+    assert finding.span is not None
+    assert Path(finding.span.file).name == "pipeline.py"
 
 
 @pytest.mark.parametrize(
@@ -274,6 +274,6 @@ def test_a_python_file_that_gives_no_pipeline_is_a_finding(tmp_path: Path, text:
     path = tmp_path / "pipeline.py"
     path.write_text(text)
 
-    (found,) = load_spec(path, {}).findings
+    (finding,) = load_spec(path, {}).findings
 
-    assert (found.code, found.span and found.span.line) == ("MS010", line)
+    assert (finding.code, finding.span and finding.span.line) == ("MS010", line)

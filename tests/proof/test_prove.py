@@ -74,11 +74,11 @@ def prove(
         str(report),
         *options,
     ]
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **(env or {})}
     )
-    said = done.stdout + done.stderr
-    return done.returncode, json.loads(report.read_text()) if report.exists() else {}, said
+    output = result.stdout + result.stderr
+    return result.returncode, json.loads(report.read_text()) if report.exists() else {}, output
 
 
 def project(folder: Path, source: str, rest: str) -> None:
@@ -91,11 +91,11 @@ def test_every_kind_of_sink_survives_its_kills_and_a_deleted_commit(tmp_path: Pa
     # Three kills are over before the first backfill is; recovery/test_killed_backfills.py kills those.
     beside = ["--backfill"] if sweep.WHOLE else []
 
-    code, report, said = prove(tmp_path, "--kills", str(KILLS), "--seed", "2", "--rows", "6000", *beside)
+    code, report, output = prove(tmp_path, "--kills", str(KILLS), "--seed", "2", "--rows", "6000", *beside)
 
-    assert (code, report.get("fine")) == (0, True), said
-    assert all(report["kills_by_process"].values()), said
-    assert not beside or report["rows_backfilled"]["orders delta:lake/orders"] > 0, said
+    assert (code, report.get("fine")) == (0, True), output
+    assert all(report["kills_by_process"].values()), output
+    assert not beside or report["rows_backfilled"]["orders delta:lake/orders"] > 0, output
     assert (report["kills"], report["commits_deleted"], len(report["sinks"])) == (KILLS, 4, 10)
 
 
@@ -121,9 +121,11 @@ def test_removed_rows_and_versions_in_files_are_compared_after_rivals_and_a_full
     project(tmp_path, "csv: in/orders", OTHER_COMPARISONS)
     faults = ",".join(FAULTS if sweep.WHOLE else FAULTS[:3])
 
-    code, report, said = prove(tmp_path, "--kills", "1", "--seed", "4", "--rows", "1000", "--faults", faults)
+    code, report, output = prove(
+        tmp_path, "--kills", "1", "--seed", "4", "--rows", "1000", "--faults", faults
+    )
 
-    assert (code, report.get("fine")) == (0, True), said
+    assert (code, report.get("fine")) == (0, True), output
     may_mount = not any("disk-full is left out" in note for note in report["notes"])
     assert set(report["faults"]) == {*faults.split(",")} - ({"disk-full"} if not may_mount else set())
     assert [sink["compared"] for sink in report["sinks"]] == [True, True]
@@ -136,13 +138,13 @@ def test_a_writer_that_forgets_what_it_wrote_is_found_out(tmp_path: Path) -> Non
     (tmp_path / "lie").mkdir()
     (tmp_path / "lie" / "sitecustomize.py").write_text(FORGETFUL)
 
-    code, report, said = prove(
+    code, report, output = prove(
         tmp_path,
         *("--kills", "1", "--seed", "3", "--rows", "500", "--point", "delta.committed"),
         env={"PYTHONPATH": str(tmp_path / "lie")},
     )
 
-    assert (code, report.get("fine")) == (1, False), said
+    assert (code, report.get("fine")) == (1, False), output
     (sink,) = report["sinks"]
     assert (sink["missing"], sink["different"], sink["doubled"] > 0) == (0, 0, True)
     assert sink["keys"]["doubled"]
@@ -152,9 +154,9 @@ def test_no_topic_is_made_on_a_broker_that_nobody_gave_to_the_stack(tmp_path: Pa
     kafka = 'kafka: {bootstrap_servers: "${KAFKA:-localhost:9092}", subscribe: orders}'
     project(tmp_path, kafka, f"queries: {{orders: {{to: {{parquet: {tmp_path / 'out'}}}}}}}\n")
 
-    code, report, said = prove(tmp_path, "--kills", "1", env={"KAFKA": "127.0.0.1:1"})
+    code, report, output = prove(tmp_path, "--kills", "1", env={"KAFKA": "127.0.0.1:1"})
 
-    assert (code, report) == (4, {}), said
-    assert "would be created on the server at 127.0.0.1:1, which the spec or a variable names" in said
-    assert "millstream up --kafka 127.0.0.1:1" in said
-    assert "topics created" not in said
+    assert (code, report) == (4, {}), output
+    assert "would be created on the server at 127.0.0.1:1, which the spec or a variable names" in output
+    assert "millstream up --kafka 127.0.0.1:1" in output
+    assert "topics created" not in output

@@ -18,7 +18,7 @@ KEYS = ("a", "b", "c")
 _BEGAN = 1_750_000_000
 
 
-def put(folder: Path, batches: int, first: int = 0) -> None:
+def write_input(folder: Path, batches: int, first: int = 0) -> None:
     """A file a batch, read in this order: each key once, with the batch's number."""
     (folder / "in").mkdir(exist_ok=True)
     for batch in range(first, first + batches):
@@ -76,7 +76,7 @@ def in_topic(stack: Endpoints, name: str) -> dict[str, list[int]]:
     """For each key the committed numbers, in the order of their partition."""
     settings = {"bootstrap.servers": stack.kafka, "group.id": "test", "enable.partition.eof": True}
     consumer = Consumer({**settings, "isolation.level": "read_committed"})
-    found: dict[str, list[int]] = {}
+    actual: dict[str, list[int]] = {}
     try:
         partitions = set(consumer.list_topics(name, timeout=10).topics[name].partitions)
         consumer.assign([TopicPartition(name, number, 0) for number in partitions])
@@ -85,14 +85,14 @@ def in_topic(stack: Endpoints, name: str) -> dict[str, list[int]]:
             assert message is not None, "the broker does not answer"
             if message.error() is None:
                 row = json.loads(message.value() or b"")
-                found.setdefault(row["key"], []).append(row["n"])
+                actual.setdefault(row["key"], []).append(row["n"])
             else:
                 partitions.discard(message.partition())
     finally:
         consumer.close()
-    return found
+    return actual
 
 
-def wanted(batches: int) -> dict[str, list[int]]:
+def expected_rows(batches: int) -> dict[str, list[int]]:
     """Each key has each number once, in order."""
     return {key: list(range(batches)) for key in KEYS}

@@ -49,12 +49,12 @@ class Demo:
         self._mark = f"MILLSTREAM_TEST_MARK={uuid.uuid4().hex}"
         name, _, value = self._mark.partition("=")
         without = ("CI", "KAFKA", "POSTGRES_URL", "MILLSTREAM_ARCHIVE")
-        kept = {key: text for key, text in os.environ.items() if key not in without}
+        texts = {key: text for key, text in os.environ.items() if key not in without}
         self.terminal, inside = os.openpty()
         self.process = subprocess.Popen(
             COMMAND,
             cwd=folder,
-            env={**kept, **env, name: value, "TERM": "dumb"},
+            env={**texts, **env, name: value, "TERM": "dumb"},
             stdin=inside,
             stdout=inside,
             stderr=inside,
@@ -69,16 +69,16 @@ class Demo:
 
     def processes(self) -> dict[int, str]:
         """The command line of each of its processes, by pid. PostgreSQL's overwrite their environment."""
-        found = {}
+        actual = {}
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] in "ZX":
                     continue
-                said = entry.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                text = entry.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 inside = str(entry.joinpath("cwd").readlink()).startswith(str(self.folder))
                 if inside or self._mark.encode() in entry.joinpath("environ").read_bytes():
-                    found[int(entry.name)] = said
-        return found
+                    actual[int(entry.name)] = text
+        return actual
 
     def has(self, *parts: str) -> bool:
         """Does a process run for each of these?"""
@@ -110,9 +110,9 @@ class Demo:
 def wait_for(true: Callable[[], bool], seconds: float) -> bool:
     """Has it become true within that time?"""
     pause, stop = threading.Event(), time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < stop:
+    while not (actual := true()) and time.monotonic() < stop:
         pause.wait(0.05)
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.end()
+    for item in started:
+        item.end()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ NOBODY = "postgresql://nobody@127.0.0.1:9/none"
 
 def millstream(folder: Path, url: str, *given: str, armed: str = "") -> int:
     """A command over the project with the sink at that address; its exit code."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "millstream", *given],
         cwd=folder,
         env={**os.environ, "SINK": url, VARIABLE: armed},
@@ -40,7 +40,7 @@ def millstream(folder: Path, url: str, *given: str, armed: str = "") -> int:
         timeout=300,
         check=False,
     )
-    return done.returncode
+    return result.returncode
 
 
 @pytest.mark.timeout(900)
@@ -50,7 +50,7 @@ def test_killed_at_each_point_of_setting_aside_and_of_delivering(
     sink = outage.table(stack, "killed_aside")
     sink["postgres"]["url"] = "${SINK}"
     (tmp_path / "pipeline.yml").write_text(yaml.safe_dump(outage.spec(tmp_path, sink)))
-    outage.put(tmp_path, BATCHES)
+    outage.write_input(tmp_path, BATCHES)
     caught_up = ("run", "--until-caught-up")
 
     # The sink is away: dies with the second batch set aside and not committed, then goes on to the end.
@@ -61,9 +61,9 @@ def test_killed_at_each_point_of_setting_aside_and_of_delivering(
         code = millstream(tmp_path, stack.postgres, "deadletter", "replay", armed=f"{point}=kill@1")
         assert code == -signal.SIGKILL, point
     # So does a run, in a batch that comes while others wait.
-    outage.put(tmp_path, 2, first=BATCHES)
+    outage.write_input(tmp_path, 2, first=BATCHES)
     assert millstream(tmp_path, stack.postgres, *caught_up, armed="aside.delivered=kill@2") == -signal.SIGKILL
     same_process.catch_up(spark, tmp_path, SINK=stack.postgres)
     same_process.replay_all(spark, tmp_path, SINK=stack.postgres)
 
-    assert outage.in_table(stack, "killed_aside") == outage.wanted(BATCHES + 2)
+    assert outage.in_table(stack, "killed_aside") == outage.expected_rows(BATCHES + 2)

@@ -59,7 +59,7 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
     point: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     shop = Shop(tmp_path, spark)
-    shop.put(*(order(id, f"12:0{at}:00") for at, id in enumerate(IDS)))
+    shop.add_lines(*(order(id, f"12:0{at}:00") for at, id in enumerate(IDS)))
     table = "killed_" + point.replace(".", "_")
     sink = {"delta": "delta: table", "files": "parquet: table"}.get(point.partition(".")[0])
     if sink is None:
@@ -76,7 +76,7 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
     else:
         shutil.rmtree(tmp_path / "table")
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "millstream", "backfill", "-f", str(tmp_path / "pipeline.yml")],
         capture_output=True,
         text=True,
@@ -84,16 +84,16 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
         check=False,
         env={**os.environ, VARIABLE: f"{point}=kill@1"},
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert result.returncode == -signal.SIGKILL, result.stderr
     report = shop.backfill()
 
     assert shop.compare("orders").fine
     if sink.startswith("postgres"):
         with psycopg.connect(request.getfixturevalue("stack").postgres) as connection:
-            held = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
+            stored = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
     else:
-        held = [row[0] for row in shop.rows("table", "delta" if "delta" in sink else "parquet")]
-    assert held == IDS
+        stored = [row[0] for row in shop.rows("table", "delta" if "delta" in sink else "parquet")]
+    assert stored == IDS
     # What was committed before the kill is not written again.
     assert report.outcomes[0].added == (0 if "committed" in point else len(IDS))
 
@@ -108,13 +108,13 @@ def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
     shop.spec = SPEC.format(sink=sink)
     (tmp_path / "pipeline.yml").write_text(shop.spec)
     for at, id in enumerate("abcd"):
-        shop.put(order(id, f"12:0{at}:00"))
+        shop.add_lines(order(id, f"12:0{at}:00"))
         shop.stream("orders")
 
     def ask(text: str) -> list[Any]:
         with psycopg.connect(stack.postgres, autocommit=True) as connection:
-            done = connection.execute(text)
-            return [row[0] for row in done.fetchall()] if done.description else []
+            cursor = connection.execute(text)
+            return [row[0] for row in cursor.fetchall()] if cursor.description else []
 
     # What a dump from before batch 1 gives back.
     ask(f"DELETE FROM {name}.orders WHERE id <> 'a'")
@@ -130,17 +130,17 @@ def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
             env={**os.environ, **armed},
         )
 
-    refused = millstream("run", "--until-caught-up", "--no-page")
-    assert refused.returncode == 3
-    assert "lacks batches 1 to 3 of query 'orders'" in refused.stderr
-    assert "'millstream backfill orders --batches 1-3'" in refused.stderr
+    refusal = millstream("run", "--until-caught-up", "--no-page")
+    assert refusal.returncode == 3
+    assert "lacks batches 1 to 3 of query 'orders'" in refusal.stderr
+    assert "'millstream backfill orders --batches 1-3'" in refusal.stderr
     fill = ("backfill", "orders", "--batches", "1-3")
     assert millstream(*fill, **{VARIABLE: "postgres.committed=kill@2"}).returncode == -signal.SIGKILL
     assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2]
-    again = millstream(*fill)
-    assert again.returncode == 0, again.stderr
+    result = millstream(*fill)
+    assert result.returncode == 0, result.stderr
 
-    shop.put(order("e", "12:05:00"))
+    shop.add_lines(order("e", "12:05:00"))
     shop.stream("orders")
     assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcde")
     assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2, 3, 4]
@@ -149,6 +149,6 @@ def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
     checkpoints = tmp_path / ".millstream" / "checkpoints"
     (checkpoints / "orders").rename(checkpoints / "purchases")
     shop.spec = shop.spec.replace("orders: {to:", "purchases: {from: orders, to:")
-    shop.put(order("f", "12:06:00"))
+    shop.add_lines(order("f", "12:06:00"))
     shop.stream("purchases")
     assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcdef")

@@ -41,8 +41,8 @@ queries:
 
 def ask(url: str, text: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
-        done = connection.execute(text)
-        return done.fetchall() if done.description else []
+        cursor = connection.execute(text)
+        return cursor.fetchall() if cursor.description else []
 
 
 def as_an_older_version_named_them(folder: Path, urls: list[str]) -> None:
@@ -89,11 +89,11 @@ def test_two_sinks_of_one_name_keep_their_ledgers_when_their_order_changes(
     assert pipeline is not None
     events = EventBus()
     events.listen(print)
-    with ExitStack() as held:
-        held.callback(events.close)
-        lock_checkpoints(pipeline, ["orders"], held)
+    with ExitStack() as exit_stack:
+        exit_stack.callback(events.close)
+        lock_checkpoints(pipeline, ["orders"], exit_stack)
         assert run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
 
-    for url, held in zip(urls, before, strict=True):
+    for url, exit_stack in zip(urls, before, strict=True):
         assert ask(url, "SELECT id FROM orders ORDER BY id") == [("row 0",), ("row 1",)]
-        assert ask(url, fence) == [(writer, epoch + 1) for writer, epoch in held]
+        assert ask(url, fence) == [(writer, epoch + 1) for writer, epoch in exit_stack]

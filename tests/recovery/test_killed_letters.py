@@ -43,10 +43,10 @@ def killed(folder: Path, armed: str) -> bool:
     """Run it until it is killed at that point, or else caught up."""
     command = [sys.executable, "-m", "millstream", "run", "--until-caught-up"]
     env = {**os.environ, VARIABLE: armed}
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
-    return done.returncode == -signal.SIGKILL
+    return result.returncode == -signal.SIGKILL
 
 
 @pytest.mark.timeout(600)
@@ -56,7 +56,7 @@ def test_each_letter_is_kept_once(kind: str, spark: SparkSession, tmp_path: Path
     spec["sources"]["orders"]["on_malformed"] = "dead_letter"
     settings = box(kind, stack)
     (tmp_path / "pipeline.yml").write_text(yaml.safe_dump({**spec, "dead_letters": {kind: settings}}))
-    outage.put(tmp_path, BATCHES)
+    outage.write_input(tmp_path, BATCHES)
     for batch, file in enumerate(sorted((tmp_path / "in").iterdir())):
         when = file.stat().st_mtime
         file.write_text(f"{file.read_text()}\n" + json.dumps({"key": f"bad {batch}", "n": "many"}))
@@ -67,5 +67,7 @@ def test_each_letter_is_kept_once(kind: str, spark: SparkSession, tmp_path: Path
         assert killed(tmp_path, f"{point}=kill@1"), point
     same_process.catch_up(spark, tmp_path)
 
-    kept = read_unique(registry.dead_letter_stores()[kind].model_validate(settings))
-    assert sorted(json.loads(one.value or b"")["key"] for one in kept) == [f"bad {n}" for n in range(BATCHES)]
+    dead_letters = read_unique(registry.dead_letter_stores()[kind].model_validate(settings))
+    assert sorted(json.loads(dead_letter.value or b"")["key"] for dead_letter in dead_letters) == [
+        f"bad {n}" for n in range(BATCHES)
+    ]

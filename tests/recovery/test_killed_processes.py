@@ -55,7 +55,7 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
     """The processes that live in the session that a process leads, by number, with their commands."""
-    found = {}
+    actual = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat = (folder / "stat").read_text()
@@ -65,8 +65,8 @@ def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
         name, _, rest = stat.partition("(")[2].rpartition(")")
         state, _, _, session = rest.split()[:4]
         if int(session) == process.pid and state != "Z":
-            found[int(folder.name)] = name
-    return found
+            actual[int(folder.name)] = name
+    return actual
 
 
 def emptied(process: subprocess.Popen[str]) -> dict[int, str]:
@@ -85,11 +85,11 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     os.kill(jvm, signal.SIGKILL)
     code = running.wait(PATIENCE)
 
-    said = (tmp_path / "err").read_text()
-    assert code == 1, said
-    assert "Traceback" not in said
-    assert "Spark's JVM ended before the run did" in said
-    assert said.count("fix:") == 1, said
+    text = (tmp_path / "err").read_text()
+    assert code == 1, text
+    assert "Traceback" not in text
+    assert "Spark's JVM ended before the run did" in text
+    assert text.count("fix:") == 1, text
     assert emptied(running) == {}
 
 

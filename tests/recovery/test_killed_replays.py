@@ -33,7 +33,7 @@ queries:
 BEGAN = 1_750_000_000
 
 
-def put(folder: Path, number: int, id: str, amount: int) -> None:
+def write_input(folder: Path, number: int, id: str, amount: int) -> None:
     """One file with one order, read in the order of numbers."""
     file = folder / "in" / f"{number}.json"
     file.parent.mkdir(exist_ok=True)
@@ -63,16 +63,16 @@ def test_batches_that_wait_come_once_though_the_setting_was_taken_off_and_their_
     spark.createDataFrame([], "id string, amount int").write.format("delta").save(str(tmp_path / "table"))
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT positive CHECK (amount > 0)")
     for number, amount in enumerate((1, 0, 1)):
-        put(tmp_path, number, "abc"[number], amount)
+        write_input(tmp_path, number, "abc"[number], amount)
 
     # Order b is refused, and c waits behind it.
     same_process.catch_up(spark, tmp_path)
 
     spec.write_text(SPEC.format(""))
-    put(tmp_path, 3, "d", 1)
-    with pytest.raises(Unfit, match="2 batches of query 'copy' wait for sink 'delta:table'") as refused:
+    write_input(tmp_path, 3, "d", 1)
+    with pytest.raises(Unfit, match="2 batches of query 'copy' wait for sink 'delta:table'") as error:
         same_process.catch_up(spark, tmp_path)
-    assert "millstream deadletter replay copy" in refused.value.fix
+    assert "millstream deadletter replay copy" in error.value.fix
 
     spark.sql(f"ALTER TABLE {table} DROP CONSTRAINT positive")
     killed = millstream(tmp_path, "deadletter", "replay", "copy", armed="delta.committed=kill@1")

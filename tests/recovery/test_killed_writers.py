@@ -43,10 +43,10 @@ def killed(settings: tuple[str, dict[str, Any]], mode: str, point: str, folder: 
         str(folder / "spark.log"),
     ]
     armed = {VARIABLE: f"{point}=kill@{LAST + 1}"} if "." in point else {}
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **armed}
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert result.returncode == -signal.SIGKILL, result.stderr
 
 
 def started_again(
@@ -57,7 +57,7 @@ def started_again(
     writer = writer_of(registry.sinks()[kind].model_validate(fields), mode)
     try:
         writer.open(spark, batch(spark, 0).schema)
-        assert writer.holds(LAST) is held
+        assert writer.has_batch(LAST) is held
         assert writer.write(batch(spark, LAST), LAST).skipped is held
     finally:
         writer.close()
@@ -133,9 +133,9 @@ def test_folders_of_batches_hold_each_row_once(
     settings = ("parquet", {"path": str(folder), "layout": "by_batch"})
 
     killed(settings, "update", point, tmp_path)
-    shown = {row.id for row in spark.read.parquet(str(folder)).collect()}
+    text = {row.id for row in spark.read.parquet(str(folder)).collect()}
     started_again(settings, "update", spark, held=held)
 
-    assert shown == set(ALL if held else ALL[: ROWS * LAST])
+    assert text == set(ALL if held else ALL[: ROWS * LAST])
     rows = spark.read.parquet(str(folder)).orderBy("id").collect()
     assert [row.id for row in rows] == ALL

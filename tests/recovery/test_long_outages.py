@@ -32,7 +32,7 @@ ALL = BEFORE + AWAY + AFTER
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
     """Servers that a test may stop without taking them from others."""
     folder = tmp_path_factory.mktemp("own")
     yield servers.up(folder, attached=True)
@@ -42,31 +42,33 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
 class Away:
     """Stops a server after some batches, and starts it after some that were set aside."""
 
-    def __init__(self, own: Endpoints, server: str) -> None:
-        self.own, self.server = own, server
+    def __init__(self, own_stack: Endpoints, server: str) -> None:
+        self.own, self.server = own_stack, server
         self.events: list[Event] = []
 
     def __call__(self, event: Event) -> None:
         self.events.append(event)
-        if event.event == "batch_committed" and len(self.told("batch_committed")) == BEFORE:
+        if event.event == "batch_committed" and len(self.list_events("batch_committed")) == BEFORE:
             servers.stop(self.own.folder, self.server)
-        if event.event == "set_aside" and len(self.told("set_aside")) == AWAY:
+        if event.event == "set_aside" and len(self.list_events("set_aside")) == AWAY:
             servers.start(self.own.folder, self.server)
 
-    def told(self, name: str) -> list[Event]:
-        return [one for one in self.events if one.event == name]
+    def list_events(self, name: str) -> list[Event]:
+        return [event for event in self.events if event.event == name]
 
 
-def ran(spark: SparkSession, folder: Path, own: Endpoints, server: str, sink: dict[str, Any]) -> Away:
+def run_during_outage(
+    spark: SparkSession, folder: Path, own_stack: Endpoints, server: str, sink: dict[str, Any]
+) -> Away:
     """All batches, with the server away in the middle; then a replay of what still waits."""
-    outage.put(folder, ALL)
+    outage.write_input(folder, ALL)
     spec = {**outage.spec(folder, sink), "folder": folder}
     pipeline = Pipeline.model_validate(spec, context={"folder": folder})
-    away, events = Away(own, server), EventBus()
+    away, events = Away(own_stack, server), EventBus()
     events.listen(away)
     assert run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
-    servers.start(own.folder, server)
+    servers.start(own_stack.folder, server)
     replay(spark, pipeline, ["copy"], None, lambda *_: None)
     assert list_spooled_batches(pipeline, ["copy"]) == []
     return away
@@ -76,35 +78,35 @@ def others_lost_nothing_and_waited_for_nothing(spark: SparkSession, folder: Path
     """The other sink has every row, and of the batches of the outage the first alone waited."""
     rows = spark.read.parquet(str(folder / "out")).collect()
     assert sorted((row.key, row.n) for row in rows) == [(key, n) for key in outage.KEYS for n in range(ALL)]
-    aside = {one.data["batch"] for one in away.told("set_aside")}
-    took = [
-        one.data["duration_ms"]["triggerExecution"]
-        for one in away.told("batch_committed")
-        if one.data["batch"] in aside
+    batches = {event.data["batch"] for event in away.list_events("set_aside")}
+    seconds = [
+        event.data["duration_ms"]["triggerExecution"]
+        for event in away.list_events("batch_committed")
+        if event.data["batch"] in batches
     ]
     # The first was waited out, as `on_error` says, for many times what a batch takes on a loaded machine.
-    assert statistics.median(took[1:]) < took[0] / 2
+    assert statistics.median(seconds[1:]) < seconds[0] / 2
 
 
 @pytest.mark.timeout(300 + 4 * AWAY)
 def test_postgres_gets_each_row_once_and_in_order_after_an_outage(
-    spark: SparkSession, tmp_path: Path, own: Endpoints
+    spark: SparkSession, tmp_path: Path, own_stack: Endpoints
 ) -> None:
-    away = ran(spark, tmp_path, own, "postgres", outage.table(own, "long_outage"))
+    away = run_during_outage(spark, tmp_path, own_stack, "postgres", outage.table(own_stack, "long_outage"))
 
-    assert len(away.told("set_aside")) >= AWAY
-    assert outage.in_table(own, "long_outage") == outage.wanted(ALL)
+    assert len(away.list_events("set_aside")) >= AWAY
+    assert outage.in_table(own_stack, "long_outage") == outage.expected_rows(ALL)
     others_lost_nothing_and_waited_for_nothing(spark, tmp_path, away)
 
 
 @pytest.mark.timeout(300 + 4 * AWAY)
 def test_a_transactional_topic_gets_each_row_once_and_in_order_after_an_outage(
-    spark: SparkSession, tmp_path: Path, own: Endpoints
+    spark: SparkSession, tmp_path: Path, own_stack: Endpoints
 ) -> None:
-    topics.create_topics(own.kafka, {"long-outage": {"partitions": "3"}})
+    topics.create_topics(own_stack.kafka, {"long-outage": {"partitions": "3"}})
 
-    away = ran(spark, tmp_path, own, "kafka", outage.topic(own, "long-outage"))
+    away = run_during_outage(spark, tmp_path, own_stack, "kafka", outage.topic(own_stack, "long-outage"))
 
-    assert len(away.told("set_aside")) >= AWAY
-    assert outage.in_topic(own, "long-outage") == outage.wanted(ALL)
+    assert len(away.list_events("set_aside")) >= AWAY
+    assert outage.in_topic(own_stack, "long-outage") == outage.expected_rows(ALL)
     others_lost_nothing_and_waited_for_nothing(spark, tmp_path, away)

@@ -37,10 +37,10 @@ def sink(stack: Endpoints) -> Sink:
 
 @pytest.fixture
 def writer(sink: Sink, spark: SparkSession) -> Iterator[Any]:
-    made = writer_of(sink, "append")
-    made.open(spark, batch(spark, 0).schema)
-    yield made
-    made.close()
+    result = writer_of(sink, "append")
+    result.open(spark, batch(spark, 0).schema)
+    yield result
+    result.close()
 
 
 def count(stack: Endpoints, sink: Sink) -> int:
@@ -96,9 +96,9 @@ def test_a_commit_whose_answer_is_lost_is_found_in_the_ledger(
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
     monkeypatch.setattr(writer, "_commit", cut)
-    written = writer.write(batch(spark, 0), 0)
+    output = writer.write(batch(spark, 0), 0)
 
-    assert (written.rows, written.skipped) == (ROWS, False)
+    assert (output.rows, output.skipped) == (ROWS, False)
     assert count(stack, sink) == ROWS
 
 

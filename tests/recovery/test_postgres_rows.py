@@ -43,7 +43,7 @@ def sink_of(stack: Endpoints, way: str, **settings: Any) -> Sink:
     return registry.sinks()["postgres"].model_validate(fields | settings)
 
 
-def written(sink: Sink, frame: DataFrame, mode: str = "append", batch_id: int = 0) -> None:
+def write_frame(sink: Sink, frame: DataFrame, mode: str = "append", batch_id: int = 0) -> None:
     with closing(writer_of(sink, mode)) as writer:
         writer.open(frame.sparkSession, frame.schema)
         writer.write(frame, batch_id)
@@ -64,13 +64,13 @@ def rows_of(stack: Endpoints, sink: Sink, columns: str = "*") -> list[tuple[Any,
 def test_every_type_arrives_as_it_was(way: str, stack: Endpoints, spark: SparkSession) -> None:
     sink = sink_of(stack, way)
 
-    written(sink, spark.sql(VALUES))
+    write_frame(sink, spark.sql(VALUES))
 
-    shown = (
+    text = (
         "id, concat_ws(' | ', yes, tiny, small, whole, large, real, wide, exact, day, instant, clock, bytes,"
     )
-    shown += " list, pairs, parts), words, nothing"
-    full, empty = rows_of(stack, sink, shown)
+    text += " list, pairs, parts), words, nothing"
+    full, empty = rows_of(stack, sink, text)
     assert full[1] == (
         "t | -128 | -32768 | -2147483648 | -9223372036854775808 | -Infinity | NaN |"
         " -12345678901234567890.123456789 | 0001-01-01 | 1883-11-18 12:03:57.123456+00 |"
@@ -88,7 +88,7 @@ def test_a_column_of_another_type_is_cast_by_the_server(
     columns = "id integer, text varchar(9), price numeric(6, 2), key uuid, doc jsonb"
     make(stack, f"CREATE TABLE {sink.target()} ({columns})")
 
-    written(
+    write_frame(
         sink,
         spark.sql(
             "SELECT 7L AS id, 'abc' AS text, 1.005D AS price, '{\"a\": [1]}' AS doc,"
@@ -117,7 +117,7 @@ def test_a_row_that_does_not_fit_is_told_in_one_sentence(
     make(stack, f"CREATE TABLE {sink.target()} (small smallint, text varchar(9))")
 
     with pytest.raises(MillstreamError, match=said):
-        written(sink, spark.sql(frame))
+        write_frame(sink, spark.sql(frame))
 
     assert rows_of(stack, sink) == []
 
@@ -128,17 +128,17 @@ def test_a_row_marked_as_deleted_removes_the_row_of_its_key(
     way: str, mode: str, stack: Endpoints, spark: SparkSession
 ) -> None:
     sink = sink_of(stack, way, merge_on=["id"], columns=["id", "text"], delete_when="op = 'D'")
-    written(sink, batch(spark, 0).selectExpr("*", "'I' AS op"), mode)
+    write_frame(sink, batch(spark, 0).selectExpr("*", "'I' AS op"), mode)
     changes = spark.sql(
         "SELECT * FROM VALUES (0L, 'gone', 'D'), (1L, 'changed', 'U'), (999L, 'never there', 'D'),"
         " (500L, 'added', NULL) AS t(id, text, op)"
     )
 
-    written(sink, changes, mode, 1)
+    write_frame(sink, changes, mode, 1)
 
-    found = dict(rows_of(stack, sink))
-    assert (0 in found, found[1], 999 in found, found[500]) == (False, "changed", False, "added")
-    assert len(found) == ROWS
+    rows = dict(rows_of(stack, sink))
+    assert (0 in rows, rows[1], 999 in rows, rows[500]) == (False, "changed", False, "added")
+    assert len(rows) == ROWS
 
 
 def test_a_task_that_ran_twice_counts_once(
@@ -157,7 +157,7 @@ def test_a_task_that_ran_twice_counts_once(
         self.attempts, self.count = first, count
 
     monkeypatch.setattr(Staging, "fill", twice)
-    written(sink, batch(spark, 0))
+    write_frame(sink, batch(spark, 0))
 
     assert [row[0] for row in rows_of(stack, sink)] == list(range(ROWS))
 
@@ -209,7 +209,7 @@ def test_a_batch_too_large_for_the_driver_goes_through_the_tasks(
         raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
 
     monkeypatch.setattr("millstream.connectors.postgres.writer.CopyRows", full)
-    written(sink, batch(spark, 0))
+    write_frame(sink, batch(spark, 0))
 
     assert len(rows_of(stack, sink)) == ROWS
 
@@ -219,11 +219,11 @@ def test_a_batch_is_on_the_disk_before_its_commit_returns_whatever_the_role_is_s
     weaker: str, used: str, stack: Endpoints, spark: SparkSession
 ) -> None:
     sink = sink_of(stack, "driver")
-    seen = "durability text DEFAULT current_setting('synchronous_commit')"
-    make(stack, f"CREATE TABLE {sink.target()} (id bigint, text text, {seen})")
+    text = "durability text DEFAULT current_setting('synchronous_commit')"
+    make(stack, f"CREATE TABLE {sink.target()} (id bigint, text text, {text})")
     make(stack, f"ALTER ROLE CURRENT_USER SET synchronous_commit = {weaker}")
     try:
-        written(sink, batch(spark, 0))
+        write_frame(sink, batch(spark, 0))
     finally:
         make(stack, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
 

@@ -34,7 +34,7 @@ class Project:
         (folder / "in").mkdir()
         self._files = 0
 
-    def put(self, *lines: object) -> None:
+    def add_lines(self, *lines: object) -> None:
         """One more input file: objects as JSON, texts as they are."""
         self._files += 1
         half = self.folder / f"half-{self._files}"
@@ -88,9 +88,9 @@ class Project:
         finally:
             events.close()
 
-    def told(self, event: str) -> list[Event]:
+    def list_events(self, event: str) -> list[Event]:
         """The events of that name."""
-        return [one for one in self.events if one.event == event]
+        return [item for item in self.events if item.event == event]
 
     def rows(self, name: str, form: str = "delta") -> list[tuple[Any, ...]]:
         """What a sink holds, in order."""

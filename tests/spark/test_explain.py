@@ -42,14 +42,14 @@ def test_an_example_is_explained(
 ) -> None:
     monkeypatch.chdir(EXAMPLES / example)
     loaded = open_project(None, (), None)
-    plan = next(one for one in check(loaded, spark).queries if one.name == query)
+    plan = next(item for item in check(loaded, spark).queries if item.name == query)
 
-    told = "\n".join(format_explanation(explain_query(loaded, query, plan))) + "\n"
+    text = "\n".join(format_explanation(explain_query(loaded, query, plan))) + "\n"
 
     file = HERE / "explained" / f"{example}_{query}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        file.write_text(told, encoding="utf-8")
-    assert told.splitlines() == file.read_text(encoding="utf-8").splitlines()
+        file.write_text(text, encoding="utf-8")
+    assert text.splitlines() == file.read_text(encoding="utf-8").splitlines()
 
 
 def promised(spark: SparkSession, folder: Path, view: str, to: str) -> Promise:
@@ -68,29 +68,29 @@ DELTA = "{delta: {path: lake/q, merge_on: [id]}}"
 def test_a_choice_of_rows_by_chance_below_an_aggregation_makes_an_atomic_sink_at_least_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    told = promised(
+    promise = promised(
         spark, tmp_path, "SELECT id, count(*) AS n FROM orders WHERE rand() < 0.5 GROUP BY id", DELTA
     )
 
-    assert told.guarantee == "at-least-once"
-    assert told.weakest
-    assert told.weakest.text.startswith("rand() (pipeline.yml:8) gives another value")
+    assert promise.guarantee == "at-least-once"
+    assert promise.weakest
+    assert promise.weakest.text.startswith("rand() (pipeline.yml:8) gives another value")
 
 
 def test_a_name_drawn_by_chance_leaves_an_atomic_sink_exactly_once_and_not_reproducible(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    told = promised(spark, tmp_path, "SELECT id, uuid() AS made FROM orders", DELTA)
+    promise = promised(spark, tmp_path, "SELECT id, uuid() AS made FROM orders", DELTA)
 
-    assert told.guarantee == "exactly-once"
-    assert told.weakest
-    assert told.weakest.text.endswith("'made' keeps the value of the first attempt")
+    assert promise.guarantee == "exactly-once"
+    assert promise.weakest
+    assert promise.weakest.text.endswith("'made' keeps the value of the first attempt")
 
 
 def test_the_time_of_the_batch_weakens_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    told = promised(spark, tmp_path, "SELECT id, current_timestamp() AS at FROM orders", DELTA)
+    promise = promised(spark, tmp_path, "SELECT id, current_timestamp() AS at FROM orders", DELTA)
 
-    assert (told.guarantee, told.weakest) == ("exactly-once", None)
+    assert (promise.guarantee, promise.weakest) == ("exactly-once", None)
 
 
 def test_a_function_of_the_users_is_trusted_and_named(
@@ -104,9 +104,9 @@ def test_a_function_of_the_users_is_trusted_and_named(
     )
     monkeypatch.syspath_prepend(tmp_path)
 
-    told = promised(spark, tmp_path, "{python: 'own_scores:q'}", DELTA)
+    promise = promised(spark, tmp_path, "{python: 'own_scores:q'}", DELTA)
 
-    assert told.guarantee == "exactly-once"
-    assert [one.text for one in told.conditions] == [
+    assert promise.guarantee == "exactly-once"
+    assert [reason.text for reason in promise.conditions] == [
         "<lambda>() is assumed to return the same value for the same row"
     ]

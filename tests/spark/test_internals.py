@@ -43,7 +43,7 @@ def query(spark: SparkSession, checkpoint: Path) -> Iterator[StreamingQuery]:
 
 
 def test_no_other_module_reaches_for_private_parts() -> None:
-    others = [
+    texts = [
         f"{path.relative_to(PACKAGE)}:{number}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if not str(path.relative_to(PACKAGE)).startswith(EXEMPT)
@@ -51,7 +51,7 @@ def test_no_other_module_reaches_for_private_parts() -> None:
         if PRIVATE.search(line.partition("#")[0])
     ]
 
-    assert others == []
+    assert texts == []
 
 
 def test_classes_objects_and_collections_of_the_jvm(spark: SparkSession) -> None:

@@ -54,9 +54,9 @@ def test_a_python_function_runs_on_this_interpreter(spark: SparkSession) -> None
     # PySpark's own choice is the first python3 on the PATH, which may lack what the function imports.
     interpreter = udf(lambda _: sys.executable, "string")
 
-    found = spark.range(1).select(interpreter("id")).collect()
+    rows = spark.range(1).select(interpreter("id")).collect()
 
-    assert found[0][0] == sys.executable
+    assert rows[0][0] == sys.executable
 
 
 def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
@@ -65,8 +65,8 @@ def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
 
 def test_the_applied_settings_can_be_read(spark: SparkSession) -> None:
     # What stands in brackets is told like a setting and is none.
-    told = [setting for setting in session.applied_settings() if not setting.key.startswith("(")]
-    differing = {setting.key for setting in told if spark.conf.get(setting.key) != setting.value}
+    settings = [setting for setting in session.applied_settings() if not setting.key.startswith("(")]
+    differing = {setting.key for setting in settings if spark.conf.get(setting.key) != setting.value}
 
     # Spark gives that path back as a URI. A script that another test checks may name the shared session anew.
     assert differing <= {"spark.sql.warehouse.dir", "spark.app.name"}
@@ -83,7 +83,7 @@ def test_every_listener_of_this_process_and_its_jvm_is_on_loopback(spark: SparkS
 
 def test_the_jvms_options_are_those_of_sparks_own_launcher() -> None:
     command = [find_java().binary, "-cp", f"{pyspark_folder()}/jars/*", "org.apache.spark.launcher.Main"]
-    said = subprocess.run(
+    result = subprocess.run(
         [*command, "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"],
         capture_output=True,
         text=True,
@@ -91,7 +91,7 @@ def test_the_jvms_options_are_those_of_sparks_own_launcher() -> None:
         env={"SPARK_HOME": str(pyspark_folder()), "SPARK_SCALA_VERSION": "2.13"},
     )
 
-    words = said.stdout.split("\0")
+    words = result.stdout.split("\0")
     options = [word for word in words if word.startswith(("-XX:", "--", "-D"))]
     assert [word for word in options if word != "--add-modules=jdk.incubator.vector"] == list(
         jvm_launch.OPTIONS
@@ -132,16 +132,16 @@ def test_an_interrupt_of_the_group_leaves_the_jvm_to_python_and_a_kill_ends_both
     for gentle in (signal.SIGINT, signal.SIGTERM):
         os.kill(jvm, gentle)
     ended = os.pidfd_open(jvm)
-    assert not gone(ended, within=0.5)
+    assert not has_ended(ended, within=0.5)
 
     alone.kill()
     alone.communicate()
 
-    assert gone(ended, within=20)
+    assert has_ended(ended, within=20)
     os.close(ended)
 
 
-def gone(process: int, within: float) -> bool:
+def has_ended(process: int, within: float) -> bool:
     """Does the process behind the descriptor end within so many seconds?"""
     import select
 
@@ -150,13 +150,13 @@ def gone(process: int, within: float) -> bool:
 
 def children(process: int) -> set[int]:
     """All processes below one."""
-    found: set[int] = set()
+    actual: set[int] = set()
     for task in Path(f"/proc/{process}/task").iterdir():
         # A thread may end between being listed and being looked at.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in map(int, (task / "children").read_text().split()):
-                found |= {child, *children(child)}
-    return found
+                actual |= {child, *children(child)}
+    return actual
 
 
 def listening(processes: set[int]) -> set[str]:

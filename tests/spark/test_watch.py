@@ -28,12 +28,12 @@ READY = "waiting for changes"
 def until_ready(process: subprocess.Popen[str]) -> str:
     """All that is printed up to the end of a check."""
     assert process.stdout is not None
-    said = ""
+    text = ""
     for line in process.stdout:
-        said += line
+        text += line
         if READY in line:
-            return said
-    raise AssertionError(f"it ended: {said}")
+            return text
+    raise AssertionError(f"it ended: {text}")
 
 
 def _listening() -> None:

@@ -32,10 +32,10 @@ def rules_page() -> str:
 
 def severity(code: str) -> str:
     """How grave the findings of a code are, as its page shows them."""
-    shown = re.findall(
+    matches = re.findall(
         rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", read_page(code) or ""
     )
-    return " or ".join(word for word in ("error", "warning", "info") if word in shown) or "error"
+    return " or ".join(word for word in ("error", "warning", "info") if word in matches) or "error"
 
 
 def spark(code: str) -> str:
@@ -45,15 +45,15 @@ def spark(code: str) -> str:
 
 def codes() -> dict[str, tuple[str, str, str]]:
     """By code: the name, one sentence, and the link to its page from docs/reference, or nothing."""
-    found = {code: (name, what, link(code)) for code, (name, what) in CODES.items()}
+    actual = {code: (name, what, link(code)) for code, (name, what) in CODES.items()}
     for file in sorted(PACKAGE.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         for code, name in re.findall(r'Code\(\s*"(MS\d{3})",\s*"([\w-]+)"', text):
-            found[code] = (name, sentence(text), link(code))
+            actual[code] = (name, sentence(text), link(code))
     for file in sorted((PACKAGE / "analysis" / "rules").glob("ms*.py")):
         code, name = file.stem[:5].upper(), file.stem[6:].replace("_", "-")
-        found[code] = (name, sentence(file.read_text(encoding="utf-8")), link(code))
-    return found
+        actual[code] = (name, sentence(file.read_text(encoding="utf-8")), link(code))
+    return actual
 
 
 def link(code: str) -> str:

@@ -23,8 +23,8 @@ def cli_page() -> str:
     parts = ["# Commands", MADE]
     for name, what in COMMANDS.items():
         if importlib.util.find_spec(command_module(name)) is not None:
-            found: click.Command = importlib.import_module(command_module(name)).command
-            parts += [f"## millstream {name}", what, *helps(found, f"millstream {name}")]
+            command: click.Command = importlib.import_module(command_module(name)).command
+            parts += [f"## millstream {name}", what, *helps(command, f"millstream {name}")]
     return joined(parts)
 
 

@@ -49,14 +49,14 @@ class Part:
         unknown = set(said) - {"example", "test", "page"}
         if unknown:
             raise NotThere(f"{what}: there is no key {', '.join(sorted(unknown))}")
-        shown = said.get("example") or {}
+        value = said.get("example") or {}
         return cls(
             what,
             None
-            if shown == NONE
-            else shown
-            if isinstance(shown, dict)
-            else dict.fromkeys(_several(shown), ""),
+            if value == NONE
+            else value
+            if isinstance(value, dict)
+            else dict.fromkeys(_several(value), ""),
             _several(said.get("test")),
             _several(said.get("page")),
         )
@@ -71,8 +71,8 @@ class Pages:
 
     def text(self, path: str) -> str:
         """A page's text; empty when there is none."""
-        if (told := self.made.get(Path(path))) is not None:
-            return told
+        if (value := self.made.get(Path(path))) is not None:
+            return value
         file = self.root / path
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
@@ -84,15 +84,15 @@ def coverage_page(root: Path = ROOT, made: Mapping[Path, str] = MappingProxyType
     """
     pages = Pages(root, made)
     data = yaml.safe_load((root / DATA).read_text(encoding="utf-8"))
-    wrong: list[str] = []
+    error: list[str] = []
     parts = [f"# What is covered\n\n{MADE}\n\n{INTRO}"]
-    for heading, said in data["parts"].items():
-        rows = [Part.of(what, one) for what, one in said.items()]
-        wrong += [sentence for part in rows for sentence in missing(part, pages)]
+    for heading, output in data["parts"].items():
+        rows = [Part.of(what, item) for what, item in output.items()]
+        error += [sentence for part in rows for sentence in missing(part, pages)]
         head = ["| part | example | test | page |", "| --- | --- | --- | --- |"]
         parts += [f"## {heading}", "\n".join([*head, *(line(part, pages) for part in rows)])]
-    if wrong:
-        raise NotThere("\n".join(wrong))
+    if error:
+        raise NotThere("\n".join(error))
     return joined(parts)
 
 
@@ -139,7 +139,7 @@ def tests(file: Path) -> frozenset[str]:
         return frozenset()
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".py":
-        return frozenset(one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef))
+        return frozenset(item.name for item in ast.parse(text).body if isinstance(item, ast.FunctionDef))
     return frozenset(yaml.safe_load(text)["tests"])
 
 
@@ -151,13 +151,13 @@ def anchors(text: str) -> frozenset[str]:
 
 def line(part: Part, pages: Pages) -> str:
     """A part's line of its table."""
-    shown = ", ".join(f"[{name}](../../examples/{name}/README.md)" for name in part.examples or ()) or "-"
+    text = ", ".join(f"[{name}](../../examples/{name}/README.md)" for name in part.examples or ()) or "-"
     proved = "<br>".join(
         f"[{test.partition('::')[2].removeprefix('test_').replace('_', ' ')}](../../{test.partition('::')[0]})"
         for test in part.tests
     )
-    told = ", ".join(f"[{title(pages.text(page.partition('#')[0]))}]({way(page)})" for page in part.pages)
-    return f"| {escaped(part.what)} | {shown} | {proved} | {told} |"
+    messages = ", ".join(f"[{title(pages.text(page.partition('#')[0]))}]({way(page)})" for page in part.pages)
+    return f"| {escaped(part.what)} | {text} | {proved} | {messages} |"
 
 
 def way(page: str) -> str:

@@ -97,12 +97,16 @@ def default(field: FieldInfo) -> str:
 
 def meaning(field: FieldInfo) -> str:
     """A field's docstring, what each word of a choice means, and an example."""
-    said = " ".join((field.description or "").split())
+    text = " ".join((field.description or "").split())
     for part in split_union(field.annotation):
         if isinstance(part, type) and issubclass(part, Enum):
-            said += "".join(f" `{value}`: {what}" for value, what in member_docs(part).items())
+            text += "".join(f" `{value}`: {what}" for value, what in member_docs(part).items())
     examples = field.examples or []
-    return f"{said} Example: {' or '.join(f'`{spelled(one)}`' for one in examples)}." if examples else said
+    return (
+        f"{text} Example: {' or '.join(f'`{spelled(example)}`' for example in examples)}."
+        if examples
+        else text
+    )
 
 
 def spelled(value: Any) -> str:
@@ -119,20 +123,20 @@ def spelled(value: Any) -> str:
 def member_docs(choice: type[Enum]) -> dict[str, str]:
     """The docstring below each member of an enumeration, by the member's value; Python itself drops them."""
     body = ast.parse(textwrap.dedent(inspect.getsource(choice))).body[0].body  # type: ignore[attr-defined]
-    found = {}
+    actual = {}
     for before, after in pairwise(body):
         if (
             isinstance(before, ast.Assign)
             and isinstance(after, ast.Expr)
             and isinstance(after.value, ast.Constant)
         ):
-            found[ast.literal_eval(before.value)] = " ".join(str(after.value.value).split())
-    return found
+            actual[ast.literal_eval(before.value)] = " ".join(str(after.value.value).split())
+    return actual
 
 
 def models_in(one: type[Spec]) -> list[type[Spec]]:
     """The models that a model's fields hold, however deep, each once; kinds are left to their own pages."""
-    found: list[type[Spec]] = []
+    actual: list[type[Spec]] = []
 
     def walk(annotation: Any) -> None:
         for part in split_union(annotation):
@@ -141,12 +145,12 @@ def models_in(one: type[Spec]) -> list[type[Spec]]:
             if (
                 isinstance(part, type)
                 and issubclass(part, Spec)
-                and part not in (*found, Source, Sink, DeadLetterStore, one)
+                and part not in (*actual, Source, Sink, DeadLetterStore, one)
             ):
-                found.append(part)
+                actual.append(part)
                 for field in fields_by_key(part).values():
                     walk(field.annotation)
 
     for field in fields_by_key(one).values():
         walk(field.annotation)
-    return found
+    return actual

@@ -21,13 +21,13 @@ def metrics_page() -> str:
         known is absent.
         [How to watch a run](../how-to/monitor.md) has a dashboard and alert rules made of them."""
     rows = [
-        f"| `{one.name}` | {one.kind} | {', '.join(f'`{label}`' for label in one.labels)} | {escaped(one.what)} |"
-        for one in METRICS
+        f"| `{item.name}` | {item.kind} | {', '.join(f'`{label}`' for label in item.labels)} | {escaped(item.what)} |"
+        for item in METRICS
     ]
     engine = [
-        f"| `{one.metric.name}` | {one.metric.kind} | {', '.join(f'`{label}`' for label in one.metric.labels)} "
-        f"| {escaped(one.metric.what)} |"
-        for one in ENGINE
+        f"| `{item.metric.name}` | {item.metric.kind} | {', '.join(f'`{label}`' for label in item.metric.labels)} "
+        f"| {escaped(item.metric.what)} |"
+        for item in ENGINE
     ]
     beside = """\
         ## Spark and its JVM

@@ -24,9 +24,9 @@ MODES = {mode: f"`{mode}`" for mode in OutputMode}
 
 def kind_pages() -> dict[Path, str]:
     """The page of every kind that is registered: its path from the root, and its text."""
-    made = {OUT / "sources" / f"{name}.md": kind_page(kind) for name, kind in registry.sources().items()}
-    made |= {OUT / "sinks" / f"{name}.md": kind_page(kind) for name, kind in registry.sinks().items()}
-    return made | {
+    result = {OUT / "sources" / f"{name}.md": kind_page(kind) for name, kind in registry.sources().items()}
+    result |= {OUT / "sinks" / f"{name}.md": kind_page(kind) for name, kind in registry.sinks().items()}
+    return result | {
         OUT / "dead-letters" / f"{name}.md": box_page(kind)
         for name, kind in registry.dead_letter_stores().items()
     }
@@ -83,17 +83,17 @@ def sink_facts(kind: type[Sink]) -> Iterator[str]:
     """What the analyser and the runtime know about a sink kind."""
     yield f"A bare value stands for `{kind.main}`."
     yield f"Output modes: {', '.join(text for mode, text in MODES.items() if mode in kind.modes)}."
-    told = promises(kind)
-    for (guarantee, why), modes in told.items():
-        where = "" if len(told) == 1 else f" in {' and '.join(MODES[mode] for mode in modes)} mode"
+    messages = promises(kind)
+    for (guarantee, why), modes in messages.items():
+        where = "" if len(messages) == 1 else f" in {' and '.join(MODES[mode] for mode in modes)} mode"
         yield f"**{guarantee}**{where}, from a replayable source: {why}."
 
 
 def promises(kind: type[Sink]) -> dict[tuple[Guarantee, str], list[OutputMode]]:
     """Each guarantee of a kind with its reason, and the modes it holds in."""
     plain = kind.model_construct()
-    found: dict[tuple[Guarantee, str], list[OutputMode]] = {}
+    actual: dict[tuple[Guarantee, str], list[OutputMode]] = {}
     for mode in OutputMode:
         if mode in kind.modes:
-            found.setdefault(plain.guarantee(mode), []).append(mode)
-    return found
+            actual.setdefault(plain.guarantee(mode), []).append(mode)
+    return actual

@@ -21,12 +21,12 @@ def spec_page() -> str:
         read, never in SQL; `$$` is a dollar. A length of time is written as Spark writes it: `10 seconds`,
         `1 hour 30 minutes`, or short as `90s`."""
     parts = ["# The spec", MADE, textwrap.dedent(intro)]
-    for one in (model.Pipeline, *models_in(model.Pipeline)):
-        parts += [f"## {one.__name__}", summary(one)]
-        if issubclass(one, KindEntry):
-            parts.append(kinds_line(one))
-        if not issubclass(one, KindEntry) or len(fields_by_key(one)) > 1:
-            parts.append(table(one))
+    for item in (model.Pipeline, *models_in(model.Pipeline)):
+        parts += [f"## {item.__name__}", summary(item)]
+        if issubclass(item, KindEntry):
+            parts.append(kinds_line(item))
+        if not issubclass(item, KindEntry) or len(fields_by_key(item)) > 1:
+            parts.append(table(item))
     return joined(parts)
 
 

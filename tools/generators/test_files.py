@@ -30,11 +30,11 @@ def tests_page() -> str:
         as a number, `{a: 1}` with the field `a` of a struct or the key `a` of a map, binary as text or base64.
         Null equals null alone."""
     parts = ["# Test files", MADE, textwrap.dedent(intro)]
-    for one, title in FORMS.items():
-        parts += [f"## {title[0].upper()}{title[1:]}", summary(one).partition("\n")[2].strip(), table(one)]
+    for item, title in FORMS.items():
+        parts += [f"## {title[0].upper()}{title[1:]}", summary(item).partition("\n")[2].strip(), table(item)]
     page = joined(parts)
-    for one, title in FORMS.items():
+    for item, title in FORMS.items():
         page = page.replace(
-            f"[{one.__name__}](#{one.__name__.lower()})", f"[{title}](#{title.replace(' ', '-')})"
+            f"[{item.__name__}](#{item.__name__.lower()})", f"[{title}](#{title.replace(' ', '-')})"
         )
     return page

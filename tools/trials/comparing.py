@@ -24,12 +24,12 @@ _CLOSE = Decimal("1e-9")
 def differences(held: Held, rows: Sequence[Row]) -> Iterator[str]:
     """What the rows have against what was expected, a sentence each."""
     if held.rows is not None and not fits(held.rows, len(rows)):
-        yield f"{len(rows):,} rows, wanted {_said(held.rows)}"
-    for column, wanted in held.sum.items():
+        yield f"{len(rows):,} rows, wanted {_format_number(held.rows)}"
+    for column, expected in held.sum.items():
         if not any(column in row for row in rows):
             yield f"no row has a column '{column}'"
-        elif not fits(wanted, total := added(rows, column)):
-            yield f"{column} adds up to {total:,}, wanted {_said(wanted)}"
+        elif not fits(expected, total := added(rows, column)):
+            yield f"{column} adds up to {total:,}, wanted {_format_number(expected)}"
     for part in held.has:
         if not any(_has(row, part) for row in rows):
             nearest = _nearest(rows, part)
@@ -50,7 +50,7 @@ def fits(wanted: Number, came: Any) -> bool:
 
 def added(rows: Sequence[Row], column: str) -> Decimal:
     """The sum of a column; NULL and what is no number count nothing."""
-    return sum((found for row in rows if (found := _number(row.get(column))) is not None), Decimal())
+    return sum((number for row in rows if (number := _number(row.get(column))) is not None), Decimal())
 
 
 def found_instead(held: Held, rows: Sequence[Row], where: Path) -> dict[Path, Any]:
@@ -63,14 +63,14 @@ def found_instead(held: Held, rows: Sequence[Row], where: Path) -> dict[Path, An
         new[*where, "rows"] = len(rows)
     new |= {
         (*where, "sum", column): _plain(added(rows, column))
-        for column, wanted in held.sum.items()
-        if not isinstance(wanted, Bounds)
+        for column, expected in held.sum.items()
+        if not isinstance(expected, Bounds)
     }
     for at, part in enumerate(held.has):
-        kept = {name: value for name, value in part.items() if not _counts(value)}
-        alike = [row for row in rows if kept and _has(row, kept)]
+        values = {name: value for name, value in part.items() if not _counts(value)}
+        alike = [row for row in rows if values and _has(row, values)]
         if len(alike) == 1:
-            names = [name for name in part if name not in kept and name in alike[0]]
+            names = [name for name in part if name not in values and name in alike[0]]
             new |= {(*where, "has", at, name): alike[0][name] for name in names}
     return new
 
@@ -79,14 +79,14 @@ def rewritten(document: YamlDocument, new: Mapping[Path, Any]) -> str:
     """The text of the file with other numbers in the same places, every other byte as it is."""
     text, lines = document.text, TextLines(document.text)
     spans = [(document.values[place], value) for place, value in new.items() if place in document.values]
-    for span, value in sorted(spans, key=lambda one: (one[0].line, one[0].column), reverse=True):
+    for span, value in sorted(spans, key=lambda item: (item[0].line, item[0].column), reverse=True):
         start, stop = lines.index(span.line, span.column), lines.index(span.end_line, span.end_column)
         text = text[:start] + json.dumps(value) + text[stop:]
     return text
 
 
 def _has(row: Row, part: Row) -> bool:
-    return all(name in row and _same(wanted, row[name]) for name, wanted in part.items())
+    return all(name in row and _same(expected, row[name]) for name, expected in part.items())
 
 
 def _same(wanted: Any, came: Any) -> bool:
@@ -95,8 +95,8 @@ def _same(wanted: Any, came: Any) -> bool:
         return type(wanted) is type(came) or not isinstance(wanted, bool)
     if _counts(wanted):
         return fits(wanted, came)
-    one, other = _moment(wanted), _moment(came)
-    return one is not None and one == other
+    moment, other = _moment(wanted), _moment(came)
+    return moment is not None and moment == other
 
 
 def _counts(value: Any) -> bool:
@@ -138,5 +138,5 @@ def _part(row: Row) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.items())
 
 
-def _said(number: Number) -> str:
+def _format_number(number: Number) -> str:
     return str(number) if isinstance(number, Bounds) else f"{number:,}"

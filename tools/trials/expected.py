@@ -43,9 +43,9 @@ class Bounds(Spec):
         return self
 
     def __str__(self) -> str:
-        said = [f"{word} {end:,g}" for word, end in (("at least", self.at_least), ("at most", self.at_most))
+        texts = [f"{word} {end:,g}" for word, end in (("at least", self.at_least), ("at most", self.at_most))
                 if end is not None]  # fmt: skip
-        return " and ".join(said)
+        return " and ".join(texts)
 
 
 Number = int | float | Bounds
@@ -83,9 +83,9 @@ def read(path: Path) -> tuple[Expected, YamlDocument]:
     try:
         return Expected.model_validate(document.data), document
     except ValidationError as failed:
-        wrong = [
-            f"{'.'.join(str(part) for part in one['loc']) or 'the file'}: "
-            f"{one['msg'].removeprefix('Value error, ')}"
-            for one in failed.errors()
+        texts = [
+            f"{'.'.join(str(part) for part in error['loc']) or 'the file'}: "
+            f"{error['msg'].removeprefix('Value error, ')}"
+            for error in failed.errors()
         ]
-        raise WrongUse(f"{path}: {'; '.join(wrong)}", "correct the file") from failed
+        raise WrongUse(f"{path}: {'; '.join(texts)}", "correct the file") from failed

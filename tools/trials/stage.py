@@ -47,11 +47,11 @@ class Stage:
         client = topics.admin_client(self.kafka)
         left = self._topics()
         if left:
-            for name, gone in client.delete_topics(left).items():
+            for name, missing in client.delete_topics(left).items():
                 try:
-                    gone.result(_SECONDS)
-                except KafkaException as refused:
-                    raise NotReady(f"the broker keeps '{name}': {refused}", "start again") from refused
+                    missing.result(_SECONDS)
+                except KafkaException as error:
+                    raise NotReady(f"the broker keeps '{name}': {error}", "start again") from error
         until = time.monotonic() + _SECONDS
         while left := self._topics():
             if time.monotonic() > until:

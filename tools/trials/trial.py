@@ -59,16 +59,16 @@ def declared(name: str, size: str) -> Size | None:
 
 def attempt(name: str, size: str, stage: Stage, folder: Path) -> Trial:
     """Try an example in an empty folder, and compare. A command that fails is a difference."""
-    trial, wanted = Trial(name, size), declared(name, size)
-    assert wanted is not None, f"{name} has no size {size}"
+    trial, expected = Trial(name, size), declared(name, size)
+    assert expected is not None, f"{name} has no size {size}"
     try:
         with stage.room(f"example_{name}") as room:
-            _play(trial, wanted, room, folder)
+            _play(trial, expected, room, folder)
     except (TrialFailed, subprocess.TimeoutExpired) as failed:
         trial.wrong.append(str(failed))
         return trial
-    for shown, held in wanted.show.items():
-        trial.wrong += [f"{shown}: {said}" for said in differences(held, trial.rows[shown])]
+    for text, stored in expected.show.items():
+        trial.wrong += [f"{text}: {difference}" for difference in differences(stored, trial.rows[text])]
     return trial
 
 
@@ -77,10 +77,10 @@ def update(trial: Trial) -> bool:
     path = examples_folder() / trial.name / FILE
     expected, document = read(path)
     new: dict[Any, Any] = {}
-    for shown, held in expected.sizes[trial.size].show.items():
-        if shown in trial.rows:
-            where = ("sizes", trial.size, "show", shown)
-            new |= found_instead(held, trial.rows[shown], where)
+    for item, stored in expected.sizes[trial.size].show.items():
+        if item in trial.rows:
+            where = ("sizes", trial.size, "show", item)
+            new |= found_instead(stored, trial.rows[item], where)
     text = rewritten(document, new)
     path.write_text(text, encoding="utf-8")
     return text != document.text
@@ -100,22 +100,22 @@ def _play(trial: Trial, wanted: Size, room: Stage, folder: Path) -> None:
         if wanted.traffic is not None:
             _millstream(folder, "traffic", *wanted.traffic)
         trial.first = _run(folder, wanted.run)
-    for shown in wanted.show:
-        query, _, kind = shown.partition("/")
-        said = _millstream(
+    for text in wanted.show:
+        query, _, kind = text.partition("/")
+        millstream = _millstream(
             folder, "show", query, "--json", "--limit", str(MOST_ROWS), *(["--sink", kind] if kind else [])
         )
-        trial.rows[shown] = [json.loads(line) for line in said.splitlines()]
+        trial.rows[text] = [json.loads(line) for line in millstream.splitlines()]
 
 
 def _run(folder: Path, words: Sequence[str]) -> float | None:
     """Run the pipeline to its end; gives the seconds to the first batch that had output."""
-    said = folder / ".millstream" / "run.log"
+    output = folder / ".millstream" / "run.log"
     first: float | None = None
     failures: list[str] = []
     began = time.monotonic()
     command = [sys.executable, "-m", "millstream", "run", "--json", "--no-page", *words]
-    with said.open("w") as log:
+    with output.open("w") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -134,7 +134,7 @@ def _run(folder: Path, words: Sequence[str]) -> float | None:
             process.kill()
     if code != 0:
         raise TrialFailed(
-            f"millstream run ended with {code}: {' / '.join(failures) or _last(said.read_text())}"
+            f"millstream run ended with {code}: {' / '.join(failures) or _last(output.read_text())}"
         )
     return first
 
@@ -149,7 +149,7 @@ def _millstream(folder: Path, *words: str) -> str:
 
 
 def _call(words: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         words,
         cwd=folder,
         env=_environment(),
@@ -158,13 +158,11 @@ def _call(words: Sequence[str], folder: Path) -> str:
         timeout=_LONGEST,
         check=False,
     )
-    if done.returncode != 0:
+    if result.returncode != 0:
         # Not its last words alone: who looks at a table of CI has nothing else.
-        shown = (
-            " ".join(words).replace(sys.executable, "python").replace("python -m millstream", "millstream")
-        )
-        raise TrialFailed(f"{shown} ended with {done.returncode}: {_last(done.stderr or done.stdout)}")
-    return done.stdout
+        text = " ".join(words).replace(sys.executable, "python").replace("python -m millstream", "millstream")
+        raise TrialFailed(f"{text} ended with {result.returncode}: {_last(result.stderr or result.stdout)}")
+    return result.stdout
 
 
 def _words(command: str) -> list[str]:
@@ -175,12 +173,12 @@ def _words(command: str) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """The caller's, less what a spec might read; `millstream` is the one beside this Python."""
-    kept = {
+    values = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT or name.startswith(("MILLSTREAM_", "LC_", "XDG_"))
     }
-    return {**kept, "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])}
+    return {**values, "PATH": os.pathsep.join([str(Path(sys.executable).parent), values.get("PATH", "")])}
 
 
 def _last(said: str) -> str:

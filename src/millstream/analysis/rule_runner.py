@@ -88,17 +88,17 @@ def run_plan_rules(queries: Sequence[PlannedQuery], loaded: Loaded | None = None
 
 
 def finish_findings(
-    loaded: Loaded, found: Sequence[Finding], *, complete: bool, asked: bool = False
+    loaded: Loaded, reported_findings: Sequence[Finding], *, complete: bool, has_connected: bool = False
 ) -> list[Finding]:
     """Apply suppressions and the spec's severities to findings, and sort them in file order.
 
-    `complete` means that plans were checked too, `asked` that servers were. Only then is a comment reported as
-    unused if it allows a finding that needs a plan or a server.
+    `complete` means that plans were checked too, `has_connected` that servers were. Only then is a comment reported
+    as unused if it allows a finding that needs a plan or a server.
     """
     judged = {code for code, rule in load_rules().items() if complete or rule.judge is None}
-    judged |= ASKED if asked else set()
+    judged |= ASKED if has_connected else set()
     known = {*load_rules(), *ASKED}
-    findings = apply_suppressions(found, loaded.texts, known - NEVER_ALLOWED, judged)
+    findings = apply_suppressions(reported_findings, loaded.texts, known - NEVER_ALLOWED, judged)
     if loaded.pipeline is not None:
         findings = apply_severities(findings, loaded.pipeline.rules, loaded.places, known, NEVER_ALLOWED)
     return sort_findings(findings, loaded.places.file)

@@ -23,8 +23,8 @@ _CODE = re.compile(r"MS\d{3}")
 
 
 def apply_severities(
-    found: Sequence[Finding],
-    given: Mapping[str, RuleSeverity],
+    reported_findings: Sequence[Finding],
+    settings: Mapping[str, RuleSeverity],
     places: ValuePositions,
     known: Collection[str],
     fixed: Collection[str],
@@ -33,12 +33,12 @@ def apply_severities(
 
     `known` are the codes of rules. Codes in `fixed`, and codes whose page says that Spark refuses, stay errors.
     """
-    fixed_codes = {code for code in given if code in fixed or is_refused_by_spark(code)}
+    fixed_codes = {code for code in settings if code in fixed or is_refused_by_spark(code)}
     severities = {
-        code: severity for code, severity in given.items() if code in known and code not in fixed_codes
+        code: severity for code, severity in settings.items() if code in known and code not in fixed_codes
     }
     findings = []
-    for reported in found:
+    for reported in reported_findings:
         match severities.get(reported.code):
             case None:
                 findings.append(reported)
@@ -46,16 +46,16 @@ def apply_severities(
                 pass
             case severity:
                 findings.append(replace(reported, severity=Severity(severity.value)))
-    return [*findings, *_report_invalid(given, places, known, fixed_codes)]
+    return [*findings, *_report_invalid(settings, places, known, fixed_codes)]
 
 
 def _report_invalid(
-    given: Mapping[str, RuleSeverity],
+    settings: Mapping[str, RuleSeverity],
     places: ValuePositions,
     known: Collection[str],
     fixed_codes: Collection[str],
 ) -> Iterator[Finding]:
-    for code, severity in given.items():
+    for code, severity in settings.items():
         span = places.key("rules", code)
         if code not in known:
             yield _report_unknown_code(code, span, known)

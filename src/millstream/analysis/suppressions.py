@@ -27,7 +27,7 @@ class _AllowComment:
 
 
 def apply_suppressions(
-    found: Sequence[Finding], texts: Mapping[str, str], codes: set[str], judged: set[str]
+    reported_findings: Sequence[Finding], texts: Mapping[str, str], codes: set[str], judged: set[str]
 ) -> list[Finding]:
     """Return the findings that no comment allows, and a finding for each unused comment or one without a reason.
 
@@ -36,7 +36,7 @@ def apply_suppressions(
     comments = [allow_comment for file, text in texts.items() for allow_comment in _read_comments(file, text)]
     used: set[tuple[Span, str]] = set()
     findings = []
-    for finding in found:
+    for finding in reported_findings:
         matching = [
             comment
             for comment in comments

@@ -185,18 +185,18 @@ class _BatchBackfill:
             self.report.notes.append(f"{sink} has no ledger of its batches and is left out")
             return ()
         entries = writer.last_committed_batches(self.spark)
-        own = writer.newest(self.spark)
+        last_entry = writer.newest(self.spark)
         planned = Notes(self.checkpoint, writer.identity.query_id).planned
-        if own is not None and own.note.contradicts(planned(own.batch)):
+        if last_entry is not None and last_entry.note.contradicts(planned(last_entry.batch)):
             raise CannotGoOn(
-                f"sink '{sink}' contains batch {own.batch} with offsets that differ from those in the checkpoint of "
-                f"query '{self.query}'",
+                f"sink '{sink}' contains batch {last_entry.batch} with offsets that differ from those in the "
+                f"checkpoint of query '{self.query}'",
                 "restore the checkpoint that wrote to it",
             )
         spool = BatchSpool.of(self.pipeline, self.query, writer.identity.query_id, sink)
         spooled = [entry.batch for entry in spool.batches()]
         committed = self.checkpoint.committed()
-        missing = find_missing(self.checkpoint, target, writer, own, committed, spooled).batches
+        missing = find_missing(self.checkpoint, target, writer, last_entry, committed, spooled).batches
         selected = tuple(batch for batch in missing if batch in self.batches)
         earlier = [batch for batch in missing if selected and batch < selected[-1] and batch not in selected]
         if earlier:
@@ -204,7 +204,7 @@ class _BatchBackfill:
                 f"sink '{sink}' lacks batch {earlier[0]} too, and accepts batches only in order",
                 f"include it: --batches {format_batches(sorted({*earlier, *selected}))}",
             )
-        since = -1 if own is None else own.at
+        since = -1 if last_entry is None else last_entry.at
         has_backfill = any(entry.query_id.startswith(BACKFILL) and entry.at > since for entry in entries)
         if selected and has_backfill and not target.is_rerun_idempotent(writer.identity.mode):
             raise WrongUse(

@@ -48,9 +48,9 @@ def find_event_time_column(
 
 def _named_column(planned: PlannedQuery, name: str) -> tuple[Column, tuple[str, ...]]:
     """Return the column of that name, or its field."""
-    whole = planned.root.column(name)
+    full_column = planned.root.column(name)
     first, _, rest = name.partition(".")
-    column = whole or planned.root.column(first)
+    column = full_column or planned.root.column(first)
     if column is None:
         known = ", ".join(known_column.name for known_column in planned.root.columns)
         raise WrongUse(f"query '{planned.name}' has no column '{name}'", f"its columns are {known}")
@@ -59,7 +59,7 @@ def _named_column(planned: PlannedQuery, name: str) -> tuple[Column, tuple[str, 
             f"query '{planned.name}': column '{column.name}' is {column.type}, which is not a time",
             "name a timestamp or date column, or a window",
         )
-    return column, _path(column, "" if whole else rest)
+    return column, _path(column, "" if full_column else rest)
 
 
 def _only_time_column(pipeline: Pipeline, planned: PlannedQuery) -> tuple[Column, tuple[str, ...]]:

@@ -87,9 +87,9 @@ class _QueryBackfill:
     def prepare(self) -> None:
         """Determine the range and the sinks. Raises `WrongUse` if the backfill is impossible."""
         inputs.require_rereadable(self.part)
-        self.cut = event_time.select_time_range(self.pipeline, self.plan, self.options)
+        self.time_range = event_time.select_time_range(self.pipeline, self.plan, self.options)
         self.targets = list(
-            select_targets(self.pipeline, self.query, self.options, self.cut, self.report.notes)
+            select_targets(self.pipeline, self.query, self.options, self.time_range, self.report.notes)
         )
         for target in self.targets:
             event_time.nondeterministic_columns(self.plan, target.row_key)
@@ -160,18 +160,20 @@ class _QueryBackfill:
         )
         if not self.options.accept_gap:
             inputs.require_complete_input(
-                self.part, self.query, self.cut, event_time.input_time_reach(self.plan), raw
+                self.part, self.query, self.time_range, event_time.input_time_reach(self.plan), raw
             )
-        cut = self._final_range(progress)
+        time_range = self._final_range(progress)
         if self.options.dry:
             static = {
                 name: entry.model_copy(update={"static": True}) for name, entry in self.part.sources.items()
             }
-            self.report.read[self.query] = {name: raw(name, entry).count() for name, entry in static.items()}
+            self.report.rows_read[self.query] = {
+                name: raw(name, entry).count() for name, entry in static.items()
+            }
         self.say(f"{self.query}: computing the batch result")
         try:
             rows = compute_batch_results(self.spark, self.part, raw)[self.query]
-            result = rows.where(cut.sql()).persist(KEPT)
+            result = rows.where(time_range.sql()).persist(KEPT)
         except AnalysisException as error:
             message = str(error).strip().split("\n")[0]
             raise MillstreamError(
@@ -182,7 +184,7 @@ class _QueryBackfill:
             for target in self.targets:
                 sink_result = target.sink.outcome(rows)
                 self._process_sink(
-                    target, result if sink_result is None else sink_result.where(cut.sql()), cut
+                    target, result if sink_result is None else sink_result.where(time_range.sql()), time_range
                 )
         finally:
             result.unpersist()
@@ -190,14 +192,14 @@ class _QueryBackfill:
     def _final_range(self, progress: inputs.Stand) -> EventTimeRange:
         """Return the range without the rows that the query itself has yet to write."""
         until = event_time.find_write_frontier(self.plan, progress.watermark, self.options)
-        if until is None or (self.cut.end is not None and self.cut.end <= until):
-            return self.cut
-        cut = self.cut
-        if not cut.path:
-            cut = EventTimeRange(
+        if until is None or (self.time_range.end is not None and self.time_range.end <= until):
+            return self.time_range
+        time_range = self.time_range
+        if not time_range.path:
+            time_range = EventTimeRange(
                 event_time.find_event_time_column(self.pipeline, self.plan, self.options.column)[1]
             )
-        if cut.start is not None and cut.start >= until:
+        if time_range.start is not None and time_range.start >= until:
             raise WrongUse(
                 f"query '{self.query}' has yet to write the rows of this range itself: it has written up to "
                 f"{until.isoformat(' ', 'seconds')}",
@@ -207,9 +209,9 @@ class _QueryBackfill:
             f"{self.query}: rows from {until.isoformat(' ', 'seconds')} on are left out, because the query itself "
             "has yet to write or rewrite them"
         )
-        return cut.before(until)
+        return time_range.before(until)
 
-    def _process_sink(self, target: BackfillTarget, result: DataFrame, cut: EventTimeRange) -> None:
+    def _process_sink(self, target: BackfillTarget, result: DataFrame, time_range: EventTimeRange) -> None:
         """Compare one sink, and write its missing rows."""
         names = target.sink.takes(result.columns)
         not_compared = [
@@ -221,16 +223,16 @@ class _QueryBackfill:
             )
         expected = result.select(*(f"`{name}`" for name in names))
         schema = StructType([expected.schema[name] for name in names])
-        outcome = SinkOutcome(self.query, target.key, cut)
+        outcome = SinkOutcome(self.query, target.key, time_range)
         self.report.outcomes.append(outcome)
         with ExitStack() as stack:
             # Opened before the table is read, because opening completes the commit of a backfill that was killed.
-            put = None
+            write_rows = None
             if self.options.writes:
-                instead = cut if self.options.replace else None
-                put = open_backfill_write(self.spark, self.pipeline, target, schema, instead)
+                instead = time_range if self.options.replace else None
+                write_rows = open_backfill_write(self.spark, self.pipeline, target, schema, instead)
             self.say(f"{self.query}: comparing {target.sink.describe()}")
-            rows = target.sink.held(self.spark, schema, target.mode, cut)
+            rows = target.sink.read_time_range(self.spark, schema, target.mode, time_range)
             if rows is None:
                 outcome.compared = False
                 self.report.notes.append(
@@ -240,17 +242,17 @@ class _QueryBackfill:
             by_lower = {name.lower(): name for name in names}
             key = [by_lower.get(name.lower(), name) for name in target.row_key]
             comparison = find_differences(
-                _as_schema(rows, schema).where(cut.sql()), expected, key, not_compared
+                _as_schema(rows, schema).where(time_range.sql()), expected, key, not_compared
             )
             stack.callback(comparison.forget)
             self._record_counts(outcome, comparison)
-            if put and (outcome.added or outcome.changed or outcome.deleted):
+            if write_rows and (outcome.added or outcome.changed or outcome.deleted):
                 self.say(f"{self.query}: writing {target.sink.describe()}")
-                put(comparison.wanted if self.options.replace else comparison.absent())
+                write_rows(comparison.expected if self.options.replace else comparison.absent())
 
     def _record_counts(self, outcome: SinkOutcome, comparison: Differences) -> None:
         """Copy the counts of the comparison and of the rows to write into the outcome."""
-        outcome.wanted, outcome.held = comparison.wanted.count(), comparison.held.count()
+        outcome.expected, outcome.stored = comparison.expected.count(), comparison.actual.count()
         outcome.missing, outcome.surplus = comparison.counts[MISSING], comparison.counts[SURPLUS]
         outcome.different = comparison.counts[DIFFERENT]
         if self.options.compare:

@@ -137,7 +137,7 @@ def require_rereadable(pipeline: Pipeline) -> None:
 
 
 def require_complete_input(
-    pipeline: Pipeline, query: str, cut: EventTimeRange, far: timedelta, raw: Reader
+    pipeline: Pipeline, query: str, time_range: EventTimeRange, far: timedelta, raw: Reader
 ) -> None:
     """Raise `WrongUse` if the sources no longer have all input of the range, because windows would be too small.
 
@@ -155,7 +155,7 @@ def require_complete_input(
         if not gaps:
             continue
         since = _complete_since(entry, raw(name, entry.model_copy(update={"static": True})), far)
-        if since is not None and cut.start is not None and cut.start >= since:
+        if since is not None and time_range.start is not None and time_range.start >= since:
             continue
         complete_from = f"; it is complete from {since.isoformat(' ', 'seconds')} on" if since else ""
         raise WrongUse(f"{subject} no longer has all input of the range: {gaps[0]}{complete_from}", fix)

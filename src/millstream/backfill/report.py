@@ -19,15 +19,15 @@ _MAX_LENGTH = 80
 class SinkOutcome:
     """Comparison of one sink with the batch result. All counts are rows in the range.
 
-    `wanted` rows are in the batch result and `held` rows in the sink, before anything was written. `added`, `changed`
-    and `deleted` rows were written, or would be written if this run does not write.
+    `expected` rows are in the batch result and `stored` rows in the sink, before anything was written. `added`,
+    `changed` and `deleted` rows were written, or would be written if this run does not write.
     """
 
     query: str
     sink: str
-    cut: EventTimeRange
-    wanted: int = 0
-    held: int = 0
+    time_range: EventTimeRange
+    expected: int = 0
+    stored: int = 0
     missing: int = 0
     surplus: int = 0
     different: int = 0
@@ -45,7 +45,7 @@ class SinkOutcome:
 
     def plain(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
-        time_range = self.cut
+        time_range = self.time_range
         return {
             "query": self.query,
             "sink": self.sink,
@@ -53,8 +53,8 @@ class SinkOutcome:
             "from": time_range.start.isoformat() if time_range.start else None,
             "to": time_range.end.isoformat() if time_range.end else None,
             "compared": self.compared,
-            "wanted": self.wanted,
-            "held": self.held,
+            "wanted": self.expected,
+            "held": self.stored,
             "missing": self.missing,
             "surplus": self.surplus,
             "different": self.different,
@@ -67,12 +67,12 @@ class SinkOutcome:
 
 @dataclass
 class BackfillReport:
-    """All sinks of one backfill. `read` contains the rows read by query and source, counted only in a dry run."""
+    """All sinks of one backfill. `rows_read` counts the rows read by query and source, only in a dry run."""
 
     pipeline: str
     outcomes: list[SinkOutcome] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    read: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows_read: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def fine(self) -> bool:
@@ -85,7 +85,7 @@ class BackfillReport:
             "pipeline": self.pipeline,
             "fine": self.fine,
             "sinks": [outcome.plain() for outcome in self.outcomes],
-            "read": self.read,
+            "read": self.rows_read,
             "notes": self.notes,
         }
 
@@ -97,8 +97,8 @@ class BackfillReport:
             [
                 outcome.query,
                 outcome.sink,
-                outcome.wanted,
-                outcome.held,
+                outcome.expected,
+                outcome.stored,
                 *(getattr(outcome, name) for name in count_names),
             ]
             for outcome in self.outcomes

@@ -49,18 +49,18 @@ def open_backfill_write(
     )
     bound_sink = bind_functions(sink, pipeline.folder)
     with _opened(bound_sink.writer(identity), spark, schema) as writer:
-        number = next(candidate for candidate in count() if not writer.holds(candidate))
+        number = next(candidate for candidate in count() if not writer.has_batch(candidate))
 
-    def put(rows: DataFrame) -> None:
+    def write_rows(rows: DataFrame) -> None:
         # Open the writer again, so that it sees batches written in the meantime.
         with _opened(bound_sink.writer(identity), spark, schema) as writer:
-            if writer.holds(number) or writer.write(rows, number).skipped:
+            if writer.has_batch(number) or writer.write(rows, number).skipped:
                 raise MillstreamError(
                     f"another backfill of query '{target.query}' has written to {sink.describe()} in the meantime",
                     "run this one again; it compares again",
                 )
 
-    return put
+    return write_rows
 
 
 @contextmanager

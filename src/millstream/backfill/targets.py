@@ -46,7 +46,7 @@ def select_targets(
     for key, entry in zip(sink_keys(pipeline, query), entries, strict=True):
         if options.sink is not None and entry.sink.kind != options.sink:
             continue
-        if not entry.sink.keeps:
+        if not entry.sink.stores_rows:
             notes.append(f"{query}: {entry.sink.describe()} stores no rows and is left out")
             continue
         sink = entry.sink if options.into is None else _side_target(pipeline, query, entry.sink, options.into)

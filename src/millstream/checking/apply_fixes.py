@@ -41,33 +41,33 @@ class Fixed:
     changes: tuple[AppliedFix, ...]
 
 
-def fix_findings(report: CheckReport, again: Callable[[], CheckReport], *, unsafe: bool) -> Fixed:
+def fix_findings(report: CheckReport, recheck: Callable[[], CheckReport], *, unsafe: bool) -> Fixed:
     """Apply the edits of a report's findings, only safe ones unless `unsafe`, and check again until none is left.
 
     Edits that overlap are applied in separate rounds. If a finding remains after a round, or the spec cannot be
     read, the round is reverted and each edit is tried alone. Raises NotReady when a file cannot be written.
     """
     changes: list[AppliedFix] = []
-    refused: set[Edit] = set()
+    rejected_edits: set[Edit] = set()
     for _ in range(MOST_ROUNDS):
         waiting = [
             change
             for change in collect_edits(report.checked.findings, unsafe=unsafe)
-            if change.edit not in refused
+            if change.edit not in rejected_edits
         ]
         if not waiting:
             break
-        applied, report = _try_edits(waiting, report, again)
+        applied, report = _try_edits(waiting, report, recheck)
         if not applied and len(waiting) == 1:
-            refused.add(waiting[0].edit)
+            rejected_edits.add(waiting[0].edit)
         elif not applied:
             for candidate in waiting:
-                single, report = _try_edits([candidate], report, again)
+                single, report = _try_edits([candidate], report, recheck)
                 applied += single
                 if single:
                     # The other edits refer to lines that may have moved.
                     break
-                refused.add(candidate.edit)
+                rejected_edits.add(candidate.edit)
         changes += applied
     return Fixed(report, tuple(changes))
 
@@ -86,21 +86,21 @@ def render_patch(findings: Iterable[Finding], *, unsafe: bool) -> str:
     changes = collect_edits(findings, unsafe=unsafe)
     parts = []
     for name in dict.fromkeys(change.edit.file for change in changes):
-        before = _read(Path(name))
+        before = _read_file(Path(name))
         after, _ = apply_edits(before, [change.edit for change in changes if change.edit.file == name])
         parts.append(format_diff(name, before, after))
     return "".join(parts)
 
 
 def _try_edits(
-    changes: Sequence[AppliedFix], report: CheckReport, again: Callable[[], CheckReport]
+    changes: Sequence[AppliedFix], report: CheckReport, recheck: Callable[[], CheckReport]
 ) -> tuple[list[AppliedFix], CheckReport]:
     """Apply edits and check again. Revert all of them if the result is worse."""
     before: dict[Path, str] = {}
     applied: list[AppliedFix] = []
     for name in dict.fromkeys(change.edit.file for change in changes):
         file = Path(name)
-        text = _read(file)
+        text = _read_file(file)
         after, edited = apply_edits(text, [change.edit for change in changes if change.edit.file == name])
         if edited:
             before[file] = text
@@ -108,7 +108,7 @@ def _try_edits(
             applied += [change for change in changes if change.edit in edited]
     if not applied:
         return [], report
-    later = again()
+    later = recheck()
     if _is_better(report, later, applied):
         return applied, later
     for file, text in before.items():
@@ -131,7 +131,7 @@ def _identity(finding: Finding) -> tuple[str, str]:
     return finding.code, finding.message
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     """Return the text unchanged, with its line endings and byte-order mark."""
     try:
         return file.read_bytes().decode("utf-8")

@@ -80,7 +80,7 @@ class Checker:
             self._reserve(loaded)
         return [self._report(target, specs.get(target)) for target in targets]
 
-    def again(self, target: CheckTarget) -> CheckReport:
+    def recheck(self, target: CheckTarget) -> CheckReport:
         """Read one target again and return its report."""
         return self.all([target])[0]
 
@@ -92,7 +92,7 @@ class Checker:
     def _report(self, target: CheckTarget, loaded: Loaded | None) -> CheckReport:
         if loaded is None:
             return CheckReport(target, self._check_script(target))
-        if self.fast or loaded.failed or loaded.pipeline is None:
+        if self.fast or loaded.has_errors or loaded.pipeline is None:
             return CheckReport(target, check(loaded, connect=self.connect), loaded)
         from millstream.spark.session_scope import separate_session  # noqa: PLC0415 - a check without Spark does not load PySpark
 

@@ -45,7 +45,7 @@ class Checked:
     """True if no server responded."""
 
     @property
-    def failed(self) -> bool:
+    def has_errors(self) -> bool:
         """Return whether there is an error among the findings."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
@@ -68,7 +68,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
     findings = run_spec_rules(loaded)
     verdict: Sequence[Finding] = ()
     queries: tuple[PlannedQuery, ...] = ()
-    planned = spark is not None and not loaded.failed
+    planned = spark is not None and not loaded.has_errors
     if spark is not None and planned:
         # Imported here so that a check without Spark does not load PySpark.
         from millstream.checking.spark_analysis import analyse_pipeline  # noqa: PLC0415
@@ -77,7 +77,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
         verdict, queries = examined.findings, examined.queries
         findings += run_plan_rules(queries, loaded)
     silent = False
-    if connect and not loaded.failed:
+    if connect and not loaded.has_errors:
         connected = check_connectivity(loaded, queries)
         findings += connected.findings
         silent = 0 < connected.questions == connected.unanswered
@@ -85,15 +85,15 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
         **loaded.texts,
         **_texts([*_function_files(loaded), *_files([*findings, *verdict])], loaded.texts),
     }
-    ruled = finish_findings(replace(loaded, texts=texts), findings, complete=planned, asked=connect)
+    ruled = finish_findings(replace(loaded, texts=texts), findings, complete=planned, has_connected=connect)
     ordered = sort_findings(
         deduplicate_findings([*loaded.findings, *ruled], verdict, phrases_by_code()), loaded.places.file
     )
-    failed = any(finding.severity is Severity.ERROR for finding in ordered)
+    has_errors = any(finding.severity is Severity.ERROR for finding in ordered)
     return Checked(
         ordered,
         queries,
-        [] if failed else compute_guarantees(pipeline, queries, loaded.places),
+        [] if has_errors else compute_guarantees(pipeline, queries, loaded.places),
         tuple(verdict),
         texts,
         silent,

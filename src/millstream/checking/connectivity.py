@@ -50,7 +50,7 @@ class _Question:
     what: str
     remarks: list[ConnectivityFinding] = field(default_factory=list)
     failure: BaseException | None = None
-    done: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         """Connect, and store the findings or the error."""
@@ -59,7 +59,7 @@ class _Question:
         except BaseException as error:  # noqa: BLE001 - reported or raised again by the waiting thread
             self.failure = error
         finally:
-            self.done.set()
+            self.finished.set()
 
 
 def check_connectivity(loaded: Loaded, queries: Sequence[PlannedQuery] = ()) -> ConnectivityReport:
@@ -71,28 +71,32 @@ def check_connectivity(loaded: Loaded, queries: Sequence[PlannedQuery] = ()) -> 
     pipeline = loaded.pipeline
     if pipeline is None:
         return ConnectivityReport([], 0, 0)
-    begun = _Checkpoints.of(pipeline)
-    questions = [*_of_sources(pipeline, begun), *_of_sinks(pipeline, queries), *_of_dead_letters(pipeline)]
+    checkpoints = _Checkpoints.of(pipeline)
+    questions = [
+        *_of_sources(pipeline, checkpoints),
+        *_of_sinks(pipeline, queries),
+        *_of_dead_letters(pipeline),
+    ]
     for question in questions:
         # Not a pool, because a pool waits for its threads at the end, however long their server is silent.
         threading.Thread(target=question.run, name=f"ask {question.what}", daemon=True).start()
     until = time.monotonic() + PATIENCE
     for question in questions:
-        question.done.wait(max(0.0, until - time.monotonic()))
+        question.finished.wait(max(0.0, until - time.monotonic()))
     results = [(question, _remarks(question)) for question in questions]
     silent = sum(any(remark.code == "MS560" for remark in remarks) for _, remarks in results)
-    findings = list(_deduplicated(loaded.places, results)) + list(begun.findings(loaded.places))
+    findings = list(_deduplicated(loaded.places, results)) + list(checkpoints.findings(loaded.places))
     return ConnectivityReport(sort_findings(findings, loaded.places.file), len(questions), silent)
 
 
-def _of_sources(pipeline: Pipeline, begun: _Checkpoints) -> Iterator[_Question]:
+def _of_sources(pipeline: Pipeline, checkpoints: _Checkpoints) -> Iterator[_Question]:
     graph = PipelineGraph.of(pipeline)
     for name, entry in pipeline.sources.items():
         readers = [query for query in graph.writes if name in graph.sources_of(query)]
         if not readers or not _has_server(entry.source, Source):
             continue
-        known = [recorded for query in readers for recorded in begun.of_source(query, name)]
-        fresh = [] if entry.static else [query for query in readers if query not in begun.started]
+        known = [recorded for query in readers for recorded in checkpoints.of_source(query, name)]
+        fresh = [] if entry.static else [query for query in readers if query not in checkpoints.started]
 
         def connect(
             name: str = name,
@@ -100,7 +104,7 @@ def _of_sources(pipeline: Pipeline, begun: _Checkpoints) -> Iterator[_Question]:
             fresh: Sequence[str] = tuple(fresh),
         ) -> Iterable[ConnectivityFinding]:
             used = pipeline.sources[name]
-            return used.source.ask(static=used.static, begun=known, fresh=fresh)
+            return used.source.ask(static=used.static, checkpoints=known, fresh=fresh)
 
         yield _Question(("sources", name, "source"), readers[0], connect, f"source '{name}'")
 
@@ -142,7 +146,7 @@ def _has_server(kind: object, base: type) -> bool:
 
 def _remarks(question: _Question) -> list[ConnectivityFinding]:
     """Return the findings of one request. Raise any failure that is not about the server, because it is a bug."""
-    if not question.done.is_set():
+    if not question.finished.is_set():
         message = f"{question.what} does not answer within {PATIENCE:g} seconds"
         return [ConnectivityFinding("MS560", message, fix="start its server, or correct its address")]
     match question.failure:
@@ -210,7 +214,7 @@ class _Checkpoints:
 
     def of_source(self, query: str, name: str) -> Iterator[CheckpointedSource]:
         """Yield what a query's checkpoint recorded of a source, once for each time that the plan reads it."""
-        return (recorded for recorded in self.started.get(query, ()) if recorded.told.get("name") == name)
+        return (recorded for recorded in self.started.get(query, ()) if recorded.identity.get("name") == name)
 
     def findings(self, places: ValuePositions) -> Iterator[Finding]:
         """Yield a finding for each checkpoint that cannot be read or that was created with other sources."""
@@ -218,7 +222,7 @@ class _Checkpoints:
         for query, error in self.broken.items():
             yield build_finding("MS571", error.what, places.key("queries", query), fix=error.fix, query=query)
         for query, recorded in self.started.items():
-            before = {source.told["name"] for source in recorded if "name" in source.told} - {"?"}
+            before = {source.identity["name"] for source in recorded if "name" in source.identity} - {"?"}
             after = {name for name in graph.sources_of(query) if not self.pipeline.sources[name].static}
             if not before or before == after:
                 continue

@@ -50,7 +50,7 @@ class SpecPlaces(Where):
         """Return the line of a call."""
         return python_line_span(call.file, call.line)
 
-    def named(self, name: str) -> Span | None:
+    def span_of_name(self, name: str) -> Span | None:
         """Return the span of a source's key, or of a view's SQL or function."""
         if name in self.formats:
             return self.places.key("sources", name)

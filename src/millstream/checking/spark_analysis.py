@@ -91,7 +91,7 @@ def empty_reader(spark: SparkSession, folder: str, name: str, entry: SourceEntry
 
 @dataclass
 class _Analysis:
-    """One pass over a pipeline: the frames that could be built, and the findings for the others."""
+    """Analyses a pipeline once: the frames that could be built, and the findings for the others."""
 
     spark: SparkSession
     loaded: Loaded
@@ -127,8 +127,8 @@ class _Analysis:
         """Return the span of the event-time column if Spark refuses that column, else of the source."""
         places, watermark = self.loaded.places, self.pipeline.sources[name].watermark
         if watermark is not None and isinstance(error, PySparkException):
-            condition, refused = error.getCondition() or "", error.getMessageParameters() or {}
-            column = refused.get("eventName") or refused.get("objectName") or ""
+            condition, refusal = error.getCondition() or "", error.getMessageParameters() or {}
+            column = refusal.get("eventName") or refusal.get("objectName") or ""
             is_about_time = condition.startswith(("EVENT_TIME_IS_NOT_ON", "UNRESOLVED_COLUMN"))
             if is_about_time and column.strip("`") == watermark.event_time:
                 return places.value("sources", name, "watermark", "event_time")
@@ -189,9 +189,9 @@ class _Analysis:
     def _condition_findings(self, query: str, target: str) -> Iterator[Finding]:
         """Yield a finding for each invalid delete condition, which would otherwise fail in the first batch."""
         for number, entry in enumerate(self.pipeline.queries[query].to):
-            if entry.sink.marks is None:
+            if entry.sink.delete_marker is None:
                 continue
-            setting, condition = entry.sink.marks
+            setting, condition = entry.sink.delete_marker
             try:
                 self.frames[target].where(condition)
             except (AnalysisException, ParseException) as error:
@@ -218,7 +218,7 @@ class _Analysis:
 
     def _plan(self, name: str, target: str, settings: dict[str, str]) -> PlannedQuery:
         query, places = self.pipeline.queries[name], self.loaded.places
-        written = places.has("queries", name, "output_mode")
+        is_mode_set = places.has("queries", name, "output_mode")
         sinks = (
             PlannedSink(
                 name=entry.sink.describe(),
@@ -238,7 +238,7 @@ class _Analysis:
             trigger=self.pipeline.trigger(name),
             sinks=tuple(sinks),
             span=places.key("queries", name),
-            mode_span=places.value("queries", name, "output_mode") if written else None,
+            mode_span=places.value("queries", name, "output_mode") if is_mode_set else None,
             spark=settings,
         )
 
@@ -323,17 +323,17 @@ class _Analysis:
         span, label = self._place(reason, query)
         yield build_finding("MS311", message, span, label=label, why=reason.why, fix=reason.fix, query=query)
 
-    def _place(self, refused: Refusal, query: str) -> tuple[Span | None, str]:
+    def _place(self, refusal: Refusal, query: str) -> tuple[Span | None, str]:
         """Return the span of the operator in a view, else of the trigger, output mode or query in the spec."""
         places = self.loaded.places
-        if position := error_parser.locate_operator(refused.node, self.texts):
+        if position := error_parser.locate_operator(refusal.node, self.texts):
             view, start, stop = position
             return places.sql(view, start, stop), f"in view '{view}'"
-        call = parse(str(refused.node.origin().toString())) if refused.node is not None else None
+        call = parse(str(refusal.node.origin().toString())) if refusal.node is not None else None
         # A call outside of a Python file is a function that the spec declares: its settings are the cause.
         if isinstance(call, SourceCall) and Path(call.file).suffix == ".py":
             return self.where.call(call), "this call"
-        setting = "trigger" if refused.cause is RefusalCause.TRIGGER else "output_mode"
+        setting = "trigger" if refusal.cause is RefusalCause.TRIGGER else "output_mode"
         if places.has("queries", query, setting):
             return places.value("queries", query, setting), ""
         return places.key("queries", query), ""

@@ -51,14 +51,14 @@ class CheckTarget:
         return self.path if self.kind is TargetKind.PROJECT else self.path.parent
 
 
-def find_targets(given: Sequence[Path]) -> list[CheckTarget]:
+def find_targets(paths: Sequence[Path]) -> list[CheckTarget]:
     """Return the targets in the given files and folders, without duplicates, in their order.
 
     A folder that is not a project itself yields all projects and specs below it. Raises WrongUse for a path that
     does not exist, and for a folder without anything to check.
     """
     result: list[CheckTarget] = []
-    for path in given:
+    for path in paths:
         inside = list(_targets_of(path))
         if not inside:
             raise WrongUse(
@@ -71,8 +71,8 @@ def find_targets(given: Sequence[Path]) -> list[CheckTarget]:
 
 def _targets_of(path: Path) -> Iterator[CheckTarget]:
     if path.is_dir():
-        own = list(_targets_in(path))
-        yield from own or _targets_below(path)
+        own_targets = list(_targets_in(path))
+        yield from own_targets or _targets_below(path)
     elif not path.is_file():
         raise WrongUse(f"there is no file {path}", "name a spec, a script, or a folder that holds one")
     elif path.name in PROJECTS:

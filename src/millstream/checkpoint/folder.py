@@ -136,7 +136,7 @@ def _parse_offsets(batch_id: int, file: Path) -> Offsets:
     lines = body.splitlines()
     if version not in ("v1", "v2") or not any(lines):
         raise CannotGoOn(
-            f"{file} is not an offset file of Spark: it is torn or of an unknown version",
+            f"{file} is not an offset file of Spark: it is truncated or of an unknown version",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         )
     try:
@@ -144,7 +144,7 @@ def _parse_offsets(batch_id: int, file: Path) -> Offsets:
         header: dict[str, Any] = json.loads(lines[0]) if lines[0] else {}
     except ValueError as error:
         raise CannotGoOn(
-            f"{file} is torn: {error}",
+            f"{file} is truncated: {error}",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         ) from error
     # v2 writes `name:{…}`; names have no colon.

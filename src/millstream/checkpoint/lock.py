@@ -138,7 +138,7 @@ def _has_driver(file: Path) -> bool:
 def find_other_owner(folder: Path) -> str | None:
     """Describe the other run that has the lock of a checkpoint, or return None if no other run names itself there.
 
-    A lock file that is deleted while its owner runs, or stands still, can be created again by another run. The owner
+    A lock file that is deleted while its owner runs or is suspended can be created again by another run. The owner
     then has the lock of a deleted file, and must not start its query again.
     """
     try:

@@ -18,9 +18,9 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def make_private(folder: Path) -> None:
     """Create a folder that only its owner may open, or close an existing one, and each `.millstream` above it.
 
-    Files inside need no mode, whoever writes them. Spark's JVM sets modes by the user's umask, which must not change
-    because others read the tables. Raises `OSError` if the folder cannot be created. The mode of another owner's
-    folder stays as it is.
+    Files inside need no mode, whichever process writes them. Spark's JVM sets modes by the user's umask, which must
+    not change because others read the tables. Raises `OSError` if the folder cannot be created. The mode of another
+    owner's folder stays as it is.
     """
     folder = folder.absolute()
     for path in (*(parent for parent in reversed(folder.parents) if parent.name == PROJECT), folder):

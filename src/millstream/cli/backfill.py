@@ -134,7 +134,7 @@ def _batches(
     with _session(loaded, queries) as (spark, _, steps):
         pipeline = loaded.pipeline
         assert pipeline is not None
-        report = backfill_batches(spark, pipeline, queries[0], batch_ids, steps.tell, sink=sink, dry=dry)
+        report = backfill_batches(spark, pipeline, queries[0], batch_ids, steps.show, sink=sink, dry=dry)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2))
     else:
@@ -154,7 +154,7 @@ def _work(loaded: Loaded, queries: tuple[str, ...], options: BackfillOptions) ->
         pipeline = loaded.pipeline
         assert pipeline is not None
         names = choose_queries(pipeline, RunOptions(select=queries))
-        return backfill(spark, pipeline, checked.queries, names, options, steps.tell)
+        return backfill(spark, pipeline, checked.queries, names, options, steps.show)
 
 
 @contextmanager
@@ -171,19 +171,19 @@ def _session(
     assert pipeline is not None
     choose_queries(pipeline, RunOptions(select=queries))
     steps = ProgressReporter()
-    steps.tell("starting Spark")
+    steps.show("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "backfill.log"
     spark = open_session(f"{pipeline.name}-backfill", dict(pipeline.spark), log=log)
     try:
         checked = check(loaded, spark)
-        if checked.failed:
-            steps.done()
+        if checked.has_errors:
+            steps.clear()
             exit_on_errors(
                 [finding for finding in checked.findings if finding not in loaded.findings], checked.texts
             )
         yield spark, checked, steps
     finally:
-        steps.done()
+        steps.clear()
         stop_session(spark)
 
 
@@ -191,7 +191,7 @@ def _show(report: BackfillReport, options: BackfillOptions) -> None:
     """Print the rows read, the table and the differences."""
     from millstream.cli.table import format_table
 
-    for query, read in report.read.items():
+    for query, read in report.rows_read.items():
         click.echo(f"{query}: reads " + ", ".join(f"{rows:,} rows of {name}" for name, rows in read.items()))
     click.echo(format_table(*report.table(compare=options.compare)), nl=False)
     for line in report.lines():

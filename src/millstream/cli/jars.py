@@ -21,8 +21,8 @@ def command(action: str, verify: bool, as_json: bool) -> None:
     if action == "fetch" or verify:
         steps = ProgressReporter()
         for group in jar_cache.locked_jars():
-            jar_cache.ensure_jars(group, steps.tell, verify=verify)
-        steps.done()
+            jar_cache.ensure_jars(group, steps.show, verify=verify)
+        steps.clear()
     _print(as_json=as_json)
     if action == "fetch" or verify:
         click.echo(f"all jars are verified in {cache_folder.cache_home() / 'jars'}", err=True)

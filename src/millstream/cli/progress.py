@@ -14,7 +14,7 @@ class ProgressReporter:
         self.live = sys.stderr.isatty()
         self.last = ""
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Show the current step."""
         if self.live:
             click.echo(f"\r\x1b[2K{text}", err=True, nl=False)
@@ -25,10 +25,10 @@ class ProgressReporter:
 
     def say(self, text: str) -> None:
         """Print a line that stays on the screen."""
-        self.done()
+        self.clear()
         click.echo(text, err=True)
 
-    def done(self) -> None:
+    def clear(self) -> None:
         """Clear the progress line."""
         if self.live and self.last:
             click.echo("\r\x1b[2K", err=True, nl=False)

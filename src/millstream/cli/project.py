@@ -46,10 +46,10 @@ def project_options(command: Command) -> Command:
     return command
 
 
-def find_spec(given: Path | None) -> Path:
+def find_spec(spec_path: Path | None) -> Path:
     """Return the path of the spec: the given file, the one in the given folder, or the nearest one upward."""
-    if given is not None:
-        path = given / SPEC if given.is_dir() else given
+    if spec_path is not None:
+        path = spec_path / SPEC if spec_path.is_dir() else spec_path
         if not path.is_file():
             raise WrongUse(
                 f"there is no file {path}", "name the spec with -f, or create one with 'millstream init'"

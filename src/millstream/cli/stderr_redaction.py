@@ -48,12 +48,12 @@ def _print_exception(kind: type[BaseException], error: BaseException, trace: Tra
     print_traceback("", error)
 
 
-def _print_of_thread(failed: threading.ExceptHookArgs) -> None:
-    if failed.exc_type is not SystemExit:
-        name = failed.thread.name if failed.thread is not None else "unknown"
-        print_traceback(f"Exception in thread {name}:\n", failed.exc_value)
+def _print_of_thread(failure: threading.ExceptHookArgs) -> None:
+    if failure.exc_type is not SystemExit:
+        name = failure.thread.name if failure.thread is not None else "unknown"
+        print_traceback(f"Exception in thread {name}:\n", failure.exc_value)
 
 
-def _print_unraisable(failed: sys.UnraisableHookArgs) -> None:
-    heading = failed.err_msg or "Exception ignored in"
-    print_traceback(f"{heading}: {failed.object!r}\n", failed.exc_value)
+def _print_unraisable(failure: sys.UnraisableHookArgs) -> None:
+    heading = failure.err_msg or "Exception ignored in"
+    print_traceback(f"{heading}: {failure.object!r}\n", failure.exc_value)

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def spec_environment(folder: Path, given: Path | None) -> dict[str, str]:
+def spec_environment(folder: Path, path: Path | None) -> dict[str, str]:
     """Return the variables of a spec.
 
-    Precedence, highest first: the process's environment, the file `given`, `.env` in the folder, the local stack.
+    Precedence, highest first: the process's environment, the file at `path`, `.env` in the folder, the local stack.
     Raises `WrongUse` if a file of variables cannot be read.
     """
     env_file = folder / ".env"
     return {
         **_stack(folder),
         **(read_env(env_file) if env_file.is_file() else {}),
-        **(read_env(given) if given else {}),
+        **(read_env(path) if path else {}),
         **os.environ,
     }
 

@@ -51,7 +51,7 @@ class PageOptions:
     served: bool = True
 
     @property
-    def asked(self) -> bool:
+    def is_address_set(self) -> bool:
         """Whether an address or a port was requested."""
         return self.port is not None or self.host != LOCAL
 
@@ -62,16 +62,16 @@ class LivePage:
 
     pipeline: Pipeline
     queries: Sequence[str]
-    wish: PageOptions
+    options: PageOptions
     address: str | None = None
     """The address of the page with its token, or None if it is not served."""
     origin: str | None = None
     """The address without the token, for programs of the same user."""
-    refused: str = ""
+    reason_not_served: str = ""
     """Why the page is not served. Set only if no address was requested; the run continues without the page."""
     notes: list[str] = field(default_factory=list)
     """Why a configured receiver of spans or lineage gets none."""
-    _held: ExitStack = field(default_factory=ExitStack)
+    _resources: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> LivePage:
         started = time.time()
@@ -93,7 +93,7 @@ class LivePage:
         with suppress(OSError):
             self.feed.remember(reversed(list(recent_runs(runs, self.pipeline.name, started, run))))
         self.feed.start()
-        with self._held as stack:
+        with self._resources as stack:
             for exporter in self.feed.outward:
                 stack.callback(exporter.close)
             stack.callback(self.feed.close)
@@ -101,20 +101,20 @@ class LivePage:
                 webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
                 stack.callback(webhook.close)
                 self.feed.on_alerts = webhook.take
-            if self.wish.served:
+            if self.options.served:
                 self._serve(stack)
-            self._held = stack.pop_all()
+            self._resources = stack.pop_all()
         return self
 
     def _serve(self, stack: ExitStack) -> None:
         preview = Looking(self.pipeline)
         stack.callback(preview.close)
         try:
-            page = serve(self.feed, preview, host=self.wish.host, port=self.wish.port)
+            page = serve(self.feed, preview, host=self.options.host, port=self.options.port)
         except NotReady as failure:
-            if self.wish.asked:
+            if self.options.is_address_set:
                 raise
-            self.refused = failure.what
+            self.reason_not_served = failure.what
             return
         stack.callback(page.close)
         # Callbacks run in reverse order: readers are notified of the end before the server stops.
@@ -124,7 +124,7 @@ class LivePage:
     def __exit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
         if raised is not None:
             self.feed.ended_by = exit_code_of(raised)
-        self._held.close()
+        self._resources.close()
 
     @contextmanager
     def spark(self, spark: SparkSession) -> Iterator[None]:

@@ -34,7 +34,7 @@ _MOMENTS = ("watermark", "newest")
 
 
 class MadeUp:
-    """Previews with made-up rows and messages, always of the same shape, without external systems."""
+    """Previews with generated rows and messages, always of the same shape, without external systems."""
 
     def rows(self, sink: str) -> dict[str, Any] | None:
         """Return windows of five minutes with a count by category."""

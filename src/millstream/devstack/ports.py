@@ -39,10 +39,12 @@ def accepts_connections(port: int, seconds: float = 0.5) -> bool:
         return False
 
 
-def choose_port(folder: Path, nth: int, kept: int | None = None, used: frozenset[int] = frozenset()) -> int:
+def choose_port(
+    folder: Path, nth: int, previous: int | None = None, used: frozenset[int] = frozenset()
+) -> int:
     """Return the port of a stack's `nth` listener: its previous port, or a free one derived from the folder."""
-    if kept is not None and kept not in used and is_port_free(kept):
-        return kept
+    if previous is not None and previous not in used and is_port_free(previous):
+        return previous
     span = _LAST - _FIRST + 1
     begin = zlib.crc32(str(folder.resolve()).encode()) % (span // _STEP) * _STEP + nth
     for step in range(0, span, _STEP):

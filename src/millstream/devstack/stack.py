@@ -62,7 +62,7 @@ def up(
     limits the seconds a server may take to stop before it is killed, if it is less than the server's own limit.
     Raises NotReady if a component is missing, a port is taken, or a server does not start.
     """
-    home, tell = Home(folder), progress or _quiet
+    home, report = Home(folder), progress or _quiet
     with home.alone():
         previous_state = _running_state(home)
         # External servers need no guardian: they alone are the stack until `down`.
@@ -71,11 +71,13 @@ def up(
             _record_outside(home, outside or {}, fresh=fresh)
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
             if starting:
-                _start(home, starting, wanted_ports or {}, tell, attached=attached, fresh=fresh, grace=grace)
+                _start(
+                    home, starting, wanted_ports or {}, report, attached=attached, fresh=fresh, grace=grace
+                )
             endpoints = home.endpoints()
             resources = needs(endpoints) if callable(needs) else needs
-            ready.wait_for_servers(home, tell)
-            ready.create_resources(home, endpoints, resources, tell)
+            ready.wait_for_servers(home, report)
+            ready.create_resources(home, endpoints, resources, report)
         except BaseException:
             # Half a stack is useless, so stop everything that this call started.
             if fresh:
@@ -194,7 +196,7 @@ def _servers_to_start(
     home: Home,
     previous_state: StackState | None,
     servers: Sequence[str],
-    wanted: Mapping[str, int],
+    requested_ports: Mapping[str, int],
     *,
     fresh: bool,
 ) -> list[str]:
@@ -207,7 +209,7 @@ def _servers_to_start(
             continue
         if fresh or server_status is None or server_status.state != "running":
             starting.append(name)
-        elif wanted.get(name) not in (None, addresses.get(name)):
+        elif requested_ports.get(name) not in (None, addresses.get(name)):
             raise NotReady(f"{name} runs at port {addresses.get(name)}", "stop it first: millstream down")
     return starting
 
@@ -215,8 +217,8 @@ def _servers_to_start(
 def _start(
     home: Home,
     names: list[str],
-    wanted: Mapping[str, int],
-    tell: Progress,
+    requested_ports: Mapping[str, int],
+    report: Progress,
     *,
     attached: bool,
     fresh: bool,
@@ -226,13 +228,13 @@ def _start(
     known = home.addresses()
     # Assign an address also to a server that is not started, because `environment` returns both.
     if "kafka" in names or "kafka" not in known:
-        known["kafka"] = _port(home, known, "kafka", 0, wanted)
+        known["kafka"] = _port(home, known, "kafka", 0, requested_ports)
         known["controller"] = _port(home, known, "controller", 1, {})
     if "postgres" in names or "postgres" not in known:
-        known["postgres"] = _port(home, known, "postgres", 2, wanted)
+        known["postgres"] = _port(home, known, "postgres", 2, requested_ports)
     home.write("addresses.json", known)
     with ThreadPoolExecutor(len(names)) as pool:
-        prepared = list(pool.map(lambda name: _prepare(home, name, known, tell), names))
+        prepared = list(pool.map(lambda name: _prepare(home, name, known, report), names))
     # The turn grows with each start, so that the guardian can tell a new start request from an old one.
     server_specs = {} if fresh else home.parts()
     for part in prepared:
@@ -243,7 +245,7 @@ def _start(
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
     _write_parts(home, server_specs)
-    tell(f"starting {' and '.join(names)}")
+    report(f"starting {' and '.join(names)}")
     state = home.state()
     if state is not None and state.alive:
         state.guardian.send(signal.SIGHUP)
@@ -251,20 +253,22 @@ def _start(
         spawn_guardian(home, attached=attached)
 
 
-def _port(home: Home, known: Mapping[str, int], name: str, nth: int, wanted: Mapping[str, int]) -> int:
-    if name in wanted:
-        return ports.require_free_port(wanted[name], name, f"--{name}-port")
+def _port(
+    home: Home, known: Mapping[str, int], name: str, nth: int, requested_ports: Mapping[str, int]
+) -> int:
+    if name in requested_ports:
+        return ports.require_free_port(requested_ports[name], name, f"--{name}-port")
     used = frozenset(int(port) for other, port in known.items() if other not in (name, "outside"))
-    return ports.choose_port(home.project, nth, known.get(name), used | frozenset(wanted.values()))
+    return ports.choose_port(home.project, nth, known.get(name), used | frozenset(requested_ports.values()))
 
 
-def _prepare(home: Home, name: str, known: Mapping[str, int], tell: Progress) -> ServerSpec:
+def _prepare(home: Home, name: str, known: Mapping[str, int], report: Progress) -> ServerSpec:
     # Imported here because every command calls `environment`, which must not load the clients of servers.
     from millstream.devstack.servers import kafka, postgres  # noqa: PLC0415
 
     if name == "kafka":
-        return kafka.prepare(home, known["kafka"], known["controller"], tell)
-    return postgres.prepare(home, known["postgres"], tell)
+        return kafka.prepare(home, known["kafka"], known["controller"], report)
+    return postgres.prepare(home, known["postgres"], report)
 
 
 def _write_parts(home: Home, parts: Mapping[str, ServerSpec]) -> None:

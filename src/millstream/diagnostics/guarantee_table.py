@@ -37,5 +37,5 @@ def _format_weakest(link: Mapping[str, Any] | None) -> str:
         return "-"
     position = f" ({link['file']}:{link['line']})" if link.get("file") else ""
     text = str(link["text"])
-    shown = text if position and position in text else f"{text}{position}"
-    return escape_control(mask_secrets(" ".join(shown.splitlines())))
+    cell = text if position and position in text else f"{text}{position}"
+    return escape_control(mask_secrets(" ".join(cell.splitlines())))

@@ -16,7 +16,7 @@ class TextLines:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+        self._starts = [0, *(match.end() for match in _BREAK.finditer(text))]
 
     def __len__(self) -> int:
         return len(self._starts)

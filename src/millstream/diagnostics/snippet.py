@@ -33,7 +33,7 @@ class Snippet:
     """A line for output, and the blanks and carets below it."""
 
     text: str
-    marks: str
+    carets: str
 
 
 def build_snippet(lines: TextLines, span: Span) -> Snippet | None:

@@ -79,7 +79,7 @@ def _format_finding(finding: Finding, lines: Mapping[str, TextLines], paint: Pai
             output.append(
                 f"{paint(str(finding.span.line).rjust(gutter), _BLUE)} {bar} {marked_line.text}".rstrip()
             )
-            output.append(f"{' ' * gutter} {bar} {paint(marked_line.marks + label, color)}")
+            output.append(f"{' ' * gutter} {bar} {paint(marked_line.carets + label, color)}")
         elif finding.label:
             output.append(f"note: {_join_lines(finding.label)}")
     elif finding.label:

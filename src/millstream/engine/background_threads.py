@@ -102,8 +102,8 @@ class BackgroundThread:
 def describe(error: BaseException) -> str:
     """Return the class of an exception and its message in one line, with secrets redacted."""
     message = " ".join(redact(str(error)).split())
-    shown = message if len(message) <= _MAX_CHARACTERS else message[:_MAX_CHARACTERS] + "…"
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+    short_message = message if len(message) <= _MAX_CHARACTERS else message[:_MAX_CHARACTERS] + "…"
+    return f"{type(error).__name__}: {short_message}" if short_message else type(error).__name__
 
 
 def _report(failure: ThreadFailure) -> None:

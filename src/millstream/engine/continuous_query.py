@@ -48,7 +48,7 @@ class FlowingQuery(RunningQuery):
 
     def start(self) -> None:
         """Start Spark's own sink. Raises the writer's exceptions and Spark's AnalysisException."""
-        checkpoint = self._own()
+        checkpoint = self._claim_checkpoint()
         query_id, source_origins = str(checkpoint.query_id()), list_origins(self.frame)
         ((key, entry),) = zip(self._sinks(), self.pipeline.queries[self.name].to, strict=True)
         sink = create_writer(self.pipeline, self.name, query_id, key, entry, self.events)
@@ -66,7 +66,7 @@ class FlowingQuery(RunningQuery):
             self.handle = self._start_stream(sink.flow(rows), checkpoint)
         finally:
             sink.close()
-        self.events.tell(
+        self.events.emit(
             "query_started",
             self.name,
             id=self.handle.id,
@@ -112,7 +112,7 @@ class FlowingQuery(RunningQuery):
         if previous is not None and previous.sources == ends.sources:
             if seconds > _IDLE_SECONDS:
                 self._last_reported_at = clock_time
-                self.events.tell("idle", self.name)
+                self.events.emit("idle", self.name)
             return
         self._last_reported_at = clock_time
         sources = list(_source_progress(previous, ends))
@@ -126,7 +126,7 @@ class FlowingQuery(RunningQuery):
             "processedRowsPerSecond": rate,
             "sources": sources,
         }
-        self.events.tell("batch_committed", self.name, **extract_metrics(report))
+        self.events.emit("batch_committed", self.name, **extract_metrics(report))
 
     def ask_to_end(self) -> None:
         """End at once, since an epoch or batch may take minutes. Its rows are read again at the next start."""

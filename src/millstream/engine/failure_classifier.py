@@ -82,7 +82,7 @@ _USER_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)\s*SQLSTATE")
 
 
 def classify(reported: Exception | None, raised: Exception | None) -> QueryFailure:
-    """Classify the failure of a query: `reported` is Spark's exception, `raised` that of our own batch code."""
+    """Classify the failure of a query: `reported` is Spark's exception, `raised` that of Millstream's batch code."""
     for error in _list_causes(raised):
         match error:
             case Outage():

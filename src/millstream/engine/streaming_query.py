@@ -85,7 +85,7 @@ class RunningQuery:
 
     def start(self) -> None:
         """Open the writers and start the query. Raises the writers' exceptions and Spark's AnalysisException."""
-        checkpoint = self._own()
+        checkpoint = self._claim_checkpoint()
         writers, notes = self._reconciled_writers(checkpoint)
         query_id = str(checkpoint.query_id())
         planned, committed = checkpoint.planned(), checkpoint.committed()
@@ -119,7 +119,7 @@ class RunningQuery:
         self.delivery.begin(self.handle)
         if self.delivery.probing is not None:
             self.delivery.probing.start(self.spark)
-        self.events.tell(
+        self.events.emit(
             "query_started",
             self.name,
             id=self.handle.id,
@@ -130,7 +130,7 @@ class RunningQuery:
             sinks=list(self._sinks()),
         )
 
-    def _own(self) -> Checkpoint:
+    def _claim_checkpoint(self) -> Checkpoint:
         """Return its checkpoint, with an id. Raises `CannotGoOn` if another run has taken it over."""
         checkpoint = Checkpoint(self._folder())
         # This process may have stood still during an outage. Starting then would fence the other run.
@@ -295,7 +295,7 @@ class RunningQuery:
             for sink_writer in writers:
                 sink_writer.close()
 
-    def lost(self) -> CannotGoOn | None:
+    def explain_data_loss(self) -> CannotGoOn | None:
         """Ask the sources which records of the next batch are missing. None if no record is known to be missing."""
         return explain_data_loss(self.pipeline, self.name)
 

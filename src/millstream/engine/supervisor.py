@@ -162,7 +162,7 @@ class Supervisor:
             watched.query, watched.state = query.following, QueryPhase.WAITING
         elif error is None:
             watched.state = QueryPhase.ENDED
-            self.events.tell("query_stopped", query.name, reason="nothing more to read")
+            self.events.emit("query_stopped", query.name, reason="nothing more to read")
         else:
             self._handle_failure(watched, self._name_missing_records(query, classify(error, raised)))
 
@@ -171,7 +171,7 @@ class Supervisor:
         if failure.cause is not FailureKind.GONE:
             return failure
         try:
-            error = query.lost()
+            error = query.explain_data_loss()
         except MillstreamError:
             return failure
         return failure if error is None else QueryFailure(FailureKind.GONE, error.what, error.fix)
@@ -181,13 +181,13 @@ class Supervisor:
         source = watched.query.awaited_source()
         if source is None:
             if watched.is_silence_reported:
-                self.events.tell("going_on", watched.query.name)
+                self.events.emit("going_on", watched.query.name)
             watched.silent_since, watched.is_silence_reported = None, False
             return
         since = watched.silent_since = watched.silent_since or time.monotonic()
         if not watched.is_silence_reported and time.monotonic() - since > SILENCE:
             watched.is_silence_reported = True
-            self.events.tell("waiting", watched.query.name, source=source, seconds=SILENCE)
+            self.events.emit("waiting", watched.query.name, source=source, seconds=SILENCE)
 
     def _handle_failure(self, watched: Watched, failure: QueryFailure) -> None:
         """Schedule a restart, or give up with an event that names the batch and its input."""
@@ -199,7 +199,7 @@ class Supervisor:
         if suffix is None:
             wait = self.backoff.wait(watched.failures, self.chance)
             watched.state, watched.start_at = QueryPhase.RETRYING, time.monotonic() + wait
-            self.events.tell(
+            self.events.emit(
                 "retry", name, reason=failure.message, wait_seconds=round(wait, 1), failures=watched.failures
             )
             return
@@ -210,7 +210,7 @@ class Supervisor:
             if failure.cause is FailureKind.DEFECT and batch is not None
             else None
         )
-        self.events.tell(
+        self.events.emit(
             "query_failed",
             name,
             cause=failure.cause.value,
@@ -258,7 +258,7 @@ class Supervisor:
             if watched.state is QueryPhase.RUNNING and watched.query.active
         ]
         if running:
-            self.events.tell("stopping", queries=[watched.query.name for watched in running])
+            self.events.emit("stopping", queries=[watched.query.name for watched in running])
         while (
             any(not watched.query.ended() for watched in running) and not self._interrupt_requested.is_set()
         ):
@@ -273,4 +273,4 @@ class Supervisor:
                 self._handle_failure(watched, classify(error, raised))
             else:
                 watched.state = QueryPhase.ENDED
-                self.events.tell("query_stopped", watched.query.name, reason="asked to end")
+                self.events.emit("query_stopped", watched.query.name, reason="asked to end")

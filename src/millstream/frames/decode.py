@@ -172,11 +172,11 @@ def select_view_columns(entry: SourceEntry, raw: DataFrame) -> list[Column]:
     """Return the columns that views see: the schema's, then the message's own that are kept."""
     keep = [F.col(column.value) for column in entry.keep]
     if not entry.source.payload:
-        hidden = {CORRUPT, *entry.source.place}
+        hidden_columns = {CORRUPT, *entry.source.place}
         return [
             F.col(f"`{column}`")
             for column in raw.columns
-            if column not in hidden or column in (entry.columns or {})
+            if column not in hidden_columns or column in (entry.columns or {})
         ]
     if entry.format is Format.RAW:
         return [F.col("value"), *keep]

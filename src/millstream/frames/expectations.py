@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BROKEN = "_millstream_broken"
 RAW = "_millstream_raw"
 # Fields of the metric that are not an expectation's. Names of expectations have letters, digits and _ only.
-LETTERS, SET_ASIDE, BYTES = "set aside as", "set aside", "bytes set aside"
+LETTERS, REJECTED, BYTES = "dead letter", "rejected", "rejected bytes"
 MOST_LETTERS = 100_000
 """The number of dead letters of a batch that are collected if rows cannot be read again: the limit of `max_by`."""
 # The number of characters of a failing row that an error message shows.
@@ -101,7 +101,7 @@ def apply_expectations(
     ]
     size = F.length(F.col(RAW)["value"]) if "value" in _raw_names(frame) else F.lit(1000)
     metrics += [
-        F.count_if(is_dead_letter(expect)).alias(SET_ASIDE),
+        F.count_if(is_dead_letter(expect)).alias(REJECTED),
         F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
     ]
     if letter is not None:

@@ -56,7 +56,7 @@ class Shown:
         self._rows = rows
         self._axes = axes
         self._screen: Screen = Output()
-        self._asked = threading.Event()
+        self._refresh_requested = threading.Event()
         self._thread: BackgroundThread | None = None
 
     @property
@@ -72,7 +72,7 @@ class Shown:
     @property
     def running(self) -> bool:
         """Whether more batches may arrive."""
-        return self._live is not None and not self._asked.is_set() and self._live.running
+        return self._live is not None and not self._refresh_requested.is_set() and self._live.running
 
     @property
     def error(self) -> str | None:
@@ -81,7 +81,7 @@ class Shown:
 
     def stop(self) -> None:
         """Stop the display and wait for its last output. Further calls do nothing."""
-        self._asked.set()
+        self._refresh_requested.set()
         if self._live is not None:
             self._live.changed.set()
             in_background = self._thread is not None and not self._thread.is_current()
@@ -121,7 +121,7 @@ class Shown:
                 self._live.changed.wait(remaining)
                 self._live.changed.clear()
         finally:
-            self._asked.set()
+            self._refresh_requested.set()
             self._live.stop()
             screen.show(self._last_snapshot())
 

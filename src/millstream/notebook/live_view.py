@@ -29,16 +29,18 @@ _MODES = (OutputMode.COMPLETE, OutputMode.APPEND, OutputMode.UPDATE)
 _TIMES = (TimestampType, TimestampNTZType, DateType)
 
 
-def choose_output_mode(frame: DataFrame, title: str, wanted: str | None) -> OutputMode:
+def choose_output_mode(frame: DataFrame, title: str, requested_mode: str | None) -> OutputMode:
     """Return the output mode of the display. Raises `WrongUse` with Spark's message if no mode is possible."""
-    modes = (OutputMode(wanted),) if wanted else _MODES
+    modes = (OutputMode(requested_mode),) if requested_mode else _MODES
     refusals = [(mode, find_refusal(frame, mode)) for mode in modes]
     for mode, reason in refusals:
         if reason is None:
             return mode
     mode, last_refusal = refusals[-1]
     assert last_refusal is not None
-    reason_text = f"in output mode {mode}: {last_refusal.sentence}" if wanted else last_refusal.sentence
+    reason_text = (
+        f"in output mode {mode}: {last_refusal.sentence}" if requested_mode else last_refusal.sentence
+    )
     raise WrongUse(f"{title} cannot be shown {reason_text}", last_refusal.fix)
 
 

@@ -53,14 +53,14 @@ class Cell:
 
     def __init__(self, name: str, shell: Any) -> None:
         self._name = name
-        self._shown = False
+        self._is_shown = False
         self._publish = shell.display_pub.publish
 
     def show(self, sight: Sight) -> None:
         """Replace the output of the cell."""
         data = {"text/html": sight.html(), "text/plain": sight.text()}
-        self._publish(data, {}, transient={"display_id": self._name}, update=self._shown)
-        self._shown = True
+        self._publish(data, {}, transient={"display_id": self._name}, update=self._is_shown)
+        self._is_shown = True
 
 
 class Output:

@@ -42,26 +42,26 @@ class Settings:
 
     kind: str
     """The kind's key in a spec."""
-    given: Any = field(repr=False)
+    values: Any = field(repr=False)
     """The settings by name, or a single value for the kind's main field."""
     beside: Mapping[str, Any] = field(default_factory=dict)
     """The other keys of a sink's entry in a spec, such as `on_error`."""
 
     def entry(self) -> dict[str, Any]:
         """Return the equivalent entry of a spec."""
-        return {self.kind: self.given, **self.beside}
+        return {self.kind: self.values, **self.beside}
 
 
 def settings(kind: str) -> Callable[..., Settings]:
     """Return the function that creates settings of a kind: `settings("parquet")("data/x")`."""
 
-    def create(main: Any = None, /, **given: Any) -> Settings:
-        if main is not None and given:
+    def create(main: Any = None, /, **values: Any) -> Settings:
+        if main is not None and values:
             raise WrongUse(
                 f"{kind} takes either one plain value or settings by name, not both",
                 "pass every setting by its name",
             )
-        return Settings(kind, given if main is None else main)
+        return Settings(kind, values if main is None else main)
 
     create.__name__ = create.__qualname__ = kind
     create.__doc__ = f"Settings of {kind}; see `millstream explain {kind}`."
@@ -70,7 +70,7 @@ def settings(kind: str) -> Callable[..., Settings]:
 
 def sink(what: Settings, **beside: Any) -> Settings:
     """Return a sink with its error handling: `sink(ms.postgres(…), on_error="fail")`."""
-    return Settings(what.kind, what.given, beside)
+    return Settings(what.kind, what.values, beside)
 
 
 def declare(name: str, *, folder: Path | str | None = None, **more: Any) -> Builder:

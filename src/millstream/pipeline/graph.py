@@ -42,10 +42,10 @@ class PipelineGraph:
         reads: dict[str, tuple[str, ...]] = {}
         unknown: dict[str, tuple[Mark, ...]] = {}
         for name, view in pipeline.views.items():
-            marks = tuple(find_view_inputs(pipeline, view))
-            inputs = [known[mark.text.lower()] for mark in marks if mark.text.lower() in known]
+            references = tuple(find_view_inputs(pipeline, view))
+            inputs = [known[mark.text.lower()] for mark in references if mark.text.lower() in known]
             reads[name] = tuple(dict.fromkeys(inputs))
-            if unresolved := tuple(mark for mark in marks if mark.text.lower() not in known):
+            if unresolved := tuple(mark for mark in references if mark.text.lower() not in known):
                 unknown[name] = unresolved
         targets = {query: pipeline.reads(query).lower() for query in pipeline.queries}
         writes = {query: known[name] for query, name in targets.items() if name in known}
@@ -64,11 +64,11 @@ class PipelineGraph:
 
     def behind(self, name: str) -> Iterator[str]:
         """Yield a view or source and everything it reads, directly or not, each once."""
-        queue, seen = [name] if name else [], set()
+        queue, visited = [name] if name else [], set()
         while queue:
             current = queue.pop(0)
-            if current not in seen:
-                seen.add(current)
+            if current not in visited:
+                visited.add(current)
                 yield current
                 queue.extend(self.reads.get(current, ()))
 

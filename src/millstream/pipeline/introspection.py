@@ -23,16 +23,18 @@ OURS = frozenset({"folder", "file"})
 
 def fields_by_key(model: type[Spec]) -> dict[str, FieldInfo]:
     """Return the fields of a model by their key in a spec."""
-    hidden = OURS if model is Pipeline else frozenset()
-    return {field.alias or name: field for name, field in model.model_fields.items() if name not in hidden}
+    hidden_fields = OURS if model is Pipeline else frozenset()
+    return {
+        field.alias or name: field for name, field in model.model_fields.items() if name not in hidden_fields
+    }
 
 
 def allowed_keys(model: type[Spec]) -> list[str]:
     """Return the keys that a mapping of that model may have, including the kinds."""
-    own = list(fields_by_key(model))
+    keys = list(fields_by_key(model))
     if issubclass(model, KindEntry):
-        return [*model.kinds(), *(key for key in own if key != model.kind_field)]
-    return own
+        return [*model.kinds(), *(key for key in keys if key != model.kind_field)]
+    return keys
 
 
 def find_nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:

@@ -77,7 +77,7 @@ class Driver:
                 text=True,
                 start_new_session=True,
             )
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read_events, daemon=True)
         self._reader.start()
 
     def go(self, armed: str | None = None, *, to_the_end: bool = False) -> None:
@@ -167,7 +167,7 @@ class Driver:
         if self._ready and self._ordered and self.began is None:
             self.began = time.monotonic()
 
-    def _read(self) -> None:
+    def _read_events(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             with contextlib.suppress(ValueError):

@@ -30,7 +30,7 @@ class InputFeed:
         self,
         pipeline: Pipeline,
         originals: Pipeline,
-        fed: Sequence[str],
+        fed_sources: Sequence[str],
         *,
         portions: int,
         rows: int,
@@ -44,11 +44,11 @@ class InputFeed:
         self.recorded = recorded
         self.makers = {
             name: RowGenerator(name, entry, unique_columns(entry, keys), seed)
-            for name in fed
+            for name in fed_sources
             for entry in (pipeline.sources[name],)
         }
         self.topics: dict[str, dict[str, str]] = {}
-        for name in fed:
+        for name in fed_sources:
             known_topics = sorted(recorded.topics()) if recorded else []
             source = originals.sources[name].source
             if topics := [topic for topic in known_topics if source.reads_topic(topic)]:
@@ -56,19 +56,19 @@ class InputFeed:
         self.portions = portions
         # A portion spans a quarter of the shortest delay, so that rows read together stay within the watermark.
         self.seconds = min([maker.delay for maker in self.makers.values()], default=60.0) / 4
-        drawn = [name for name in fed if name not in self.topics]
+        drawn = [name for name in fed_sources if name not in self.topics]
         self.each = max(1, rows // portions // max(1, len(drawn)))
-        self.done = 0
+        self.portions_fed = 0
         self.rows = 0
 
     @property
-    def left(self) -> int:
+    def portions_left(self) -> int:
         """The number of portions that are not fed yet."""
-        return self.portions - self.done
+        return self.portions - self.portions_fed
 
     def next(self) -> None:
         """Feed one portion to every source."""
-        begin = self.done * self.seconds
+        begin = self.portions_fed * self.seconds
         recorded = self.recorded.portion(begin, begin + self.seconds) if self.recorded else {}
         for name, maker in self.makers.items():
             if name in self.topics:
@@ -80,7 +80,7 @@ class InputFeed:
             else:
                 records = maker.portion(self.each, begin, self.seconds)
             self._feed(name, records)
-        self.done += 1
+        self.portions_fed += 1
 
     def extra(self) -> None:
         """Feed an additional portion, and keep the planned ones for later."""
@@ -94,7 +94,7 @@ class InputFeed:
 
     def _feed(self, name: str, records: list[InputRecord], number: int | None = None) -> None:
         if records:
-            entry, portion = self.pipeline.sources[name], self.done if number is None else number
+            entry, portion = self.pipeline.sources[name], self.portions_fed if number is None else number
             entry.source.feed(records, portion, generated_columns(entry))
             self.rows += len(records)
 

@@ -72,7 +72,7 @@ class Killing:
     def finish(self) -> None:
         """Feed the remaining input, close all windows, and run to the end, also after a deleted commit."""
         feed = self.scene.feed
-        while feed.left:
+        while feed.portions_left:
             feed.next()
         feed.close(1)
         self.say("running to the end")
@@ -136,7 +136,7 @@ class Killing:
                     )
                 continue
             if driver.batches > batches or now - last_fed > PACE:
-                if feed.left > reserve:
+                if feed.portions_left > reserve:
                     feed.next()
                     last_active = now
                 last_fed = now

@@ -64,7 +64,7 @@ def prove(
     feed = InputFeed(
         pipeline,
         original,
-        copy.fed,
+        copy.fed_sources,
         portions=options.portions,
         rows=options.rows,
         seed=options.seed,

@@ -34,7 +34,7 @@ class SandboxCopy:
     """The copied pipeline, the sources to feed, notes on what was left out, and the original names of its sinks."""
 
     pipeline: Pipeline
-    fed: tuple[str, ...]
+    fed_sources: tuple[str, ...]
     notes: tuple[str, ...]
     names: dict[str, tuple[str, ...]]
     """For each query the sinks of the original, in the order of the copy's sinks."""
@@ -66,22 +66,22 @@ def copy_to_sandbox(pipeline: Pipeline, queries: Sequence[str], sandbox: Sandbox
             "dead_letters": None,
         }
     )
-    written = {
+    target_folders = {
         target
         for query in queries_to_prove.values()
         for entry in query.to
         for target in entry.sink.writes_to()
     }
-    fed: list[str] = []
+    fed_sources: list[str] = []
     fed_places: set[frozenset[str]] = set()
     for name, entry in copies.items():
         reads = entry.source.reads_from()
         # A target that a query of the pipeline writes is not fed, and a topic shared by two sources is fed once.
-        if not entry.static and reads not in fed_places and not reads & written:
+        if not entry.static and reads not in fed_places and not reads & target_folders:
             _feedable(name, entry)
-            fed.append(name)
+            fed_sources.append(name)
             fed_places.add(reads)
-    return SandboxCopy(copy, tuple(fed), tuple(notes), names)
+    return SandboxCopy(copy, tuple(fed_sources), tuple(notes), names)
 
 
 def quick_spark_settings(
@@ -98,8 +98,8 @@ def _query(
     query = pipeline.queries[name]
     entries = []
     for key, entry in zip(sink_keys(pipeline, name), query.to, strict=True):
-        sink = entry.sink.elsewhere(sandbox)
-        if not entry.sink.keeps:
+        sink = entry.sink.in_sandbox(sandbox)
+        if not entry.sink.stores_rows:
             notes.append(f"{name}: {entry.sink.describe()} stores no rows and is left out")
         elif entry.sink.functions():
             notes.append(
@@ -117,7 +117,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
     """Return a source that reads from the sandbox; a static table is read in place, because nothing writes to it."""
     if entry.static:
         return entry
-    source = entry.source.elsewhere(sandbox)
+    source = entry.source.in_sandbox(sandbox)
     if source is None:
         raise WrongUse(
             f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
@@ -127,7 +127,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
 
 
 def _feedable(name: str, entry: SourceEntry) -> None:
-    if not entry.source.fed or not generated_columns(entry):
+    if not entry.source.is_feedable or not generated_columns(entry):
         raise WrongUse(
             f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
             "prove queries of other sources: millstream prove QUERY"

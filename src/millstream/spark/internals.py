@@ -46,10 +46,10 @@ def scala_seq(spark: SparkSession, items: Iterable[object]) -> Any:
 
 def scala_map(spark: SparkSession, items: Mapping[str, object]) -> Any:
     """Return a Scala `Map`: `org.apache.spark.api.python.PythonUtils`."""
-    made = java_class(spark, "java.util.HashMap")()
+    java_map = java_class(spark, "java.util.HashMap")()
     for key, value in items.items():
-        made.put(key, value)
-    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(made)
+        java_map.put(key, value)
+    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(java_map)
 
 
 def java_session(spark: SparkSession) -> Any:

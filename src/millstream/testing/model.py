@@ -58,7 +58,7 @@ class Restart:
     """Stop the query between batches and start it again, with another pipeline if one is given."""
 
     pipeline: Pipeline | None = None
-    told: str = ""
+    description: str = ""
     """The change, as text for a report: `with later.yml`."""
 
 
@@ -126,7 +126,7 @@ class Difference:
     """One failed expectation: `what` was compared, and both sides as lines of text."""
 
     what: str
-    wanted: tuple[str, ...]
+    expected: tuple[str, ...]
     got: tuple[str, ...]
 
 
@@ -155,7 +155,7 @@ class Outcome:
     """The outcome of a case: the results of its steps up to the first failed one."""
 
     case: Case
-    played: tuple[StepResult, ...]
+    results: tuple[StepResult, ...]
     seconds: float
     fault: str | None = None
     """Why the case could not run at all, for example because the pipeline does not start."""
@@ -163,4 +163,4 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether all expectations are met."""
-        return self.fault is None and not any(result.differences for result in self.played)
+        return self.fault is None and not any(result.differences for result in self.results)

@@ -121,7 +121,7 @@ class QueryUnderTest:
         span = Span.point(self._case.where.file, line)
         step = Step(tuple(self._actions), expected, span)
         self._actions = []
-        result = self._harness.played(step)
+        result = self._harness.run_step(step)
         result = replace(result, differences=find_differences(expected, result, self._case))
         self._steps.append(step)
         self._results.append(result)

@@ -78,7 +78,7 @@ class TestFile(pytest.File):
         from millstream.testing.files.loader import load  # noqa: PLC0415 - as above
 
         suite = load(self.path, read_environment)
-        if suite.failed:
+        if suite.has_errors:
             raise self.CollectError(render(suite.findings, suite.texts))
         for case in suite.cases:
             yield TestCase.from_parent(self, name=case.name, case=case)
@@ -216,6 +216,6 @@ def _load_pipeline(
         read_environment(file.parent),
         [f"{key}={json.dumps(value)}" for key, value in overrides.items()],
     )
-    if loaded.failed or loaded.pipeline is None:
+    if loaded.has_errors or loaded.pipeline is None:
         pytest.fail(render(loaded.findings, loaded.texts), pytrace=False)
     return loaded.pipeline

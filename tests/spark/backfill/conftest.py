@@ -67,9 +67,9 @@ class Shop(Project):
         loaded = self.loaded()
         pipeline = loaded.pipeline
         assert pipeline is not None
-        wish = BackfillOptions(start and parse_time(start), end and parse_time(end), **given)
+        options = BackfillOptions(start and parse_time(start), end and parse_time(end), **given)
         planned = analyse_pipeline(self.spark, loaded).queries
-        return backfill(self.spark, pipeline, planned, queries or list(pipeline.queries), wish, print)
+        return backfill(self.spark, pipeline, planned, queries or list(pipeline.queries), options, print)
 
     def compare(self, query: str, **given: Any) -> SinkOutcome:
         """The first sink of a query, compared."""
@@ -89,11 +89,11 @@ def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
 @pytest.fixture
 def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
     """Five orders; the last one closes every window before 12:30."""
-    made = Shop(tmp_path, spark)
-    made.put(order("a", "12:01:00", 3), order("b", "12:02:00", 4))
-    made.put(order("c", "12:14:00", 5), order("d", "12:21:00", 6))
-    made.put(order("e", "13:00:00", 7))
-    yield made
+    result = Shop(tmp_path, spark)
+    result.add_lines(order("a", "12:01:00", 3), order("b", "12:02:00", 4))
+    result.add_lines(order("c", "12:14:00", 5), order("d", "12:21:00", 6))
+    result.add_lines(order("e", "13:00:00", 7))
+    yield result
     for stream in spark.streams.active:
         stream.stop()
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-def done(report: BackfillReport) -> tuple[int, int, int]:
+def count_written(report: BackfillReport) -> tuple[int, int, int]:
     """Rows added, changed and deleted in the first sink."""
-    one = report.outcomes[0]
-    return one.added, one.changed, one.deleted
+    sink_outcome = report.outcomes[0]
+    return sink_outcome.added, sink_outcome.changed, sink_outcome.deleted
 
 
 def sums(shop: Shop, name: str = "sums") -> list[tuple[Any, ...]]:
@@ -45,7 +45,7 @@ def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(shop: Shop) ->
 
     report = shop.backfill("sums", start="2026-01-01", end="2026-01-01 12:30")
 
-    assert (done(report), sums(shop)[:3]) == ((1, 1, 0), ALL)
+    assert (count_written(report), sums(shop)[:3]) == ((1, 1, 0), ALL)
 
 
 def test_a_table_that_is_only_added_to_gets_what_is_missing(shop: Shop) -> None:
@@ -54,11 +54,14 @@ def test_a_table_that_is_only_added_to_gets_what_is_missing(shop: Shop) -> None:
 
     report = shop.backfill("copy", sink="delta")
 
-    assert (done(report), [row[0] for row in shop.rows("copy")]) == ((2, 0, 0), ["a", "b", "c", "d", "e"])
+    assert (count_written(report), [row[0] for row in shop.rows("copy")]) == (
+        (2, 0, 0),
+        ["a", "b", "c", "d", "e"],
+    )
 
 
 def test_equal_rows_come_back_as_often_as_they_are_missing(shop: Shop) -> None:
-    shop.put(order("a", "12:01:00", 3), order("a", "12:01:00", 3))
+    shop.add_lines(order("a", "12:01:00", 3), order("a", "12:01:00", 3))
     shop.stream("copy")
     shop.sql("DELETE FROM {copy} WHERE id = 'a'")
 
@@ -85,7 +88,7 @@ def test_the_same_backfill_again_changes_nothing(shop: Shop) -> None:
 
     report = shop.backfill("copy", sink="delta")
 
-    assert done(report) == (0, 0, 0)
+    assert count_written(report) == (0, 0, 0)
     assert len(list((shop.folder / "copy" / "_delta_log").glob("*.json"))) == versions
 
 
@@ -103,12 +106,12 @@ def test_surplus_rows_stay_unless_the_range_is_replaced(shop: Shop) -> None:
     shop.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
     range_ = {"start": "2026-01-01", "end": "2026-01-01 12:30"}
 
-    kept = shop.backfill("sums", **range_)
-    assert (done(kept), sums(shop)[0]) == ((0, 0, 0), ("09:00", 1, 1))
+    backfill = shop.backfill("sums", **range_)
+    assert (count_written(backfill), sums(shop)[0]) == ((0, 0, 0), ("09:00", 1, 1))
 
     report = shop.backfill("sums", replace=True, **range_)
 
-    assert (done(report), sums(shop)[:3]) == ((0, 0, 1), ALL)
+    assert (count_written(report), sums(shop)[:3]) == ((0, 0, 1), ALL)
     # What lies outside of the range is not touched.
     assert sums(shop)[3] == ("13:00", 1, 7)
 
@@ -121,7 +124,7 @@ def test_rows_without_a_key_are_replaced_in_one_commit(shop: Shop) -> None:
         "copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10", replace=True
     )
 
-    assert done(report) == (1, 0, 1)
+    assert count_written(report) == (1, 0, 1)
     assert [(row[0], row[1]) for row in shop.rows("copy")] == [
         ("a", 3),
         ("b", 4),
@@ -144,16 +147,16 @@ def test_files_are_never_taken_away(shop: Shop) -> None:
 def test_a_side_table_gets_the_whole_answer_and_the_own_one_nothing(shop: Shop) -> None:
     report = shop.backfill("sums", into="side")
 
-    assert done(report) == (4, 0, 0)
+    assert count_written(report) == (4, 0, 0)
     assert sums(shop, "side")[:3] == ALL
     assert not (shop.folder / "sums").exists()
-    assert done(shop.backfill("sums", into="side")) == (0, 0, 0)
+    assert count_written(shop.backfill("sums", into="side")) == (0, 0, 0)
 
 
 def test_a_dry_run_tells_what_would_be_written_and_writes_nothing(shop: Shop) -> None:
     report = shop.backfill("sums", dry=True)
 
-    assert (done(report), report.read) == ((4, 0, 0), {"sums": {"orders": 5}})
+    assert (count_written(report), report.rows_read) == ((4, 0, 0), {"sums": {"orders": 5}})
     assert not (shop.folder / "sums").exists()
 
 
@@ -187,12 +190,12 @@ def test_no_lock_is_taken_and_no_checkpoint_written(shop: Shop) -> None:
     before = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
 
     with CheckpointLock(folder, "shop.copy"):
-        held = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
+        stored = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
         shop.sql("DELETE FROM {copy} WHERE id = 'a'")
         shop.backfill("copy", sink="delta")
-        assert sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*")) == held
+        assert sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*")) == stored
 
-    assert len(before) <= len(held)
+    assert len(before) <= len(stored)
 
 
 def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> None:
@@ -207,7 +210,7 @@ def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> N
 
 def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(shop: Shop) -> None:
     shop.stream("copy")
-    shop.put(order("f", "13:05:00"))
+    shop.add_lines(order("f", "13:05:00"))
     shop.stream("copy")
     (shop.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
 
@@ -235,7 +238,7 @@ def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
 def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(shop: Shop) -> None:
     shop.stream("copy", "sums")
     shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-    shop.put(order("f", "13:05:00", 1))
+    shop.add_lines(order("f", "13:05:00", 1))
     shop.backfill("copy", "sums", sink="delta")
 
     shop.stream("copy", "sums")
@@ -274,7 +277,7 @@ def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
     supervisor = watching.get(timeout=60)
 
     for number in range(3):
-        shop.put(order(f"x{number}", f"13:0{number}:00"))
+        shop.add_lines(order(f"x{number}", f"13:0{number}:00"))
         shop.backfill("copy", sink="delta")
     supervisor.end()
     running.join(60)

@@ -54,9 +54,9 @@ def changed(shop: Shop) -> Shop:
     shop.spec = SPEC
     for file in (shop.folder / "in").iterdir():
         file.unlink()
-    shop.put(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30))
-    shop.put(change("a", 4), change("b", 5), change("d", 9, 40))
-    shop.put(change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
+    shop.add_lines(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30))
+    shop.add_lines(change("a", 4), change("b", 5), change("d", 9, 40))
+    shop.add_lines(change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
     shop.stream()
     return shop
 
@@ -64,7 +64,7 @@ def changed(shop: Shop) -> Shop:
 def test_what_the_stream_made_of_changes_is_what_follows_from_all(changed: Shop) -> None:
     report = changed.backfill(compare=True)
 
-    assert [(one.query, one.wanted, figures(one)) for one in report.outcomes] == [
+    assert [(outcome.query, outcome.expected, figures(outcome)) for outcome in report.outcomes] == [
         ("sums", 3, (0, 0, 0)), ("closed", 7, (0, 0, 0)),
     ]  # fmt: skip
 
@@ -74,9 +74,9 @@ def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Sh
     changed.sql("UPDATE {sums} SET amount = 30 WHERE id = 'c'")
     changed.sql("DELETE FROM {sums} WHERE id = 'd'")
 
-    found = changed.compare("sums")
+    sink_outcome = changed.compare("sums")
 
-    assert sorted((one.kind, one.key["id"]) for one in found.differences) == [
+    assert sorted((difference.kind, difference.key["id"]) for difference in sink_outcome.differences) == [
         ("different", "c"), ("missing", "d"), ("surplus", "b"),
     ]  # fmt: skip
 
@@ -84,9 +84,9 @@ def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Sh
 def test_an_interval_that_was_never_closed_is_told(changed: Shop) -> None:
     changed.sql("UPDATE {closed} SET __END_AT = NULL WHERE id = 'c' AND __START_AT = 3")
 
-    found = changed.compare("closed")
+    sink_outcome = changed.compare("closed")
 
-    assert (figures(found), found.differences[0].key["id"]) == ((0, 0, 1), "c")
+    assert (figures(sink_outcome), sink_outcome.differences[0].key["id"]) == ((0, 0, 1), "c")
 
 
 def test_rows_of_a_backfill_are_not_written_where_changes_are_applied(changed: Shop) -> None:

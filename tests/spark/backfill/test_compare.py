@@ -20,7 +20,7 @@ def test_what_the_stream_wrote_is_the_batch_answer(shop: Shop) -> None:
 
     report = shop.backfill(compare=True)
 
-    assert [(one.query, figures(one)) for one in report.outcomes] == [
+    assert [(sink_outcome.query, figures(sink_outcome)) for sink_outcome in report.outcomes] == [
         ("sums", (0, 0, 0)), ("closed", (0, 0, 0)), ("copy", (0, 0, 0)), ("copy", (0, 0, 0)),
     ]  # fmt: skip
     assert report.fine
@@ -30,9 +30,9 @@ def test_a_changed_value_is_told_with_its_key_and_column(shop: Shop) -> None:
     shop.stream("sums")
     shop.sql("UPDATE {sums} SET amount = 99 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
 
-    found = shop.compare("sums")
+    sink_outcome = shop.compare("sums")
 
-    assert [one.plain() for one in found.differences] == [
+    assert [difference.plain() for difference in sink_outcome.differences] == [
         {
             "kind": "different",
             "key": {"since": "2026-01-01 12:10:00"},
@@ -47,9 +47,9 @@ def test_rows_taken_away_and_put_in_are_told(shop: Shop) -> None:
     shop.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
     shop.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
 
-    found = shop.compare("sums")
+    sink_outcome = shop.compare("sums")
 
-    assert [(one.kind, one.key["since"]) for one in found.differences] == [
+    assert [(difference.kind, difference.key["since"]) for difference in sink_outcome.differences] == [
         ("missing", "2026-01-01 12:00:00"), ("surplus", "2026-01-01 09:00:00"),
     ]  # fmt: skip
 
@@ -58,13 +58,13 @@ def test_a_row_that_is_there_twice_is_surplus_once(shop: Shop) -> None:
     shop.stream("copy")
     shop.sql("INSERT INTO {copy} SELECT * FROM {copy} WHERE id = 'b'")
 
-    found = shop.compare("copy")
+    sink_outcome = shop.compare("copy")
 
-    assert (figures(found), found.differences[0].key["id"]) == ((0, 1, 0), "b")
+    assert (figures(sink_outcome), sink_outcome.differences[0].key["id"]) == ((0, 1, 0), "b")
 
 
 def test_a_null_in_one_column_is_not_a_null_in_another(shop: Shop) -> None:
-    shop.put({"id": None, "amount": 1, "at": "2026-01-01T13:01:00Z"})
+    shop.add_lines({"id": None, "amount": 1, "at": "2026-01-01T13:01:00Z"})
     shop.stream("copy")
     shop.sql("UPDATE {copy} SET id = '1', amount = NULL WHERE id IS NULL")
 
@@ -85,9 +85,9 @@ def test_a_window_in_the_range_is_computed_from_all_of_its_rows(shop: Shop) -> N
     shop.stream("sums")
 
     # The range ends in the middle of the window that begins at 12:00.
-    found = shop.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:01:30")
+    sink_outcome = shop.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:01:30")
 
-    assert (found.wanted, figures(found)) == (1, (0, 0, 0))
+    assert (sink_outcome.expected, figures(sink_outcome)) == (1, (0, 0, 0))
 
 
 def test_windows_that_are_still_open_are_not_missing_in_append_mode(shop: Shop) -> None:
@@ -95,13 +95,13 @@ def test_windows_that_are_still_open_are_not_missing_in_append_mode(shop: Shop) 
 
     report = shop.backfill("closed", compare=True)
 
-    assert (report.outcomes[0].wanted, report.fine) == (3, True)
+    assert (report.outcomes[0].expected, report.fine) == (3, True)
     assert "rows from 2026-01-01 12:40:00+00:00 on are left out" in report.notes[0]
 
 
 def test_input_that_the_stream_has_not_read_is_not_wanted_yet(shop: Shop) -> None:
     shop.stream("copy")
-    shop.put(order("f", "13:05:00"))
+    shop.add_lines(order("f", "13:05:00"))
 
     assert figures(shop.compare("copy")) == (0, 0, 0)
 
@@ -115,10 +115,10 @@ def test_two_columns_of_time_ask_for_the_one_that_counts(shop: Shop) -> None:
         "queries:", "  twice: SELECT *, at AS seen FROM orders\nqueries:"
     )
 
-    with pytest.raises(WrongUse) as wrong:
+    with pytest.raises(WrongUse) as error:
         shop.compare("copy", start="2026-01-01")
 
-    assert wrong.value.what == "query 'copy': columns at and seen are both event times"
+    assert error.value.what == "query 'copy': columns at and seen are both event times"
     assert figures(shop.compare("copy", start="2026-01-01", column="seen")) == (5, 0, 0)
 
 

@@ -78,14 +78,14 @@ def test_exactly_the_rows_that_were_tampered_with_are_told(
     for text in TAMPERING:
         tamper(text)
 
-    found = shop.compare("orders")
+    sink_outcome = shop.compare("orders")
 
-    assert (found.wanted, found.held) == (ROWS, ROWS - len(GONE) + len(ADDED))
-    assert [(one.kind, one.key["id"]) for one in found.differences] == [
+    assert (sink_outcome.expected, sink_outcome.stored) == (ROWS, ROWS - len(GONE) + len(ADDED))
+    assert [(difference.kind, difference.key["id"]) for difference in sink_outcome.differences] == [
         *(("missing", str(key)) for key in sorted(map(str, GONE))),
         *(("surplus", str(key)) for key in ADDED),
         *(("different", str(key)) for key in CHANGED),
     ]
-    assert [one.columns for one in found.differences[-2:]] == [
+    assert [difference.columns for difference in sink_outcome.differences[-2:]] == [
         {"amount": ("-1", str(key % 1000))} for key in CHANGED
     ]

@@ -32,10 +32,10 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 MISTAKE, MENDED = "amount > 10", "amount >= 10"
 # What a terminal shows: a command, and all that it prints until the next.
 SHOWN = [
-    (shlex.split(line), said)
+    (shlex.split(line), output)
     for kind, text in BLOCKS
     if kind == "text"
-    for line, said in re.findall(r"^\$ millstream backfill (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+    for line, output in re.findall(r"^\$ millstream backfill (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
 ]
 
 
@@ -43,14 +43,14 @@ SHOWN = [
 def shop(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The page's rows, read by the stream while the view had its mistake; then the view is mended."""
     monkeypatch.chdir(tmp_path)
-    made = Shop(tmp_path, spark)
+    result = Shop(tmp_path, spark)
     for line in ROWS.splitlines():
-        made.put(json.loads(line))
-    made.spec = SPEC.replace(MENDED, MISTAKE)
-    made.stream()
-    made.spec = SPEC
+        result.add_lines(json.loads(line))
+    result.spec = SPEC.replace(MENDED, MISTAKE)
+    result.stream()
+    result.spec = SPEC
     (tmp_path / "pipeline.yml").write_text(SPEC)
-    return made
+    return result
 
 
 def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch
     assert MENDED in SPEC
     assert len(SHOWN) == 4
 
-    for words, said in SHOWN:
-        done = CliRunner().invoke(command.command, words, standalone_mode=False)
-        assert done.exception is None
-        assert done.output == said
+    for words, output in SHOWN:
+        result = CliRunner().invoke(command.command, words, standalone_mode=False)
+        assert result.exception is None
+        assert result.output == output

@@ -40,8 +40,8 @@ def tables(shop: Shop, stack: Endpoints, request: pytest.FixtureRequest) -> Any:
 
     def ask(text: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(stack.postgres, autocommit=True, options="-c timezone=UTC") as connection:
-            done = connection.execute(text.format(s=name))
-            return done.fetchall() if done.description else []
+            cursor = connection.execute(text.format(s=name))
+            return cursor.fetchall() if cursor.description else []
 
     return ask
 
@@ -58,10 +58,10 @@ def test_values_of_every_type_are_read_back_as_they_were_written(
     writer.write(frame, 0)
     writer.close()
 
-    held = sink.held(spark, frame.schema, OutputMode.APPEND, EventTimeRange())
+    time_range = sink.read_time_range(spark, frame.schema, OutputMode.APPEND, EventTimeRange())
 
-    assert held is not None
-    assert find_differences(held, frame).fine
+    assert time_range is not None
+    assert find_differences(time_range, frame).fine
 
 
 def test_missing_and_changed_rows_come_back_and_the_fence_is_left_alone(shop: Shop, tables: Any) -> None:
@@ -85,8 +85,8 @@ def test_a_range_is_deleted_and_copied_in_one_transaction(shop: Shop, tables: An
 
     report = shop.backfill("copy", start="2026-01-01", end="2026-01-02", replace=True)
 
-    one = report.outcomes[0]
-    assert (one.added, one.deleted) == (1, 2)
+    sink_outcome = report.outcomes[0]
+    assert (sink_outcome.added, sink_outcome.deleted) == (1, 2)
     assert tables("SELECT id, amount FROM {s}.copy ORDER BY id") == [
         ("a", 3), ("b", 4), ("c", 5), ("d", 6), ("e", 7), ("y", 1),
     ]  # fmt: skip

@@ -31,8 +31,8 @@ class Visits:
             before = self.seen.getValue((row.page,)) if self.seen.containsKey((row.page,)) else (0,)
             self.seen.updateValue((row.page,), (before[0] + 1,))
         self.total.update((total,))
-        path = " ".join(one[0] for one in self.pages.get())
-        most = max(one[0] for one in self.seen.values())
+        path = " ".join(item[0] for item in self.pages.get())
+        most = max(item[0] for item in self.seen.values())
         yield Row(user=key[0], total=total, path=path, most=most)
 
 

@@ -61,8 +61,8 @@ class Counting(StatefulProcessor):
 
     def total(self, rows: Iterator[pd.DataFrame]) -> int:
         """The number with these rows."""
-        held = self.count.get()[0] if self.count.exists() else 0
-        return held + sum(len(frame) for frame in rows)
+        stored = self.count.get()[0] if self.count.exists() else 0
+        return stored + sum(len(frame) for frame in rows)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -191,17 +191,17 @@ class Newest(StatefulProcessor):
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
         """Keep the newest time, and move the timer behind it."""
-        seen: datetime = max(frame["at"].max() for frame in rows).to_pydatetime()
+        time: datetime = max(frame["at"].max() for frame in rows).to_pydatetime()
         if self.newest.exists():
-            seen = max(seen, self.newest.get()[0])
-        self.newest.update((seen,))
-        at = int((seen.replace(tzinfo=UTC) + timedelta(seconds=5)).timestamp() * 1_000)
+            time = max(time, self.newest.get()[0])
+        self.newest.update((time,))
+        at = int((time.replace(tzinfo=UTC) + timedelta(seconds=5)).timestamp() * 1_000)
         before = self.timer.get()[0] if self.timer.exists() else 0
         if before < at:
             self.handle.deleteTimer(before)
             self.handle.registerTimer(at)
             self.timer.update((at,))
-        yield pd.DataFrame({"word": [key[0]], "newest": [seen]})
+        yield pd.DataFrame({"word": [key[0]], "newest": [time]})
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,

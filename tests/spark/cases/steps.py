@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 
-def whole(words: DataFrame) -> DataFrame:
+def count_all(words: DataFrame) -> DataFrame:
     """Each row once."""
     return words.dropDuplicates()
 
@@ -87,7 +87,7 @@ def evens(same: DataFrame) -> DataFrame:
     return same.where("key % 2 = 0").withWatermark("at", "5 seconds")
 
 
-def once(fives: DataFrame) -> DataFrame:
+def drop_repeated(fives: DataFrame) -> DataFrame:
     """Each count of a window's end once."""
     return fives.selectExpr("n", "window.end AS until").dropDuplicates(["n", "until"])
 
@@ -108,7 +108,7 @@ def marked(words: DataFrame) -> DataFrame:
     return _counted(words, "NoTimeout", _count_and_tell)
 
 
-def told(words: DataFrame) -> DataFrame:
+def count_words(words: DataFrame) -> DataFrame:
     """The same as rows that may be counted further."""
     return _counted(words, "NoTimeout", _count_and_tell, "append")
 
@@ -176,9 +176,9 @@ def _newest(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) 
         state.remove()
         yield pd.DataFrame({"word": [key[0]], "newest": pd.Series([pd.NaT], dtype="datetime64[ns]")})
         return
-    seen = max(frame["at"].max() for frame in frames).to_pydatetime()
+    visited = max(frame["at"].max() for frame in frames).to_pydatetime()
     if state.exists:
-        seen = max(seen, state.get[0])
-    state.update((seen,))
-    state.setTimeoutTimestamp(int((seen.replace(tzinfo=UTC) + timedelta(seconds=5)).timestamp() * 1000))
-    yield pd.DataFrame({"word": [key[0]], "newest": [seen]})
+        visited = max(visited, state.get[0])
+    state.update((visited,))
+    state.setTimeoutTimestamp(int((visited.replace(tzinfo=UTC) + timedelta(seconds=5)).timestamp() * 1000))
+    yield pd.DataFrame({"word": [key[0]], "newest": [visited]})

@@ -48,21 +48,21 @@ def checked(text: str, folder: Path, spark: SparkSession) -> Checked:
 
 
 def codes(found: Checked) -> list[str]:
-    return [one.code for one in found.findings]
+    return [finding.code for finding in found.findings]
 
 
 def test_a_rule_with_its_cure_stands_in_the_place_of_sparks_words(spark: SparkSession, folder: Path) -> None:
-    found = checked(HEAD + COUNT, folder, spark)
+    actual = checked(HEAD + COUNT, folder, spark)
 
-    assert codes(found) == ["MS201"]
-    assert [one.code for one in found.verdict] == ["MS311"]
+    assert codes(actual) == ["MS201"]
+    assert [finding.code for finding in actual.verdict] == ["MS311"]
 
 
 def test_what_is_ignored_does_not_hide_that_spark_refuses(spark: SparkSession, folder: Path) -> None:
-    found = checked(HEAD + "rules: {MS201: ignore}\n" + COUNT, folder, spark)
+    actual = checked(HEAD + "rules: {MS201: ignore}\n" + COUNT, folder, spark)
 
-    assert codes(found) == ["MS311"]
-    assert found.failed
+    assert codes(actual) == ["MS311"]
+    assert actual.has_errors
 
 
 def test_what_is_allowed_does_not_hide_it_either(spark: SparkSession, folder: Path) -> None:
@@ -89,11 +89,11 @@ queries:
 def test_a_line_of_a_function_is_shown(spark: SparkSession, folder: Path) -> None:
     (folder / "transforms.py").write_text("def big(orders):\n    return orders.where('nope > 1')\n")
 
-    found = checked(HEAD + PYTHON, folder, spark)
+    actual = checked(HEAD + PYTHON, folder, spark)
 
-    assert found.findings[0].span is not None
-    assert found.findings[0].span.file == "transforms.py"
-    assert "nope" in found.texts["transforms.py"]
+    assert actual.findings[0].span is not None
+    assert actual.findings[0].span.file == "transforms.py"
+    assert "nope" in actual.texts["transforms.py"]
 
 
 def test_a_comment_in_a_file_of_python_allows_what_a_plan_shows(spark: SparkSession, folder: Path) -> None:
@@ -101,14 +101,14 @@ def test_a_comment_in_a_file_of_python_allows_what_a_plan_shows(spark: SparkSess
     spec = (HEAD + PYTHON).replace("{to:", "{output_mode: update, to:")
     (folder / "transforms.py").write_text(body.format(""))
     bare = checked(spec, folder, spark)
-    (one,) = [found for found in bare.findings if found.span and found.span.file == "transforms.py"]
-    comment = f"# millstream: allow {one.code} — a handful of users\n    "
+    (finding,) = [item for item in bare.findings if item.span and item.span.file == "transforms.py"]
+    comment = f"# millstream: allow {finding.code} — a handful of users\n    "
     (folder / "transforms.py").write_text(body.format(comment))
 
-    found = checked(spec, folder, spark)
+    actual = checked(spec, folder, spark)
 
-    assert one.code not in codes(found)
-    assert "MS091" not in codes(found)
+    assert finding.code not in codes(actual)
+    assert "MS091" not in codes(actual)
 
 
 def test_several_targets_are_checked_in_sessions_of_their_own(spark: SparkSession, folder: Path) -> None:
@@ -157,4 +157,4 @@ def test_a_script_is_checked_beside_a_spec(spark: SparkSession, folder: Path) ->
     spec, script = checker.all(find_targets([folder / "pipeline.yml", folder / "job.py"]))
 
     assert (spec.target.kind, script.target.kind) == (TargetKind.SPEC, TargetKind.SCRIPT)
-    assert [one.code for one in script.checked.findings if one.severity == "error"] == ["MS311"]
+    assert [finding.code for finding in script.checked.findings if finding.severity == "error"] == ["MS311"]

@@ -32,11 +32,11 @@ def verdict(spark: SparkSession, folder: Path, rest: str) -> tuple[list[Finding]
     text = SOURCES + rest
     loaded = load_text("pipeline.yml", text, folder, {})
     assert loaded.pipeline is not None, loaded.findings
-    found = list_spark_findings(spark, loaded)
-    span = found[0].span if found else None
+    findings = list_spark_findings(spark, loaded)
+    span = findings[0].span if findings else None
     if span is None or span.file != "pipeline.yml":
-        return found, ""
-    return found, text.splitlines()[span.line - 1][span.column - 1 :][: span.end_column - span.column]
+        return findings, ""
+    return findings, text.splitlines()[span.line - 1][span.column - 1 :][: span.end_column - span.column]
 
 
 def test_a_right_pipeline_with_parameters_has_no_finding(spark: SparkSession, tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_an_unknown_column_is_marked_in_its_block_scalar(spark: SparkSession, tm
         "queries:\n  big: {to: {console: {}}}\n"
     )
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
-    assert (found.code, marked) == ("MS111", "amuont")
-    assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in found.why
-    assert "SQLSTATE" not in found.why
+    assert (finding.code, marked) == ("MS111", "amuont")
+    assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in finding.why
+    assert "SQLSTATE" not in finding.why
 
 
 def test_a_syntax_error_is_marked_where_spark_stops(spark: SparkSession, tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_a_syntax_error_is_marked_where_spark_stops(spark: SparkSession, tmp_pat
         "queries:\n  big: {to: {console: {}}}\n"
     )
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
-    assert (found.code, marked) == ("MS111", "BY")
+    assert (finding.code, marked) == ("MS111", "BY")
 
 
 def test_what_follows_from_a_broken_view_is_not_shown(spark: SparkSession, tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_what_follows_from_a_broken_view_is_not_shown(spark: SparkSession, tmp_p
         "queries:\n  two: {to: {console: {}}}\n"
     )
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
     assert marked == "nope"
-    assert "view 'one'" in found.message
+    assert "view 'one'" in finding.message
 
 
 def test_an_append_aggregation_without_watermark_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_an_append_aggregation_without_watermark_is_refused(spark: SparkSession,
         "queries:\n  n:\n    output_mode: append\n    to: {console: {}}\n"
     )
 
-    (found,), _ = verdict(spark, tmp_path, rest)
+    (finding,), _ = verdict(spark, tmp_path, rest)
 
-    assert (found.code, found.query) == ("MS311", "n")
-    assert "streaming aggregations without watermark" in found.why
+    assert (finding.code, finding.query) == ("MS311", "n")
+    assert "streaming aggregations without watermark" in finding.why
 
 
 def test_an_outer_join_in_update_mode_is_marked_in_its_sql(spark: SparkSession, tmp_path: Path) -> None:
@@ -113,39 +113,39 @@ def test_an_outer_join_in_update_mode_is_marked_in_its_sql(spark: SparkSession, 
         "queries:\n  pairs: {output_mode: update, to: {console: {}}}\n"
     )
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
-    assert "LeftOuter join" in found.message
+    assert "LeftOuter join" in finding.message
     assert marked == "LEFT JOIN marked b ON a.user = b.user"
-    assert "EventTimeWatermark" not in found.message
+    assert "EventTimeWatermark" not in finding.message
 
 
 def test_a_sort_of_a_stream_is_marked_in_its_sql(spark: SparkSession, tmp_path: Path) -> None:
     rest = "views:\n  top: |\n    SELECT * FROM marked\n    ORDER BY amount\nqueries:\n  top: {to: {console: {}}}\n"
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
-    assert (found.code, marked) == ("MS311", "ORDER BY amount")
+    assert (finding.code, marked) == ("MS311", "ORDER BY amount")
 
 
 def test_a_function_that_returns_nothing_is_named_with_its_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "transforms.py").write_text("# a comment\ndef none(orders):\n    orders.select('user')\n")
     rest = 'views:\n  none_given: {python: "transforms:none"}\nqueries:\n  none_given: {to: {console: {}}}\n'
 
-    (found,), _ = verdict(spark, tmp_path, rest)
+    (finding,), _ = verdict(spark, tmp_path, rest)
 
-    assert (found.code, found.span.line if found.span else 0) == ("MS112", 2)
-    assert "must return a DataFrame; it returned None" in found.message
+    assert (finding.code, finding.span.line if finding.span else 0) == ("MS112", 2)
+    assert "must return a DataFrame; it returned None" in finding.message
 
 
 def test_an_error_in_a_function_stands_at_the_line_that_raised(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "transforms.py").write_text("def odd(orders):\n    a = 1\n    return orders.select('nope')\n")
     rest = 'views:\n  odd: {python: "transforms:odd"}\nqueries:\n  odd: {to: {console: {}}}\n'
 
-    (found,), _ = verdict(spark, tmp_path, rest)
+    (finding,), _ = verdict(spark, tmp_path, rest)
 
-    assert found.span is not None
-    assert (found.span.file.endswith("transforms.py"), found.span.line) == (True, 3)
+    assert finding.span is not None
+    assert (finding.span.file.endswith("transforms.py"), finding.span.line) == (True, 3)
 
 
 def test_findings_come_in_file_order(spark: SparkSession, tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_findings_come_in_file_order(spark: SparkSession, tmp_path: Path) -> Non
         "queries:\n  late: {to: {console: {}}}\n  bad: {to: {console: {}}}\n"
     )
 
-    found, _ = verdict(spark, tmp_path, rest)
+    findings, _ = verdict(spark, tmp_path, rest)
 
-    assert [one.span.line for one in found if one.span] == [12, 14]
+    assert [finding.span.line for finding in findings if finding.span] == [12, 14]
 
 
 def test_a_command_in_place_of_a_view_is_never_run(spark: SparkSession, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_an_expectation_that_cannot_be_asked_is_told_at_its_place_and_views_are_
         "queries:\n  big: {to: {console: {}}}\n"
     )
 
-    (found,), marked = verdict(spark, tmp_path, rest)
+    (finding,), marked = verdict(spark, tmp_path, rest)
 
-    assert (found.code, marked) == ("MS111", '"cents > 0"')
-    assert found.message.startswith("expectation 'paid' of view 'big'")
+    assert (finding.code, marked) == ("MS111", '"cents > 0"')
+    assert finding.message.startswith("expectation 'paid' of view 'big'")

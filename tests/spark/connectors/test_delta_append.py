@@ -32,13 +32,13 @@ def rows(spark: SparkSession, batch: int) -> DataFrame:
     return spark.range(batch * 10, batch * 10 + 10)
 
 
-def begun(frame: DataFrame, folder: Path, writer: str, batch: int) -> NumberedAppend:
+def begin_append(frame: DataFrame, folder: Path, writer: str, batch: int) -> NumberedAppend:
     return NumberedAppend(
         frame, str(folder), {"txnAppId": writer, "txnVersion": str(batch), "userMetadata": "{}"}
     )
 
 
-def held(spark: SparkSession, folder: Path) -> list[int]:
+def read_numbers(spark: SparkSession, folder: Path) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").load(str(folder)).collect())
 
 
@@ -52,43 +52,45 @@ def test_an_append_takes_no_more_jobs_than_one_without_a_number(spark: SparkSess
     def jobs(group: str) -> int:
         return len(context.statusTracker().getJobIdsForGroup(group))
 
-    ours, bare = uuid.uuid4().hex, uuid.uuid4().hex
-    context.setJobGroup(ours, "")
+    actual, bare = uuid.uuid4().hex, uuid.uuid4().hex
+    context.setJobGroup(actual, "")
     writer.write(rows(spark, 2), 2)
     context.setJobGroup(bare, "")
     plain.save(str(tmp_path / "plain"))
     context.setJobGroup("", "")
 
-    assert jobs(ours) == jobs(bare) > 0
-    assert held(spark, tmp_path / "t") == list(range(30))
+    assert jobs(actual) == jobs(bare) > 0
+    assert read_numbers(spark, tmp_path / "t") == list(range(30))
 
 
 def test_of_two_appends_of_one_batch_that_began_at_once_one_conflicts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
-    first, second = (begun(rows(spark, 1), tmp_path / "t", "w", 1) for _ in range(2))
+    first, second = (begin_append(rows(spark, 1), tmp_path / "t", "w", 1) for _ in range(2))
     first.commit()
 
-    with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION") as lost:
+    with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION") as error:
         second.commit()
 
-    assert is_concurrent_write(error_condition(lost.value))
-    begun(rows(spark, 1), tmp_path / "t", "w", 1).commit()
-    assert held(spark, tmp_path / "t") == list(range(20))
+    assert is_concurrent_write(error_condition(error.value))
+    begin_append(rows(spark, 1), tmp_path / "t", "w", 1).commit()
+    assert read_numbers(spark, tmp_path / "t") == list(range(20))
 
 
 def test_appends_of_two_writers_that_began_at_once_are_both_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     opened(spark, tmp_path / "t").write(rows(spark, 0), 0)
-    first, second = (begun(rows(spark, batch), tmp_path / "t", f"w{batch}", 0) for batch in (1, 2))
+    first, second = (begin_append(rows(spark, batch), tmp_path / "t", f"w{batch}", 0) for batch in (1, 2))
 
     first.commit()
     second.commit()
 
-    assert held(spark, tmp_path / "t") == list(range(30))
-    assert [begun(rows(spark, 3), tmp_path / "t", writer, 9).last() for writer in ("w1", "w2", "w3")] == [
+    assert read_numbers(spark, tmp_path / "t") == list(range(30))
+    assert [
+        begin_append(rows(spark, 3), tmp_path / "t", writer, 9).last() for writer in ("w1", "w2", "w3")
+    ] == [
         0,
         0,
         -1,
@@ -106,7 +108,7 @@ def test_a_batch_that_the_log_has_is_not_appended_by_a_driver_that_knew_less(
 
     stale.write(rows(spark, 1), 1)
 
-    assert held(spark, tmp_path / "t") == list(range(30))
+    assert read_numbers(spark, tmp_path / "t") == list(range(30))
 
 
 def test_where_no_checksum_tells_the_number_the_table_is_asked(spark: SparkSession, tmp_path: Path) -> None:
@@ -116,14 +118,14 @@ def test_where_no_checksum_tells_the_number_the_table_is_asked(spark: SparkSessi
     for file in (tmp_path / "t/_delta_log").glob("*.crc"):
         file.unlink()
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-    assert begun(rows(spark, 1), tmp_path / "t", writer.identity.key, 1).last() is None
+    assert begin_append(rows(spark, 1), tmp_path / "t", writer.identity.key, 1).last() is None
 
     stale = opened(spark, tmp_path / "t")
     stale._last = 0  # as a driver that looked before batch 1 was written
     stale.write(rows(spark, 1), 1)
     opened(spark, tmp_path / "t").write(rows(spark, 2), 2)
 
-    assert held(spark, tmp_path / "t") == list(range(30))
+    assert read_numbers(spark, tmp_path / "t") == list(range(30))
 
 
 def test_a_column_is_added_where_the_sink_says_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -140,4 +142,4 @@ def test_a_column_of_another_type_is_told(spark: SparkSession, tmp_path: Path) -
     with pytest.raises(MillstreamError, match="have other types"):
         opened(spark, tmp_path / "t").write(spark.sql("SELECT named_struct('a', 1) AS id"), 1)
 
-    assert held(spark, tmp_path / "t") == list(range(10))
+    assert read_numbers(spark, tmp_path / "t") == list(range(10))

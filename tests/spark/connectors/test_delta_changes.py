@@ -67,9 +67,9 @@ def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
 
     expected = changes.history(everything) if kind == 2 else changes.latest(everything)
     assert table(spark, sink, kind) == expected
-    whole = sink.outcome(changes.frame(spark, everything))
-    assert whole is not None
-    assert {tuple(row) for row in whole.collect()} == expected
+    outcome = sink.outcome(changes.frame(spark, everything))
+    assert outcome is not None
+    assert {tuple(row) for row in outcome.collect()} == expected
 
 
 @pytest.mark.parametrize("kind", [1, 2])
@@ -128,9 +128,9 @@ def test_deletions_are_in_no_row_that_a_reader_finds(spark: SparkSession, tmp_pa
 
     wrote(spark, sink, "(1, 1, 'a', 'c'), (2, 9, '', 'd')")
 
-    held = spark.read.format("delta").load(str(sink.path))
-    assert held.columns == LATEST
-    assert [tuple(row) for row in held.collect()] == [(0, 1, 1, "a")]
+    frame = spark.read.format("delta").load(str(sink.path))
+    assert frame.columns == LATEST
+    assert [tuple(row) for row in frame.collect()] == [(0, 1, 1, "a")]
 
 
 def test_a_change_without_a_sequence_ends_the_batch_with_its_key(spark: SparkSession, tmp_path: Path) -> None:

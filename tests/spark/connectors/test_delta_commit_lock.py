@@ -73,7 +73,7 @@ def rows(spark: SparkSession, first: int) -> DataFrame:
     return spark.range(first, first + 3).selectExpr("id", "id AS at")
 
 
-def written(spark: SparkSession, folder: Path, mode: str, **more: Any) -> Callable[[int], None]:
+def append_writer(spark: SparkSession, folder: Path, mode: str, **more: Any) -> Callable[[int], None]:
     sink = DeltaSink.model_validate({"path": str(folder), **more})
     writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one", "delta:o", OutputMode(mode)))
     writer.open(spark, rows(spark, 0).schema)
@@ -84,7 +84,7 @@ def written(spark: SparkSession, folder: Path, mode: str, **more: Any) -> Callab
     return write
 
 
-def kept(spark: SparkSession, folder: Path, size: int) -> Callable[[int], None]:
+def optimize_writer(spark: SparkSession, folder: Path, size: int) -> Callable[[int], None]:
     keeper = DeltaDeadLetterWriter(
         Location(folder), SinkIdentity("shop", "orders", "one", "letters", OutputMode.APPEND)
     )
@@ -100,7 +100,7 @@ def kept(spark: SparkSession, folder: Path, size: int) -> Callable[[int], None]:
 
 
 def deleted(spark: SparkSession, folder: Path) -> Callable[[int], None]:
-    keep = kept(spark, folder, 10)
+    keep = optimize_writer(spark, folder, 10)
 
     def delete(batch: int) -> None:
         keep(batch) if batch == 0 else purge(Location(folder), None, "in")
@@ -110,12 +110,12 @@ def deleted(spark: SparkSession, folder: Path) -> Callable[[int], None]:
 
 CDC = {"keys": ["id"], "sequence_by": "at"}
 WAYS: dict[str, Callable[..., Callable[[int], None]]] = {
-    "append": lambda spark, folder: written(spark, folder, "append"),
-    "merge": lambda spark, folder: written(spark, folder, "update", merge_on=["id"]),
-    "complete": lambda spark, folder: written(spark, folder, "complete"),
-    "cdc": lambda spark, folder: written(spark, folder, "append", cdc=CDC),
-    "few letters": lambda spark, folder: kept(spark, folder, 10),
-    "many letters": lambda spark, folder: kept(spark, folder, FEW),
+    "append": lambda spark, folder: append_writer(spark, folder, "append"),
+    "merge": lambda spark, folder: append_writer(spark, folder, "update", merge_on=["id"]),
+    "complete": lambda spark, folder: append_writer(spark, folder, "complete"),
+    "cdc": lambda spark, folder: append_writer(spark, folder, "append", cdc=CDC),
+    "few letters": lambda spark, folder: optimize_writer(spark, folder, 10),
+    "many letters": lambda spark, folder: optimize_writer(spark, folder, FEW),
     "deleted letters": deleted,
 }
 
@@ -129,16 +129,16 @@ def commits(folder: Path) -> list[str]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once somebody of this process has found the lock taken."""
-    found, try_lock = threading.Event(), locks._try_lock
+    event, try_lock = threading.Event(), locks._try_lock
 
     def looked(handle: int) -> bool:
         got = try_lock(handle)
         if not got:
-            found.set()
+            event.set()
         return got
 
     monkeypatch.setattr(locks, "_try_lock", looked)
-    return found
+    return event
 
 
 @pytest.mark.parametrize(("way", "begun"), [*((way, True) for way in WAYS), ("append", False)])
@@ -158,13 +158,13 @@ def test_a_commit_waits_for_another_process_and_both_are_there(
     say(other, json.dumps(str(folder)), "locked")
     with ThreadPoolExecutor(1) as pool:
         try:
-            mine = pool.submit(commit, 1)
-            mine.add_done_callback(lambda _: waits.set())
+            future = pool.submit(commit, 1)
+            future.add_done_callback(lambda _: waits.set())
             assert waits.wait(100)
             assert commits(folder) == before
         finally:
             say(other, "", "committed")
-        mine.result(100)
+        future.result(100)
 
     after = commits(folder)[len(before) :]
     assert after[0] == "other"
@@ -175,7 +175,7 @@ def test_a_commit_waits_for_another_process_and_both_are_there(
 def test_a_query_that_is_stopped_waits_no_longer(
     other: subprocess.Popen[str], waits: threading.Event, spark: SparkSession, tmp_path: Path
 ) -> None:
-    commit = written(spark, tmp_path / "t", "append")
+    commit = append_writer(spark, tmp_path / "t", "append")
     commit(0)
     say(other, json.dumps(str(tmp_path / "t")), "locked")
     try:

@@ -39,10 +39,10 @@ def batch(spark: SparkSession, first: int) -> DataFrame:
 
 def run_of(spark: SparkSession, sink: DeltaSink, mode: OutputMode, planned: int) -> DeltaWriter:
     """A run of the one query, which planned its batches at a time of its own."""
-    made = DeltaWriter(sink, SinkIdentity("shop", "orders", "one-checkpoint", "delta:o", mode))
-    made.note = lambda number: BatchMetadata((f'{{"end": {number}}}',), planned)
-    made.open(spark, batch(spark, 0).schema)
-    return made
+    delta_writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one-checkpoint", "delta:o", mode))
+    delta_writer.note = lambda number: BatchMetadata((f'{{"end": {number}}}',), planned)
+    delta_writer.open(spark, batch(spark, 0).schema)
+    return delta_writer
 
 
 def others_commit(spark: SparkSession, sink: DeltaSink) -> None:
@@ -58,9 +58,9 @@ def test_a_batch_of_a_copied_checkpoint_that_delta_passes_over_ends_the_query(
     sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), **settings})
     run_of(spark, sink, mode, planned=1).write(batch(spark, 0), 0)
     copy, same = run_of(spark, sink, mode, planned=2), run_of(spark, sink, mode, planned=1)
-    mine = run_of(spark, sink, mode, planned=1)
+    delta_writer = run_of(spark, sink, mode, planned=1)
     for number in (1, 2):
-        mine.write(batch(spark, number * 10), number)
+        delta_writer.write(batch(spark, number * 10), number)
     others_commit(spark, sink)
     if "checksum" in way:
         for file in (tmp_path / "t/_delta_log").glob("*.crc"):
@@ -80,11 +80,11 @@ def test_a_merge_that_changes_nothing_is_told_as_written(spark: SparkSession, tm
     sink = DeltaSink.model_validate(
         {"path": str(tmp_path / "t"), "merge_on": ["id"], "delete_when": "at > 100"}
     )
-    mine = run_of(spark, sink, OutputMode.UPDATE, planned=1)
-    mine.write(batch(spark, 0), 0)
+    delta_writer = run_of(spark, sink, OutputMode.UPDATE, planned=1)
+    delta_writer.write(batch(spark, 0), 0)
 
-    assert mine.write(batch(spark, 200), 1) == WriteResult(rows=3)
-    assert mine.write(batch(spark, 10), 2) == WriteResult(rows=3)
+    assert delta_writer.write(batch(spark, 200), 1) == WriteResult(rows=3)
+    assert delta_writer.write(batch(spark, 10), 2) == WriteResult(rows=3)
 
 
 def rows(spark: SparkSession, sink: DeltaSink) -> list[Any]:

@@ -64,9 +64,9 @@ def test_a_replayed_deletion_does_not_remove_what_came_later(spark: SparkSession
     writer.write(changes(spark, SECOND), 1)
     writer.write(changes(spark, "(0, 'back', 'I')"), 2)
 
-    again = opened(spark, sink, first)
-    again._last = None  # as a driver that looked before the others wrote
-    again.write(changes(spark, SECOND), 1)
+    delta_writer = opened(spark, sink, first)
+    delta_writer._last = None  # as a driver that looked before the others wrote
+    delta_writer.write(changes(spark, SECOND), 1)
 
     assert texts(spark, sink)[0] == "back"
 
@@ -106,13 +106,13 @@ def test_two_queries_that_merge_into_one_table_at_once_lose_nothing(
             writer.write(rows, batch_id)
 
     with ThreadPoolExecutor() as pool:
-        for one in [pool.submit(merge, "one", 0), pool.submit(merge, "two", 10)]:
-            one.result(100)
+        for future in [pool.submit(merge, "one", 0), pool.submit(merge, "two", 10)]:
+            future.result(100)
 
-    found = texts(spark, sink)
-    assert set(found) == set(range(30))
-    assert {found[number] for number in range(10)} == {"one"}
-    assert {found[number] for number in range(20, 30)} == {"two"}
+    actual = texts(spark, sink)
+    assert set(actual) == set(range(30))
+    assert {actual[number] for number in range(10)} == {"one"}
+    assert {actual[number] for number in range(20, 30)} == {"two"}
 
 
 def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
@@ -120,9 +120,11 @@ def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
 ) -> None:
     sink, rows = DeltaSink.model_validate({"path": str(tmp_path / "t")}), spark.range(3)
     opened(spark, sink, rows).write(rows, 0)
-    mine, copy = opened(spark, sink, rows), opened(spark, sink, rows)
-    mine.note, copy.note = (lambda _, end=end: BatchMetadata((f'{{"end": {end}}}',), end) for end in (1, 2))  # type: ignore[misc]
-    mine.write(rows, 1)
+    delta_writer, copy = opened(spark, sink, rows), opened(spark, sink, rows)
+    delta_writer.note, copy.note = (
+        lambda _, end=end: BatchMetadata((f'{{"end": {end}}}',), end) for end in (1, 2)
+    )  # type: ignore[misc]
+    delta_writer.write(rows, 1)
 
     with pytest.raises(Unfit, match="already has a batch 1 of query 'orders' with other records"):
         copy.write(spark.range(3, 6), 1)

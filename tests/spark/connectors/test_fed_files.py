@@ -41,15 +41,17 @@ VALUES: dict[str, Any] = {
 TOLD = ["7", "3", 'a "quoted", name', "2.25", "12.75", "true", "2026-01-02", "2026-01-02 03:04:05.678"]
 
 
-def fed(entry: dict[str, Any], place: Path, spark: SparkSession, *values: dict[str, Any]) -> list[list[str]]:
+def feed_and_read(
+    entry: dict[str, Any], place: Path, spark: SparkSession, *values: dict[str, Any]
+) -> list[list[str]]:
     """What is read of a source of that kind after two portions, a row as texts without its nested columns."""
-    given = SourceEntry.model_validate(entry)
-    moved = given.source.elsewhere(Sandbox(place, "proof"))
-    assert moved is not None
-    for number, one in enumerate(values, 1):
-        moved.feed([InputRecord(json.dumps(one).encode())], number, given.columns or {})
-    rows = read_source(spark, "orders", given.model_copy(update={"source": moved, "static": True}))
-    plain = [name for name in given.columns or {"value": ""} if name != "tags"]
+    source_entry = SourceEntry.model_validate(entry)
+    source = source_entry.source.in_sandbox(Sandbox(place, "proof"))
+    assert source is not None
+    for number, item in enumerate(values, 1):
+        source.feed([InputRecord(json.dumps(item).encode())], number, source_entry.columns or {})
+    rows = read_source(spark, "orders", source_entry.model_copy(update={"source": source, "static": True}))
+    plain = [name for name in source_entry.columns or {"value": ""} if name != "tags"]
     return sorted(
         list(row) for row in rows.selectExpr(*(f"CAST({name} AS STRING)" for name in plain)).collect()
     )
@@ -59,13 +61,16 @@ def fed(entry: dict[str, Any], place: Path, spark: SparkSession, *values: dict[s
 def test_every_value_of_a_row_comes_back(kind: str, tmp_path: Path, spark: SparkSession) -> None:
     entry = {kind: {"path": "in"}, "schema": SCHEMA}
 
-    assert fed(entry, tmp_path, spark, VALUES, VALUES) == [TOLD, TOLD]
+    assert feed_and_read(entry, tmp_path, spark, VALUES, VALUES) == [TOLD, TOLD]
 
 
 def test_every_value_of_a_row_comes_back_from_a_delta_table(tmp_path: Path, spark: SparkSession) -> None:
     schema = {name: kind for name, kind in SCHEMA.items() if name != "tags"}
 
-    assert fed({"delta": {"path": "in"}, "schema": schema}, tmp_path, spark, VALUES, VALUES) == [TOLD, TOLD]
+    assert feed_and_read({"delta": {"path": "in"}, "schema": schema}, tmp_path, spark, VALUES, VALUES) == [
+        TOLD,
+        TOLD,
+    ]
 
 
 @pytest.mark.parametrize("settings", [{}, {"header": True, "sep": ";"}])
@@ -73,10 +78,10 @@ def test_lines_of_csv_come_back(settings: dict[str, Any], tmp_path: Path, spark:
     schema = {name: kind for name, kind in SCHEMA.items() if name != "tags"}
     entry = {"csv": {"path": "in", **settings}, "schema": schema}
 
-    assert fed(entry, tmp_path, spark, VALUES) == [TOLD]
+    assert feed_and_read(entry, tmp_path, spark, VALUES) == [TOLD]
 
 
 def test_lines_of_text_come_back(tmp_path: Path, spark: SparkSession) -> None:
-    found = fed({"text": {"path": "in"}}, tmp_path, spark, {"value": "to be"}, {"value": "or not"})
+    actual = feed_and_read({"text": {"path": "in"}}, tmp_path, spark, {"value": "to be"}, {"value": "or not"})
 
-    assert found == [["or not"], ["to be"]]
+    assert actual == [["or not"], ["to be"]]

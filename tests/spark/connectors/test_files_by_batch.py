@@ -44,8 +44,8 @@ def opened(spark: SparkSession, sink: ParquetSink, query_id: str = "3f0c") -> Fi
 
 def ids(folder: Path) -> list[int]:
     """What a reader without Spark finds."""
-    found = pyarrow.dataset.dataset(str(folder), format="parquet", partitioning="hive").to_table(["id"])
-    return sorted(found.column("id").to_pylist())
+    table = pyarrow.dataset.dataset(str(folder), format="parquet", partitioning="hive").to_table(["id"])
+    return sorted(table.column("id").to_pylist())
 
 
 @pytest.fixture(params=[(), ("day",)], ids=["flat", "divided"])
@@ -89,9 +89,9 @@ def test_a_batch_that_dies_before_its_rename_shows_nothing_and_comes_whole(
             opened(spark, sink).write(batch(spark, 10), 1)
     assert ids(tmp_path / "out") == list(range(10))
 
-    again = opened(spark, sink)
-    assert not again.holds(1)
-    again.write(batch(spark, 10), 1)
+    files_writer = opened(spark, sink)
+    assert not files_writer.has_batch(1)
+    files_writer.write(batch(spark, 10), 1)
 
     assert ids(tmp_path / "out") == list(range(20))
     assert list((tmp_path / "out" / "_millstream" / "staging").iterdir()) == []
@@ -110,19 +110,19 @@ def test_of_two_drivers_at_one_batch_the_first_holds(
         return real(self, *given)
 
     monkeypatch.setattr(ByBatch, "commit", overtaken)
-    written = slow.write(batch(spark, 0), 0)
+    write_result = slow.write(batch(spark, 0), 0)
 
-    assert written.skipped
+    assert write_result.skipped
     assert ids(tmp_path / "out") == list(range(10))
 
 
 def test_an_empty_batch_is_remembered(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     opened(spark, sink).write(batch(spark, 0).limit(0), 4)
 
-    again = opened(spark, sink)
+    files_writer = opened(spark, sink)
 
-    assert again.holds(4)
-    assert not again.holds(5)
+    assert files_writer.has_batch(4)
+    assert not files_writer.has_batch(5)
     assert list((tmp_path / "out").rglob("*.parquet")) == []
 
 
@@ -154,7 +154,7 @@ def test_anothers_folder_is_refused(spark: SparkSession, sink: ParquetSink, tmp_
     ledger.write_text(json.dumps({"owner": "somebody/parquet:o"}))
 
     with pytest.raises(CannotGoOn, match="belongs to somebody"):
-        opened(spark, sink).holds(0)
+        opened(spark, sink).has_batch(0)
 
 
 def test_any_file_system_of_hadoop_renames_a_folder_once(
@@ -171,11 +171,11 @@ def test_any_file_system_of_hadoop_renames_a_folder_once(
     with monkeypatch.context() as patch:
         # A driver that has not seen the other's commit.
         patch.setattr(ByBatch, "finish", lambda *_: False)
-        again = writer.write(batch(spark, 0), 0)
+        write_result = writer.write(batch(spark, 0), 0)
 
-    assert again.skipped
+    assert write_result.skipped
     assert ids(tmp_path / "out") == list(range(10))
-    assert opened(spark, sink).holds(0)
+    assert opened(spark, sink).has_batch(0)
 
 
 def test_a_file_system_that_copies_folders_is_refused(

@@ -85,11 +85,11 @@ def test_a_table_without_a_schema_has_what_its_files_say(spark: SparkSession, tm
 def test_a_stream_takes_so_many_files_a_batch(spark: SparkSession, tmp_path: Path, checkpoint: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.txt").write_text(name)
-    given = TextSource(path=str(tmp_path), max_files_per_trigger=1, path_glob_filter="*.txt")
+    text_source = TextSource(path=str(tmp_path), max_files_per_trigger=1, path_glob_filter="*.txt")
 
     batches: list[int] = []
     query = (
-        given.read(spark, static=False, schema=None)
+        text_source.read(spark, static=False, schema=None)
         .writeStream.trigger(availableNow=True)
         .option("checkpointLocation", str(checkpoint))
         .foreachBatch(lambda batch, _: batches.append(batch.count()))
@@ -106,11 +106,11 @@ def test_the_latest_file_comes_first_when_it_is_asked_for(
     for number, name in enumerate("abc"):
         (tmp_path / f"{name}.txt").write_text(name)
         os.utime(tmp_path / f"{name}.txt", (1_767_225_600 + number,) * 2)
-    given = TextSource(
+    text_source = TextSource(
         path=str(tmp_path), path_glob_filter="*.txt", max_files_per_trigger=1, latest_first=True
     )
 
-    rows = streamed(given.read(spark, static=False, schema=None).select("value"), checkpoint)
+    rows = streamed(text_source.read(spark, static=False, schema=None).select("value"), checkpoint)
 
     assert rows == [("c",), ("b",), ("a",)]
 
@@ -121,19 +121,19 @@ def test_each_batch_can_be_read_again_by_the_checkpoints_own_list_of_files(
     folder = tmp_path / "two words"
     days = spark.range(4).selectExpr("id", "concat('12:0', id % 2) AS day").repartition(1)
     days.write.partitionBy("day").parquet(str(folder))
-    given = ParquetSource(path=str(folder), max_files_per_trigger=1)
+    parquet_source = ParquetSource(path=str(folder), max_files_per_trigger=1)
     schema = "id BIGINT, day STRING"
-    seen = streamed(given.read(spark, static=False, schema=schema), checkpoint)
+    visited = streamed(parquet_source.read(spark, static=False, schema=schema), checkpoint)
 
-    again = []
+    second = []
     for batch in range(2):
         read = file_source_log.list_batch_files(checkpoint / "sources/0", batch - 1, batch)
-        frame = given.read_range(spark, OffsetRange(None, "", read), schema)
+        frame = parquet_source.read_range(spark, OffsetRange(None, "", read), schema)
         assert frame is not None
-        again += [tuple(row) for row in frame.collect()]
+        second += [tuple(row) for row in frame.collect()]
 
-    assert again == seen
-    assert sorted(again) == [(0, "12:00"), (1, "12:01"), (2, "12:00"), (3, "12:01")]
+    assert second == visited
+    assert sorted(second) == [(0, "12:00"), (1, "12:01"), (2, "12:00"), (3, "12:01")]
 
 
 def test_a_stream_of_a_folder_that_does_not_exist_yet_says_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_file_that_comes_late_with_an_old_time_is_read_unless_a_limit_is_set(
 
     def rows(**settings: Any) -> list[Any]:
         limited = JsonSource.model_validate({"path": str(folder), **settings})
-        found = streamed(limited.read(spark, static=False, schema="id string"), checkpoint)
-        return sorted(row[0] for row in found)
+        actual = streamed(limited.read(spark, static=False, schema="id string"), checkpoint)
+        return sorted(row[0] for row in actual)
 
     def put(name: str, days: int) -> None:
         (folder / f"{name}.json").write_text(json.dumps({"id": name}))

@@ -51,13 +51,13 @@ def ids(folder: Path) -> Counter[int]:
     """The ids that a reader without Spark finds, by how often."""
     if not folder.exists():
         return Counter()
-    found = pyarrow.dataset.dataset(str(folder), format="parquet", partitioning="hive").to_table(
+    table = pyarrow.dataset.dataset(str(folder), format="parquet", partitioning="hive").to_table(
         columns=["id"]
     )
-    return Counter(found.column("id").to_pylist())
+    return Counter(table.column("id").to_pylist())
 
 
-def once(first: int, count: int = 10) -> Counter[int]:
+def count_ids(first: int, count: int = 10) -> Counter[int]:
     return Counter(range(first, first + count))
 
 
@@ -72,7 +72,7 @@ def test_batches_stand_beside_each_other(spark: SparkSession, sink: ParquetSink,
     first = writer.write(batch(spark, 0), 0)
     writer.write(batch(spark, 10), 1)
 
-    assert ids(tmp_path / "out") == once(0, 20)
+    assert ids(tmp_path / "out") == count_ids(0, 20)
     assert (first.rows, first.skipped) == (10, False)
 
 
@@ -82,16 +82,16 @@ def test_spark_reads_what_was_written(spark: SparkSession, sink: ParquetSink, tm
     read = spark.read.parquet(str(tmp_path / "out"))
 
     assert set(read.columns) == {"id", "day", "note"}
-    assert Counter(row.id for row in read.collect()) == once(0)
+    assert Counter(row.id for row in read.collect()) == count_ids(0)
 
 
 def test_a_replayed_batch_changes_nothing(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     opened(spark, sink).write(batch(spark, 0), 7)
     before = sorted(tmp_path.rglob("*"))
 
-    again = opened(spark, sink).write(batch(spark, 0), 7)
+    write_result = opened(spark, sink).write(batch(spark, 0), 7)
 
-    assert again.skipped
+    assert write_result.skipped
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -164,11 +164,11 @@ def test_a_batch_is_there_once_whatever_step_it_died_at(
             writer.write(batch(spark, 10), 1)
 
     writer = opened(spark, sink)
-    held = writer.holds(1)
-    written = writer.write(batch(spark, 10), 1)
+    stored = writer.has_batch(1)
+    write_result = writer.write(batch(spark, 10), 1)
 
-    assert ids(tmp_path / "out") == once(0, 20)
-    assert held == written.skipped
+    assert ids(tmp_path / "out") == count_ids(0, 20)
+    assert stored == write_result.skipped
     assert LocalPlace(tmp_path / "out").names(manifest.STAGING) == []
 
 
@@ -185,7 +185,7 @@ def test_a_reader_sees_nothing_of_a_batch_that_died_before_its_first_move(
         with pytest.raises(Died):
             writer.write(batch(spark, 10), 1)
 
-    assert ids(tmp_path / "out") == once(0)
+    assert ids(tmp_path / "out") == count_ids(0)
     assert spark.read.parquet(str(tmp_path / "out")).count() == 10
 
 
@@ -200,7 +200,7 @@ def test_a_start_alone_finishes_the_moves_of_a_committed_batch(
 
     opened(spark, sink)
 
-    assert ids(tmp_path / "out") == once(0)
+    assert ids(tmp_path / "out") == count_ids(0)
 
 
 def test_two_drivers_at_one_batch_write_it_once(
@@ -216,10 +216,10 @@ def test_two_drivers_at_one_batch_write_it_once(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FilesWriter, "_stage", overtaken)
-        written = slow.write(batch(spark, 0), 0)
+        write_result = slow.write(batch(spark, 0), 0)
 
-    assert ids(tmp_path / "out") == once(0)
-    assert written.skipped
+    assert ids(tmp_path / "out") == count_ids(0)
+    assert write_result.skipped
 
 
 def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
@@ -235,13 +235,13 @@ def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
 
 
 def test_two_queries_in_one_folder_do_not_mix(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
-    one, other = opened(spark, sink, "aaaa"), opened(spark, sink, "bbbb")
-    one.write(batch(spark, 0), 0)
+    files_writer, other = opened(spark, sink, "aaaa"), opened(spark, sink, "bbbb")
+    files_writer.write(batch(spark, 0), 0)
 
     other.write(batch(spark, 10), 0)
-    one.write(batch(spark, 0), 0)
+    files_writer.write(batch(spark, 0), 0)
 
-    assert ids(tmp_path / "out") == once(0, 20)
+    assert ids(tmp_path / "out") == count_ids(0, 20)
 
 
 def test_an_empty_batch_leaves_no_file_of_rows(
@@ -249,10 +249,10 @@ def test_an_empty_batch_leaves_no_file_of_rows(
 ) -> None:
     writer = opened(spark, sink)
 
-    written = writer.write(batch(spark, 0).where("id < 0"), 0)
+    write_result = writer.write(batch(spark, 0).where("id < 0"), 0)
 
-    assert written.rows == 0
-    assert writer.holds(0)
+    assert write_result.rows == 0
+    assert writer.has_batch(0)
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
@@ -271,13 +271,13 @@ def test_old_manifests_go_and_their_batches_stay_known(
     for number in range(5):
         writer.write(batch(spark, 10 * number), number)
 
-    again = opened(spark, sink)
-    replayed = [again.write(batch(spark, 10 * number), number).skipped for number in range(5)]
+    files_writer = opened(spark, sink)
+    replayed = [files_writer.write(batch(spark, 10 * number), number).skipped for number in range(5)]
 
-    assert manifest.list_batches(again.place, again.identity) == [2, 3, 4]
+    assert manifest.list_batches(files_writer.place, files_writer.identity) == [2, 3, 4]
     assert replayed == [True] * 5
-    assert all(again.holds(number) for number in range(5))
-    assert ids(tmp_path / "out") == once(0, 50)
+    assert all(files_writer.has_batch(number) for number in range(5))
+    assert ids(tmp_path / "out") == count_ids(0, 50)
 
 
 def test_a_file_of_a_batch_that_is_gone_before_its_move_ends_the_run(
@@ -302,7 +302,7 @@ def test_a_torn_manifest_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "out" / manifest.manifest_folder(writer.identity) / "0.json").write_text("{")
 
     with pytest.raises(CannotGoOn, match=r"0\.json of batch 0 cannot be read"):
-        writer.holds(0)
+        writer.has_batch(0)
 
 
 def test_a_folder_of_sparks_own_file_sink_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -367,14 +367,17 @@ def test_any_file_system_of_hadoop_keeps_the_same_promises(
                 batch(spark, 0).withColumnsRenamed({"note": "was"}).withColumn("note", _colon(spark)), 0
             )
 
-    again = opened(spark, sink)
+    files_writer = opened(spark, sink)
 
-    assert again.holds(0)
-    assert again.write(batch(spark, 0), 0).skipped
-    assert not again.place.create(f"{manifest.manifest_folder(again.identity)}/0.json", "{}")
-    assert ids(tmp_path / "out") == once(0)
+    assert files_writer.has_batch(0)
+    assert files_writer.write(batch(spark, 0), 0).skipped
+    assert not files_writer.place.create(f"{manifest.manifest_folder(files_writer.identity)}/0.json", "{}")
+    assert ids(tmp_path / "out") == count_ids(0)
     assert (
-        json.loads(again.place.text(f"{manifest.manifest_folder(again.identity)}/0.json") or "")["batch"] == 0
+        json.loads(
+            files_writer.place.text(f"{manifest.manifest_folder(files_writer.identity)}/0.json") or ""
+        )["batch"]
+        == 0
     )
 
 

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 def streamed(frame: DataFrame, checkpoint: Path, **trigger: Any) -> list[Row]:
     """All rows that a run of a stream gives until it has read what is there."""
-    found: list[Row] = []
+    rows: list[Row] = []
     query = (
-        frame.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
         .option("checkpointLocation", str(checkpoint))
         .trigger(**(trigger or {"availableNow": True}))
         .start()
     )
     query.awaitTermination(60)
-    return found
+    return rows
 
 
 @pytest.fixture
 def lines() -> Iterator[int]:
     """A server that sends two lines to whoever connects and keeps the connection; its port."""
-    done = threading.Event()
+    event = threading.Event()
 
     class Sends(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.sendall(b"to be or\nnot to be\n")
-            done.wait(60)
+            event.wait(60)
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
@@ -50,26 +50,26 @@ def lines() -> Iterator[int]:
     with Server(("127.0.0.1", 0), Sends) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
-        done.set()
+        event.set()
         server.shutdown()
 
 
 def test_a_socket_gives_its_lines_with_the_time(lines: int, spark: SparkSession, checkpoint: Path) -> None:
     frame = SocketSource(port=lines).read(spark, static=False, schema=None)
-    found: list[Row] = []
+    rows: list[Row] = []
     got = threading.Event()
 
     def take(batch: DataFrame, _: int) -> None:
-        found.extend(batch.collect())
-        if len(found) == 2:
+        rows.extend(batch.collect())
+        if len(rows) == 2:
             got.set()
 
     query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
     assert got.wait(60)
     query.stop()
 
-    assert sorted(row.value for row in found) == ["not to be", "to be or"]
-    assert all(row.timestamp for row in found)
+    assert sorted(row.value for row in rows) == ["not to be", "to be or"]
+    assert all(row.timestamp for row in rows)
 
 
 def test_batches_of_a_rate_are_equal_and_move_their_time_on(spark: SparkSession, checkpoint: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_stream_of_a_table_may_begin_at_a_time(
 def test_two_beginnings_are_refused() -> None:
     source = DeltaSource(path=Location("lake"), starting_version=1, starting_timestamp="2026-01-01")
 
-    assert [one.field for one in source.problems()] == ["starting_timestamp"]
+    assert [problem.field for problem in source.problems()] == ["starting_timestamp"]
 
 
 def test_a_catalog_table_is_streamed_by_its_name(

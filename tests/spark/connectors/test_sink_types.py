@@ -37,31 +37,31 @@ def test_a_sink_refuses_the_types_that_spark_does_not_write(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     alone = kind == "text"
-    refused, failed = set(), set()
+    refusal, failed = set(), set()
     for number, (ddl, value) in enumerate(VALUES.items()):
         columns = {"c": ddl} if alone else {"id": "int", "c": ddl}
         if sinks()[kind].model_validate({"path": "t"}).refuses(columns):
-            refused.add(ddl)
+            refusal.add(ddl)
         try:
             frame = spark.sql(f"SELECT {'' if alone else '1 AS id, '}{value} AS c")
             frame.write.format(kind).save(str(tmp_path / str(number)))
         except PySparkException:
             failed.add(ddl)
 
-    assert refused == failed
+    assert refusal == failed
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
 def test_a_sink_refuses_the_types_that_make_no_folder(kind: str, spark: SparkSession, tmp_path: Path) -> None:
-    refused, failed = set(), set()
+    refusal, failed = set(), set()
     for number, (ddl, value) in enumerate(VALUES.items()):
         sink = sinks()[kind].model_validate({"path": "t", "partition_by": ["c"]})
         if sink.refuses({"id": "int", "c": ddl}):
-            refused.add(ddl)
+            refusal.add(ddl)
         try:
             frame = spark.sql(f"SELECT 1 AS id, {value} AS c")
             frame.write.format(kind).partitionBy("c").save(str(tmp_path / str(number)))
         except PySparkException:
             failed.add(ddl)
 
-    assert refused == failed
+    assert refusal == failed

@@ -42,53 +42,55 @@ class Reports(StreamingQueryListener):
 
 
 def test_the_page_agrees_with_sparks_own_reports(project: Project) -> None:
-    project.put({"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}, "{broken")
-    project.put({"id": "b", "amount": 4, "at": "2026-01-01T12:14:00Z"})
-    project.put({"id": "c", "amount": 5, "at": "2026-01-01T12:45:00Z"})
+    project.add_lines({"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}, "{broken")
+    project.add_lines({"id": "b", "amount": 4, "at": "2026-01-01T12:14:00Z"})
+    project.add_lines({"id": "c", "amount": 5, "at": "2026-01-01T12:45:00Z"})
     pipeline, reports = project.pipeline(), Reports("sums")
     project.spark.streams.addListener(reports)
 
     with LivePage(pipeline, list(pipeline.queries), PageOptions(port=0)) as page:
         fine = project.run(pipeline, on_event=page.feed.take)
         assert fine
-        seen = wait(page, "sums", reports.kept[-1]["batchId"])
+        visited = wait(page, "sums", reports.kept[-1]["batchId"])
         rows, letters = get(page, "/api/rows?sink=sink.sums.0"), get(page, "/api/letters")
         series, metrics = get(page, "/api/series?query=sums"), text(page, "/metrics")
     project.spark.streams.removeListener(reports)
 
     last = reports.kept[-1]
-    assert seen["rows_in"] == sum(report["numInputRows"] for report in reports.kept) == 4
-    assert seen["watermark"] == last["eventTime"]["watermark"] == "2026-01-01T12:35:00.000Z"
-    assert seen["newest"] == "2026-01-01T12:45:00.000Z"
-    assert seen["state_rows"] == sum(one["numRowsTotal"] for one in last["stateOperators"]) > 0
-    assert seen["state_bytes"] == sum(one["memoryUsedBytes"] for one in last["stateOperators"])
-    assert seen["batch_seconds"] == last["durationMs"]["triggerExecution"] / 1000
-    assert seen["dead_letters"] == 1
+    assert visited["rows_in"] == sum(report["numInputRows"] for report in reports.kept) == 4
+    assert visited["watermark"] == last["eventTime"]["watermark"] == "2026-01-01T12:35:00.000Z"
+    assert visited["newest"] == "2026-01-01T12:45:00.000Z"
+    assert visited["state_rows"] == sum(item["numRowsTotal"] for item in last["stateOperators"]) > 0
+    assert visited["state_bytes"] == sum(item["memoryUsedBytes"] for item in last["stateOperators"])
+    assert visited["batch_seconds"] == last["durationMs"]["triggerExecution"] / 1000
+    assert visited["dead_letters"] == 1
     assert series["batch"] == [report["batchId"] for report in reports.kept]
     rates = [report.get("processedRowsPerSecond") for report in reports.kept]
-    assert [one for one in series["processed_rate"] if one] == [round(one, 1) for one in rates if one]
+    assert [item for item in series["processed_rate"] if item] == [round(rate, 1) for rate in rates if rate]
     assert series["phases"]["addBatch"] == [
         report["durationMs"].get("addBatch", 0) / 1000 for report in reports.kept
     ]
-    assert f'millstream_state_rows{{pipeline="shop",query="sums"}} {seen["state_rows"]}\n' in metrics
+    assert f'millstream_state_rows{{pipeline="shop",query="sums"}} {visited["state_rows"]}\n' in metrics
     assert [row[1] for row in rows["rows"]] == [5, 4, 3]
     assert (rows["time_column"], rows["value_columns"]) == ("since", ["amount"])
-    assert [(one["reason"], one["records"]) for one in letters["reasons"] if one["query"] == "sums"] == [
-        ("malformed", 1)
-    ]
+    assert [
+        (reason["reason"], reason["records"]) for reason in letters["reasons"] if reason["query"] == "sums"
+    ] == [("malformed", 1)]
     assert letters["latest"][0]["value"] == "{broken"
 
     # What is on disk shows the same run again.
-    kept = list_runs(runs_folder(pipeline))[0]
-    again = load_past_run(kept.folder, kept.id).document()["queries"]
-    assert next(one for one in again if one["name"] == "sums")["state_bytes"] == seen["state_bytes"]
+    run = list_runs(runs_folder(pipeline))[0]
+    queries = load_past_run(run.folder, run.id).document()["queries"]
+    assert next(item for item in queries if item["name"] == "sums")["state_bytes"] == visited["state_bytes"]
 
 
 def test_metrics_of_spark_and_its_jvm_are_what_they_say_themselves(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_metrics, "FRESH", -1.0)
-    project.put(*({"id": str(one), "amount": one, "at": "2026-01-01T12:01:00Z"} for one in range(7)))
+    project.add_lines(
+        *({"id": str(number), "amount": number, "at": "2026-01-01T12:01:00Z"} for number in range(7))
+    )
     pipeline, spark = project.pipeline(), project.spark
     context = spark.sparkContext
     jvm, session = context._jvm, spark._jsparkSession
@@ -104,7 +106,7 @@ def test_metrics_of_spark_and_its_jvm_are_what_they_say_themselves(
         last = exported(page)
 
     assert fine
-    assert {name for name, _ in last} == {one.metric.name for one in spark_metrics.ENGINE}
+    assert {name for name, _ in last} == {item.metric.name for item in spark_metrics.ENGINE}
     assert counted["spark_jobs_total", ""] - first["spark_jobs_total", ""] == 3
     assert counted["spark_jobs_active", ""] == 0
     # One collection was asked for by name; others may have come.
@@ -130,8 +132,8 @@ SAMPLE = re.compile(r'((?:spark|jvm)_\w+)\{pipeline="shop"(?:,\w+="([^"]*)")?\} 
 
 def exported(page: LivePage) -> dict[tuple[str, str], float]:
     """What /metrics says of Spark and its JVM, by the name of the metric and its second label."""
-    found = SAMPLE.findall(text(page, "/metrics"))
-    return {(name, label): float(value) for name, label, value in found}
+    matches = SAMPLE.findall(text(page, "/metrics"))
+    return {(name, label): float(value) for name, label, value in matches}
 
 
 def summed(found: dict[tuple[str, str], float], metric: str) -> float:
@@ -144,15 +146,15 @@ def wait(page: LivePage, query: str, batch: int) -> dict[str, Any]:
     with urllib.request.urlopen(f"{page.origin}api/events", timeout=60) as stream:
         states = (line for line in stream if line.startswith(b"data: {") and b'"queries"' in line)
         for line in islice(states, 10):
-            told = next(one for one in json.loads(line[6:])["queries"] if one["name"] == query)
-            if told["batch"] == batch and told["state"] == "stopped":
-                return dict(told)
+            messages = next(item for item in json.loads(line[6:])["queries"] if item["name"] == query)
+            if messages["batch"] == batch and messages["state"] == "stopped":
+                return dict(messages)
     raise AssertionError(f"the page has not heard of batch {batch}")
 
 
 def text(page: LivePage, path: str) -> str:
-    with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as answer:
-        return str(answer.read().decode())
+    with urllib.request.urlopen(f"{page.origin}{path.lstrip('/')}", timeout=60) as response:
+        return str(response.read().decode())
 
 
 def get(page: LivePage, path: str) -> Any:

@@ -21,7 +21,7 @@ def is_reachable(file: Path, root: Path) -> bool:
     """May another user of the machine open a file below `root`?"""
     folders = [above for above in file.parents if above.is_relative_to(root)]
     return bool(file.stat().st_mode & stat.S_IROTH) and all(
-        one.stat().st_mode & stat.S_IXOTH for one in folders
+        path.stat().st_mode & stat.S_IXOTH for path in folders
     )
 
 
@@ -32,17 +32,17 @@ def test_checkpoints_and_dead_letters_are_closed_and_tables_are_not(project: Pro
     project.folder.chmod(0o755)
     checkpoints = project.folder / "ck"
     checkpoints.mkdir(mode=0o755)
-    project.put(A, "{broken")
+    project.add_lines(A, "{broken")
     pipeline = project.pipeline(defaults={"checkpoints": str(checkpoints)})
 
-    with ExitStack() as held:
-        lock_checkpoints(pipeline, choose_queries(pipeline, RunOptions()), held)
+    with ExitStack() as exit_stack:
+        lock_checkpoints(pipeline, choose_queries(pipeline, RunOptions()), exit_stack)
         assert project.run(pipeline)
 
-    kept = [file for file in checkpoints.rglob("*") if file.is_file()]
-    assert {"metadata", "record.json", "lock"} <= {file.name for file in kept}
-    assert any("_dead_letters" in file.parts for file in kept)
-    assert [file for file in kept if is_reachable(file, project.folder)] == []
+    paths = [file for file in checkpoints.rglob("*") if file.is_file()]
+    assert {"metadata", "record.json", "lock"} <= {file.name for file in paths}
+    assert any("_dead_letters" in file.parts for file in paths)
+    assert [file for file in paths if is_reachable(file, project.folder)] == []
     for table in ("sums", "table", "files"):
         data = [
             file for file in (project.folder / table).rglob("*.parquet") if "_millstream" not in file.parts

@@ -25,10 +25,10 @@ def _for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "HEAD_START", 3600.0)
 
 
-def begun(project: Project, options: RunOptions, *queries: str) -> Supervisor:
+def start_queries(project: Project, options: RunOptions, *queries: str) -> Supervisor:
     """Run it to its end. Where nothing else ends it: until all queries have started, a minute at most."""
-    found: list[Supervisor] = []
-    minute = threading.Timer(60, lambda: found[0].end())
+    actual: list[Supervisor] = []
+    minute = threading.Timer(60, lambda: actual[0].end())
     started: list[str | None] = []
 
     def heard(event: Event) -> None:
@@ -36,10 +36,10 @@ def begun(project: Project, options: RunOptions, *queries: str) -> Supervisor:
         if event.event == "query_started":
             started.append(event.query)
         if options == RunOptions() and set(started) == {"sums", "copy"}:
-            found[0].end()
+            actual[0].end()
 
     def begins(supervisor: Supervisor) -> None:
-        found.append(supervisor)
+        actual.append(supervisor)
         if options == RunOptions():
             minute.start()
 
@@ -53,42 +53,42 @@ def begun(project: Project, options: RunOptions, *queries: str) -> Supervisor:
     finally:
         minute.cancel()
         events.close()
-    return found[0]
+    return actual[0]
 
 
 def test_the_second_query_of_a_new_pipeline_starts_after_the_first_batch_of_the_first(
     project: Project,
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
 
-    begun(project, RunOptions(until_caught_up=True))
+    start_queries(project, RunOptions(until_caught_up=True))
 
-    told = [(one.event, one.query) for one in project.events]
-    assert told.index(("batch_written", "sums")) < told.index(("query_started", "copy"))
+    messages = [(event.event, event.query) for event in project.events]
+    assert messages.index(("batch_written", "sums")) < messages.index(("query_started", "copy"))
     assert len(project.rows("table")) == 1
 
 
 def test_a_first_query_that_has_nothing_to_read_keeps_nobody_waiting(project: Project) -> None:
-    begun(project, RunOptions())
+    start_queries(project, RunOptions())
 
-    assert {one.query for one in project.told("query_started")} == {"sums", "copy"}
+    assert {event.query for event in project.list_events("query_started")} == {"sums", "copy"}
 
 
 def test_no_query_of_a_run_for_a_while_is_kept_waiting(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
 
-    assert begun(project, RunOptions(seconds=0.1)).alone_until == 0.0
+    assert start_queries(project, RunOptions(seconds=0.1)).alone_until == 0.0
 
 
 def test_a_pipeline_that_goes_on_from_its_checkpoint_begins_all_at_once(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     began = time.monotonic()
 
-    assert begun(project, RunOptions(until_caught_up=True)).alone_until > began
-    assert begun(project, RunOptions(until_caught_up=True)).alone_until == 0.0
+    assert start_queries(project, RunOptions(until_caught_up=True)).alone_until > began
+    assert start_queries(project, RunOptions(until_caught_up=True)).alone_until == 0.0
 
 
 def test_one_query_is_not_ahead_of_any(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
 
-    assert begun(project, RunOptions(until_caught_up=True), "sums").alone_until == 0.0
+    assert start_queries(project, RunOptions(until_caught_up=True), "sums").alone_until == 0.0

@@ -26,8 +26,8 @@ def sums(project: Project) -> list[tuple[str, int]]:
 
 
 def test_every_sink_of_every_query_gets_every_row(project: Project) -> None:
-    project.put(A, B)
-    project.put(C)
+    project.add_lines(A, B)
+    project.add_lines(C)
 
     fine = project.run(project.pipeline())
 
@@ -38,9 +38,9 @@ def test_every_sink_of_every_query_gets_every_row(project: Project) -> None:
 
 
 def test_a_second_run_goes_on_where_the_first_ended(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(project.pipeline())
-    project.put(B)
+    project.add_lines(B)
     project.run(project.pipeline())
 
     assert sums(project) == [("12:00", 7)]
@@ -49,24 +49,29 @@ def test_a_second_run_goes_on_where_the_first_ended(project: Project) -> None:
 
 @pytest.mark.parametrize("query", ["sums", "copy"])
 def test_a_batch_that_spark_did_not_commit_is_not_delivered_again(project: Project, query: str) -> None:
-    project.put(A, B, "{broken")
+    project.add_lines(A, B, "{broken")
     project.run(project.pipeline())
-    before = [sums(project), project.rows("files", "parquet"), project.rows("table"), kept(project)]
+    before = [sums(project), project.rows("files", "parquet"), project.rows("table"), read_sink(project)]
 
     project.forget_last_commit(query)
     project.run(project.pipeline())
 
-    assert [sums(project), project.rows("files", "parquet"), project.rows("table"), kept(project)] == before
+    assert [
+        sums(project),
+        project.rows("files", "parquet"),
+        project.rows("table"),
+        read_sink(project),
+    ] == before
 
 
-def kept(project: Project) -> list[tuple[Any, ...]]:
+def read_sink(project: Project) -> list[tuple[Any, ...]]:
     """The dead letters: where, what, why."""
-    found = dead_letters.read_unique(project.pipeline().letters)
-    return [((letter.file or "").rpartition("/")[2], letter.value, letter.reason) for letter in found]
+    unique = dead_letters.read_unique(project.pipeline().letters)
+    return [((letter.file or "").rpartition("/")[2], letter.value, letter.reason) for letter in unique]
 
 
 def test_a_malformed_row_of_a_source_that_a_query_reads_twice_is_set_aside_once(project: Project) -> None:
-    project.put(A, "{broken", B)
+    project.add_lines(A, "{broken", B)
     both = "SELECT id, amount, at FROM orders UNION ALL SELECT id, -amount AS amount, at FROM orders"
     copy = {"from": "both", "to": {"delta": str(project.folder / "table")}}
 
@@ -74,26 +79,26 @@ def test_a_malformed_row_of_a_source_that_a_query_reads_twice_is_set_aside_once(
 
     assert fine
     assert sorted(row[1] for row in project.rows("table")) == [-4, -3, 3, 4]
-    assert [value for _, value, _ in kept(project)] == [b"{broken"]
+    assert [value for _, value, _ in read_sink(project)] == [b"{broken"]
 
 
 def test_a_malformed_row_is_set_aside_with_its_file_and_the_others_go_on(project: Project) -> None:
-    project.put(A, "{broken")
-    project.put({"id": "x", "amount": "many", "at": "2026-01-01T12:05:00Z"}, {"id": "y", "amount": 1})
-    project.put(B)
+    project.add_lines(A, "{broken")
+    project.add_lines({"id": "x", "amount": "many", "at": "2026-01-01T12:05:00Z"}, {"id": "y", "amount": 1})
+    project.add_lines(B)
 
     project.run(project.pipeline())
 
     assert sums(project) == [("12:00", 7)]
-    found = kept(project)
-    assert [file for file, _, _ in found] == ["001.json", "002.json", "002.json"]
-    assert (b"{broken", "the record does not fit the schema") in [(value, why) for _, value, why in found]
-    assert "at is missing" in [why for _, _, why in found]
+    actual = read_sink(project)
+    assert [file for file, _, _ in actual] == ["001.json", "002.json", "002.json"]
+    assert (b"{broken", "the record does not fit the schema") in [(value, why) for _, value, why in actual]
+    assert "at is missing" in [why for _, _, why in actual]
 
 
 def test_a_malformed_row_ends_the_run_when_the_spec_says_so(project: Project) -> None:
-    project.put(A)
-    project.put("{broken")
+    project.add_lines(A)
+    project.add_lines("{broken")
     pipeline = project.pipeline()
     entry = pipeline.sources["orders"].model_copy(update={"on_malformed": OnMalformed.FAIL})
 
@@ -101,26 +106,26 @@ def test_a_malformed_row_ends_the_run_when_the_spec_says_so(project: Project) ->
 
     assert not fine
     # Both queries read the record; whether the second meets it before the first one's end is not said.
-    failed = project.told("query_failed")[0]
+    failed = project.list_events("query_failed")[0]
     assert "malformed record in source 'orders'" in failed.data["reason"]
     assert "002.json" in failed.data["reason"]
 
 
 def test_from_its_first_batch_a_checkpoint_says_what_made_it(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(project.pipeline())
 
-    made = metadata.read(project.folder / ".millstream" / "checkpoints" / "sums")
+    result = metadata.read(project.folder / ".millstream" / "checkpoints" / "sums")
 
-    assert made is not None
-    assert [operator.kind for operator in made.operators].count("Aggregate") == 1
-    assert made.sources[0]["name"] == "orders"
-    assert made.sinks[0]["key"].startswith(made.query_id)
-    assert made.pinned["spark.sql.shuffle.partitions"] == "2"
+    assert result is not None
+    assert [operator.kind for operator in result.operators].count("Aggregate") == 1
+    assert result.sources[0]["name"] == "orders"
+    assert result.sinks[0]["key"].startswith(result.query_id)
+    assert result.pinned["spark.sql.shuffle.partitions"] == "2"
 
 
 def test_another_aggregate_has_another_fingerprint(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(project.pipeline())
     checkpoint = project.folder / ".millstream" / "checkpoints" / "sums"
     before = metadata.read(checkpoint)
@@ -130,11 +135,13 @@ def test_another_aggregate_has_another_fingerprint(project: Project) -> None:
 
     assert before is not None
     assert after is not None
-    assert {one.fingerprint for one in before.operators} != {one.fingerprint for one in after.operators}
+    assert {operator.fingerprint for operator in before.operators} != {
+        operator.fingerprint for operator in after.operators
+    }
 
 
 def test_a_selected_query_runs_alone(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
 
     project.run(project.pipeline(), RunOptions(select=("sums",), until_caught_up=True))
 
@@ -156,24 +163,24 @@ def test_a_checkpoint_that_is_held_is_refused(project: Project) -> None:
     folder = project.folder / ".millstream" / "checkpoints" / "copy"
     with (
         CheckpointLock(folder, "another.copy"),
-        ExitStack() as held,
+        ExitStack() as exit_stack,
         pytest.raises(CannotGoOn, match=r"another\.copy"),
     ):
-        lock_checkpoints(pipeline, ["sums", "copy"], held)
+        lock_checkpoints(pipeline, ["sums", "copy"], exit_stack)
 
 
 def test_batches_run_in_the_pool_that_the_spec_names(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = project.pipeline()
-    named = pipeline.queries["copy"].model_copy(update={"pool": f"later_{project.folder.name}"})
-    assert named.pool not in pools(project)
+    query = pipeline.queries["copy"].model_copy(update={"pool": f"later_{project.folder.name}"})
+    assert query.pool not in pools(project)
 
-    project.run(pipeline.model_copy(update={"queries": {**pipeline.queries, "copy": named}}))
+    project.run(pipeline.model_copy(update={"queries": {**pipeline.queries, "copy": query}}))
 
-    assert {named.pool, "sums"} <= pools(project)
+    assert {query.pool, "sums"} <= pools(project)
 
 
 def pools(project: Project) -> set[str]:
     """The pools in which Spark has run a task."""
-    found: Any = project.spark.sparkContext._jsc.sc().getAllPools()
-    return {found.apply(index).name() for index in range(found.size())}
+    actual: Any = project.spark.sparkContext._jsc.sc().getAllPools()
+    return {actual.apply(index).name() for index in range(actual.size())}

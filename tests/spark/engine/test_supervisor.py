@@ -73,29 +73,32 @@ def troubled(project: Project, *troubles: Exception) -> Pipeline:
 
 
 def test_an_outage_is_waited_out_and_no_row_is_lost(project: Project) -> None:
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
 
     fine = project.run(troubled(project, Outage("the sink is away"), Outage("still away")))
 
     assert fine
-    assert [event.data["reason"] for event in project.told("retry")] == ["the sink is away", "still away"]
+    assert [event.data["reason"] for event in project.list_events("retry")] == [
+        "the sink is away",
+        "still away",
+    ]
     assert [rows for _, rows in Troubled.taken if rows] == [1, 1]
 
 
 def test_a_defect_is_not_tried_again(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
 
     fine = project.run(troubled(project, MillstreamError("a row has no key", "leave it out")))
 
     assert not fine
-    assert project.told("retry") == []
-    (failed,) = project.told("query_failed")
+    assert project.list_events("retry") == []
+    (failed,) = project.list_events("query_failed")
     assert (failed.data["reason"], failed.data["fix"]) == ("a row has no key", "leave it out")
 
 
 def test_patience_ends(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = troubled(project, *[Outage("away")] * 100)
     defaults = pipeline.defaults.model_copy(
         update={"retry": Backoff(first=Duration("10 ms"), give_up_after=Duration("300 ms"))}
@@ -104,11 +107,11 @@ def test_patience_ends(project: Project) -> None:
     fine = project.run(pipeline.model_copy(update={"defaults": defaults}))
 
     assert not fine
-    assert project.told("query_failed")[0].data["cause"] == "outage"
+    assert project.list_events("query_failed")[0].data["cause"] == "outage"
 
 
 def test_a_query_that_gave_up_ends_the_others_too(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = troubled(project, MillstreamError("broken"))
     other = project.pipeline().queries["sums"].model_copy(update={"trigger": Trigger()})
     both = pipeline.model_copy(update={"queries": {**pipeline.queries, "sums": other}})
@@ -120,17 +123,17 @@ def test_a_query_that_gave_up_ends_the_others_too(project: Project) -> None:
 
 
 def test_asked_to_end_a_query_finishes_and_commits_its_batch(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = troubled(project)
     Troubled.go_on.clear()
     events = EventBus()
-    told: list[Event] = []
-    events.listen(told.append)
+    messages: list[Event] = []
+    events.listen(messages.append)
     frames = build_frames(project.spark, pipeline)
     query = RunningQuery(project.spark, pipeline, "copy", frames["orders"], Trigger(), events)
     supervisor = Supervisor([query], Backoff(), events)
-    done: list[bool] = []
-    thread = threading.Thread(target=lambda: done.append(supervisor.run()))
+    result: list[bool] = []
+    thread = threading.Thread(target=lambda: result.append(supervisor.run()))
     thread.start()
 
     assert Troubled.writing.wait(60)
@@ -139,23 +142,23 @@ def test_asked_to_end_a_query_finishes_and_commits_its_batch(project: Project) -
     thread.join(60)
     events.close()
 
-    assert done == [True]
+    assert result == [True]
     assert Troubled.taken[0] == (0, 1)
     assert project.numbers("copy", "offsets") == project.numbers("copy", "commits")
-    assert told[-1].event == "query_stopped"
+    assert messages[-1].event == "query_stopped"
 
 
 def test_asked_to_end_while_spark_plans_a_batch_the_batch_is_delivered_and_committed(
     project: Project,
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = troubled(project)
     events = EventBus()
     frames = build_frames(project.spark, pipeline)
     query = RunningQuery(project.spark, pipeline, "copy", frames["orders"], Trigger(), events)
     supervisor = Supervisor([query], Backoff(), events)
-    done: list[bool] = []
-    thread = threading.Thread(target=lambda: done.append(supervisor.run()))
+    result: list[bool] = []
+    thread = threading.Thread(target=lambda: result.append(supervisor.run()))
     thread.start()
 
     # Spark writes the offsets before it plans the batch.
@@ -168,13 +171,13 @@ def test_asked_to_end_while_spark_plans_a_batch_the_batch_is_delivered_and_commi
     thread.join(60)
     events.close()
 
-    assert done == [True]
+    assert result == [True]
     assert Troubled.taken == [(0, 1)]
     assert project.numbers("copy", "offsets") == project.numbers("copy", "commits") == [0]
 
 
 def test_asked_twice_a_query_ends_at_once_and_the_batch_comes_again(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = troubled(project)
     Troubled.go_on.clear()
     frames = build_frames(project.spark, pipeline)

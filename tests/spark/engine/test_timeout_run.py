@@ -28,8 +28,8 @@ def count(key, frames, state):
 @pytest.mark.timeout(120)
 def test_it_ends_though_spark_asks_for_a_batch_after_each(project: Project) -> None:
     (project.folder / "counting.py").write_text(COUNT)
-    project.put({"id": "a", "amount": 1, "at": "2026-01-01T12:01:00Z"})
-    project.put({"id": "a", "amount": 2, "at": "2026-01-01T12:02:00Z"})
+    project.add_lines({"id": "a", "amount": 1, "at": "2026-01-01T12:01:00Z"})
+    project.add_lines({"id": "a", "amount": 2, "at": "2026-01-01T12:02:00Z"})
     view = {
         "apply_in_pandas_with_state": "counting:count",
         "from": "orders",

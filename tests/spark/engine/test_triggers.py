@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 ROWS = [("a", 1), ("b", 2)]
 
 
-def played(project: Project, trigger: str) -> bool:
+def runs_with_trigger(project: Project, trigger: str) -> bool:
     """Two files, a row each, run under a trigger; ended from outside once both rows were written."""
     for name, amount in ROWS:
-        project.put({"id": name, "amount": amount, "at": "2026-01-01T12:00:00Z"})
+        project.add_lines({"id": name, "amount": amount, "at": "2026-01-01T12:00:00Z"})
     pipeline = project.pipeline(defaults={"trigger": trigger})
-    events, written = EventBus(), 0
+    events, output = EventBus(), 0
     supervisors: list[Supervisor] = []
 
     def listen(event: Event) -> None:
-        nonlocal written
-        written += (event.data["rows_out"] or 0) if event.event == "batch_committed" else 0
-        if written == len(ROWS) and not pipeline.trigger("copy").ends:
+        nonlocal output
+        output += (event.data["rows_out"] or 0) if event.event == "batch_committed" else 0
+        if output == len(ROWS) and not pipeline.trigger("copy").ends:
             supervisors[0].end()
 
     events.listen(listen)
@@ -40,7 +40,7 @@ def played(project: Project, trigger: str) -> bool:
 
 @pytest.mark.parametrize("trigger", ["default", "1 second", "available_now", "once"])
 def test_a_trigger_reads_what_is_there(project: Project, trigger: str) -> None:
-    assert played(project, trigger)
+    assert runs_with_trigger(project, trigger)
 
     assert [row[:2] for row in project.rows("table")] == ROWS
 
@@ -49,6 +49,6 @@ def test_a_trigger_reads_what_is_there(project: Project, trigger: str) -> None:
 def test_once_is_one_batch_and_available_now_keeps_the_sources_limit(
     project: Project, trigger: str, batches: list[int]
 ) -> None:
-    played(project, trigger)
+    runs_with_trigger(project, trigger)
 
     assert project.numbers("copy", "commits") == batches

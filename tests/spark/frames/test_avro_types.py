@@ -40,5 +40,5 @@ def test_every_type_is_what_spark_reads(spark: SparkSession) -> None:
     (read,) = spark.range(0).select(from_avro(F.lit(b""), json.dumps(schema)).alias("it")).schema
 
     assert columns_of_schema(schema) == {
-        one.name: one.dataType.simpleString() for one in read.dataType.fields
+        field.name: field.dataType.simpleString() for field in read.dataType.fields
     }

@@ -108,10 +108,10 @@ def test_one_bad_record_among_many_is_found_at_its_place(spark: SparkSession) ->
     place = ("'orders' AS topic", "0 AS partition", "id AS offset", "timestamp_seconds(id) AS timestamp")
     raw = spark.range(0, ROWS, numPartitions=2).selectExpr("CAST('k' AS BINARY) AS key", value, *place)
 
-    found = (
+    frame = (
         decode_rows(entry(), raw)
         .where(f"{REASON} IS NOT NULL")
         .select("topic", "partition", "offset", REASON)
     )
 
-    assert [tuple(row) for row in found.collect()] == [("orders", 0, BAD, "the value is not JSON")]
+    assert [tuple(row) for row in frame.collect()] == [("orders", 0, BAD, "the value is not JSON")]

@@ -45,12 +45,16 @@ def ids(project: Project) -> list[str]:
 
 
 def counts(project: Project) -> list[Any]:
-    return [event.data["expectations"] for event in project.told("batch_committed") if event.data["rows_in"]]
+    return [
+        event.data["expectations"]
+        for event in project.list_events("batch_committed")
+        if event.data["rows_in"]
+    ]
 
 
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_warning_keeps_the_row_and_counts_it_once(project: Project, place: str) -> None:
-    project.put(GOOD, LOW, NONE)
+    project.add_lines(GOOD, LOW, NONE)
 
     assert project.run(expecting(project, "warn", place))
 
@@ -60,7 +64,7 @@ def test_a_warning_keeps_the_row_and_counts_it_once(project: Project, place: str
 
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_dropped_row_is_in_no_sink(project: Project, place: str) -> None:
-    project.put(GOOD, LOW, NONE)
+    project.add_lines(GOOD, LOW, NONE)
 
     assert project.run(expecting(project, "drop", place))
 
@@ -74,39 +78,41 @@ def test_a_dropped_row_is_in_no_sink(project: Project, place: str) -> None:
     [("source", "amount > 0"), ("source", "amount > 0 AND at < current_timestamp()"), ("view", "amount > 0")],
 )
 def test_a_row_set_aside_is_kept_with_its_expectation(project: Project, place: str, that: str) -> None:
-    project.put(GOOD, LOW, NONE, "{broken")
+    project.add_lines(GOOD, LOW, NONE, "{broken")
     pipeline = expecting(project, "dead_letter", place, that)
 
     assert project.run(pipeline)
 
     assert ids(project) == ["a"]
-    kept = [one for one in dead_letters.read_unique(pipeline.letters) if one.expectation]
-    assert [one.expectation for one in kept] == ["positive_amount"] * 2
-    assert {one.reason for one in kept} == {f"expected {that}"}
+    remaining = [
+        dead_letter for dead_letter in dead_letters.read_unique(pipeline.letters) if dead_letter.expectation
+    ]
+    assert [item.expectation for item in remaining] == ["positive_amount"] * 2
+    assert {item.reason for item in remaining} == {f"expected {that}"}
     amount = -4 if place == "source" else -8
-    assert sorted(one.value or b"" for one in kept) == sorted(
+    assert sorted(item.value or b"" for item in remaining) == sorted(
         f'{{"id":"{id_}","amount":{value},"at":"2026-01-01T12:0{minute}:00.000Z"}}'.encode()
         for id_, value, minute in (("b", amount, 2), ("c", "null", 3))
     )
 
 
 def test_a_malformed_record_beside_it_is_a_letter_of_its_own(project: Project) -> None:
-    project.put(GOOD, LOW, "{broken")
+    project.add_lines(GOOD, LOW, "{broken")
     pipeline = expecting(project, "dead_letter")
 
     project.run(pipeline)
 
-    kept = dead_letters.read_unique(pipeline.letters)
-    assert sorted((one.expectation or "", one.reason) for one in kept) == [
+    unique = dead_letters.read_unique(pipeline.letters)
+    assert sorted((item.expectation or "", item.reason) for item in unique) == [
         ("", "the record does not fit the schema"),
         ("positive_amount", "expected amount > 0"),
     ]
-    assert {event.data["records"] for event in project.told("dead_letter")} == {2}
+    assert {event.data["records"] for event in project.list_events("dead_letter")} == {2}
 
 
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_batch_that_comes_again_sets_nothing_aside_again(project: Project, place: str) -> None:
-    project.put(GOOD, LOW, LOW)
+    project.add_lines(GOOD, LOW, LOW)
     pipeline = expecting(project, "dead_letter", place)
     project.run(pipeline)
     before = dead_letters.read_unique(pipeline.letters)
@@ -136,19 +142,19 @@ def test_more_letters_of_a_view_than_a_batch_can_carry_end_it_until_they_are_dro
 
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_failure_ends_the_query_and_names_the_expectation_and_the_row(project: Project, place: str) -> None:
-    project.put(GOOD, LOW)
+    project.add_lines(GOOD, LOW)
 
     fine = project.run(expecting(project, "fail", place))
 
     assert not fine
-    (failed,) = project.told("query_failed")
-    named = "source 'orders'" if place == "source" else "view 'doubled'"
-    assert f"expectation 'positive_amount' of {named} does not hold" in failed.data["reason"]
+    (failed,) = project.list_events("query_failed")
+    text = "source 'orders'" if place == "source" else "view 'doubled'"
+    assert f"expectation 'positive_amount' of {text} does not hold" in failed.data["reason"]
     assert '"id":"b"' in failed.data["reason"]
 
 
 def test_a_view_that_is_read_twice_counts_its_rows_once(project: Project) -> None:
-    project.put(GOOD, LOW)
+    project.add_lines(GOOD, LOW)
     pipeline = expecting(project, "dead_letter", "view")
     both = {"sql": "SELECT id FROM doubled UNION ALL SELECT id FROM doubled"}
     pipeline = project.pipeline(

@@ -53,8 +53,8 @@ def lines(path: Path) -> list[str]:
 
 
 def test_a_function_gets_each_batch_and_whose_it_is(project: Project) -> None:
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
 
     assert project.run(copied(project, {"foreach_batch": "deliveries:store"}))
 
@@ -66,19 +66,19 @@ def test_a_function_gets_each_batch_and_whose_it_is(project: Project) -> None:
 
 
 def test_a_batch_that_spark_did_not_commit_comes_again_with_its_number(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     pipeline = copied(project, {"foreach_batch": "deliveries:store"})
     project.run(pipeline)
 
     project.forget_last_commit("copy")
     project.run(pipeline)
 
-    first, again = lines(project.folder / "seen")
-    assert first == again
+    first, second = lines(project.folder / "seen")
+    assert first == second
 
 
 def test_a_class_gets_each_row_in_tasks(project: Project) -> None:
-    project.put(A, B)
+    project.add_lines(A, B)
 
     assert project.run(copied(project, {"foreach": "deliveries:Sender"}))
 
@@ -86,8 +86,8 @@ def test_a_class_gets_each_row_in_tasks(project: Project) -> None:
 
 
 def test_a_table_in_memory_is_read_by_its_name(project: Project) -> None:
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
 
     assert project.run(copied(project, {"memory": "orders_so_far"}))
 
@@ -97,7 +97,7 @@ def test_a_table_in_memory_is_read_by_its_name(project: Project) -> None:
 
 @pytest.mark.parametrize("named", ["deliveries:sotre", "nowhere:store"])
 def test_a_function_that_is_not_there_ends_the_run_in_one_sentence(project: Project, named: str) -> None:
-    project.put(A)
+    project.add_lines(A)
 
     assert not project.run(copied(project, {"foreach_batch": named}))
 

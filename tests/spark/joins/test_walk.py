@@ -69,7 +69,7 @@ class Walk:
         return walk() if WHOLE else [*dict.fromkeys([*bound, *covering(walk(), MEETING)])]
 
     @cached_property
-    def refused(self) -> dict[Join, Refusal | None]:
+    def list_refusals(self) -> dict[Join, Refusal | None]:
         """What we say of each."""
         return {join: find_refusal(self.frames[join.view], OutputMode(join.mode)) for join in self.joins}
 
@@ -78,21 +78,21 @@ class Walk:
         writer = self.frames[join.view].writeStream.format("noop").outputMode(join.mode)
         try:
             writer.option("checkpointLocation", str(self.folder / "starts" / join.query)).start().stop()
-        except PySparkException as wrong:
-            return error_parser.full_message(wrong)
+        except PySparkException as error:
+            return error_parser.full_message(error)
         return ""
 
     def errors(self, joins: Sequence[Join]) -> dict[str, list[Finding]]:
         """The errors that a whole check finds, by query."""
-        found: dict[str, list[Finding]] = {join.query: [] for join in joins}
+        findings: dict[str, list[Finding]] = {join.query: [] for join in joins}
         if not joins:
-            return found
-        for one in check(load_text("pipeline.yml", spec(joins), self.folder, {}), self.spark).findings:
-            if one.severity is Severity.ERROR:
-                found[str(one.query)].append(one)
-        return found
+            return findings
+        for finding in check(load_text("pipeline.yml", spec(joins), self.folder, {}), self.spark).findings:
+            if finding.severity is Severity.ERROR:
+                findings[str(finding.query)].append(finding)
+        return findings
 
-    def given(self, join: Join) -> Rows:
+    def input_rows(self, join: Join) -> Rows:
         """What a run gives in all its batches, less the closing rows."""
         writer = self.frames[join.view].writeStream.format("memory").queryName("given").outputMode(join.mode)
         # A join may be run by several tests; each begins anew.
@@ -101,18 +101,18 @@ class Walk:
         rows = [tuple(row) for row in self.spark.table("given").collect()]
         # A count comes out again each time it grows.
         rows = list({row[0]: row for row in rows}.values()) if join.result == "counts" else rows
-        return kept(rows)
+        return drop_times(rows)
 
-    def wanted(self, joins: Iterable[Join]) -> dict[str, Rows]:
+    def expected_rows(self, joins: Iterable[Join]) -> dict[str, Rows]:
         """The batch answer of each view."""
         pipeline = load_text("pipeline.yml", spec(joins), self.folder, {}).pipeline
         assert pipeline is not None
-        made = compute_batch_results(self.spark, pipeline)
-        views = {join.view: made[join.query] for join in joins}
-        return {view: kept([tuple(row) for row in frame.collect()]) for view, frame in views.items()}
+        frames = compute_batch_results(self.spark, pipeline)
+        views = {join.view: frames[join.query] for join in joins}
+        return {view: drop_times([tuple(row) for row in frame.collect()]) for view, frame in views.items()}
 
 
-def kept(rows: Rows) -> Rows:
+def drop_times(rows: Rows) -> Rows:
     """Without the closing rows, in an order."""
     return sorted(
         (row for row in rows if next(key for key in row[::2] if key is not None) < CLOSING), key=str
@@ -137,55 +137,62 @@ def some(joins: Sequence[Join]) -> Sequence[Join]:
 
 @pytest.mark.timeout(900)
 def test_what_is_refused_is_what_spark_does_not_start_in_its_words(walked: Walk) -> None:
-    refused = {join: one.text for join, one in walked.refused.items() if one is not None}
+    texts = {join: refusal.text for join, refusal in walked.list_refusals.items() if refusal is not None}
 
-    started = {join: walked.starting(join) for join in refused}
+    started = {join: walked.starting(join) for join in texts}
 
-    assert started == refused
+    assert started == texts
 
 
 def test_the_page_tells_what_spark_takes(walked: Walk) -> None:
-    taken: dict[str, list[str]] = {}
+    duration: dict[str, list[str]] = {}
     for kind, words in KINDS.items():
         for streams in ("left", "right", "both"):
             modes = [
                 mode
                 for mode in OutputMode
                 if any(
-                    one is None
-                    for join, one in walked.refused.items()
+                    refusal is None
+                    for join, refusal in walked.list_refusals.items()
                     if (join.kind, join.streams, join.mode, join.result) == (kind, streams, mode, "rows")
                 )
             ]
-            taken.setdefault(words, []).append(", ".join(modes) or "-")
+            duration.setdefault(words, []).append(", ".join(modes) or "-")
 
     rows = re.findall(
         r"^\| `([A-Z ]+JOIN|JOIN)` \| (.*?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert {words: cells.split(" | ") for words, cells in rows} == taken
+    assert {words: cells.split(" | ") for words, cells in rows} == duration
 
 
 @pytest.mark.timeout(1800)
 def test_what_is_refused_is_a_finding_with_a_cure(walked: Walk) -> None:
-    joins = [*some([join for join, one in walked.refused.items() if one is not None])]
+    joins = [*some([join for join, refusal in walked.list_refusals.items() if refusal is not None])]
 
-    found = walked.errors(joins)
+    findings = walked.errors(joins)
 
-    assert [join.query for join in joins if not found[join.query]] == []
-    assert [(one.query, one.code) for several in found.values() for one in several if not one.fix] == []
+    assert [join.query for join in joins if not findings[join.query]] == []
+    assert [
+        (finding.query, finding.code)
+        for several in findings.values()
+        for finding in several
+        if not finding.fix
+    ] == []
 
 
 @pytest.mark.timeout(1800)
 def test_what_is_taken_gives_the_batch_answer(walked: Walk) -> None:
-    joins = [*some([join for join, one in walked.refused.items() if one is None])]
-    wanted = walked.wanted(joins)
+    joins = [*some([join for join, refusal in walked.list_refusals.items() if refusal is None])]
+    expected_rows = walked.expected_rows(joins)
 
-    given = {join: walked.given(join) for join in joins}
-    wrong = {
-        join.query: (rows, wanted[join.view]) for join, rows in given.items() if rows != wanted[join.view]
+    input_rows = {join: walked.input_rows(join) for join in joins}
+    error = {
+        join.query: (rows, expected_rows[join.view])
+        for join, rows in input_rows.items()
+        if rows != expected_rows[join.view]
     }
 
     # What Spark takes and never ends, such as a full join with a watermark on one side, is an error of the check.
-    told = walked.errors([join for join in joins if join.query in wrong])
-    assert {query: wrong[query] for query, found in told.items() if not found} == {}
-    assert sum(len(rows) for rows in given.values()) > len(joins)
+    findings = walked.errors([join for join in joins if join.query in error])
+    assert {query: error[query] for query, actual in findings.items() if not actual} == {}
+    assert sum(len(rows) for rows in input_rows.values()) > len(joins)

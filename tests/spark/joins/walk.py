@@ -95,7 +95,7 @@ class Join:
 
 def walk() -> list[Join]:
     """All combinations; a table has no watermark."""
-    made = []
+    joins = []
     for streams, sides in STREAMS.items():
         watermarks = ("none", *sides, *(("both",) if len(sides) > 1 else ()))
         results = (
@@ -103,23 +103,25 @@ def walk() -> list[Join]:
             *product(("counts",), ("update", "complete")),
         )
         for kind, watermark, condition, (result, mode) in product(KINDS, watermarks, CONDITIONS, results):
-            made.append(Join(streams, kind, watermark, condition, result, mode))
-    return made
+            joins.append(Join(streams, kind, watermark, condition, result, mode))
+    return joins
 
 
 def covering(joins: Iterable[Join], size: int) -> list[Join]:
     """A few of them, in which any `size` values of as many dimensions meet that meet in one of all."""
     numbers: dict[tuple[tuple[str, str], ...], int] = {}
     left = {
-        join: frozenset(numbers.setdefault(one, len(numbers)) for one in combinations(_values(join), size))
+        join: frozenset(
+            numbers.setdefault(combination, len(numbers)) for combination in combinations(_values(join), size)
+        )
         for join in joins
     }
-    wanted = set(numbers.values())
+    expected = set(numbers.values())
     chosen = []
-    while wanted:
-        best = max(left, key=lambda join: len(wanted & left[join]))
+    while expected:
+        best = max(left, key=lambda join: len(expected & left[join]))
         chosen.append(best)
-        wanted -= left.pop(best)
+        expected -= left.pop(best)
     return chosen
 
 

@@ -57,76 +57,76 @@ def spec(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+def display_log(monkeypatch: pytest.MonkeyPatch) -> Seen:
     screen = Seen("batch 2")
     monkeypatch.setattr("millstream.notebook.display.Output", lambda: screen)
     return screen
 
 
-def test_an_aggregation_is_shown_whole_until_it_is_stopped(spec: Path, seen: Seen) -> None:
-    with ms.display(str(spec), every="10 milliseconds", wait=False) as shown:
-        assert seen.there.wait(60)
-        rows = shown.rows
+def test_an_aggregation_is_shown_whole_until_it_is_stopped(spec: Path, display_log: Seen) -> None:
+    with ms.display(str(spec), every="10 milliseconds", wait=False) as display:
+        assert display_log.there.wait(60)
+        rows = display.rows
 
     assert sorted(rows["odd"]) == [0, 1]
     assert rows["n"].sum() >= 20
     assert rows["n"].sum() % 10 == 0
-    assert not shown.running
-    assert shown.error is None
-    assert seen.sights[-1].state == f"stopped after {shown.batches} batches"
-    assert "<svg" not in seen.sights[0].html()
+    assert not display.running
+    assert display.error is None
+    assert display_log.sights[-1].state == f"stopped after {display.batches} batches"
+    assert "<svg" not in display_log.sights[0].html()
 
 
-def test_the_newest_rows_are_kept_and_no_more_than_asked_for(spec: Path, seen: Seen) -> None:
-    with ms.display(spec.parent, "ticks", rows=7, every="10 milliseconds", wait=False) as shown:
-        assert seen.there.wait(60)
+def test_the_newest_rows_are_kept_and_no_more_than_asked_for(spec: Path, display_log: Seen) -> None:
+    with ms.display(spec.parent, "ticks", rows=7, every="10 milliseconds", wait=False) as display:
+        assert display_log.there.wait(60)
 
-    values = list(shown.rows["value"])
+    values = list(display.rows["value"])
     assert len(values) == 7
     # All of the last batch, which has ten.
-    assert min(values) >= (shown.batches - 1) * 10
+    assert min(values) >= (display.batches - 1) * 10
 
 
-def test_it_ends_by_itself_when_its_time_is_over(spec: Path, seen: Seen) -> None:
-    shown = ms.display(spec, "ticks", seconds=0.2)
+def test_it_ends_by_itself_when_its_time_is_over(spec: Path, display_log: Seen) -> None:
+    display = ms.display(spec, "ticks", seconds=0.2)
 
-    assert not shown.running
-    assert seen.sights[-1].state.startswith("stopped after")
-
-
-def test_a_view_that_fails_says_why_and_ends(spec: Path, seen: Seen) -> None:
-    shown = ms.display(spec, "broken", every="10 milliseconds", seconds=60)
-
-    assert "Division by zero" in str(shown.error)
-    assert seen.sights[-1].state == f"ended: {shown.error}"
-    assert shown.batches == 2
+    assert not display.running
+    assert display_log.sights[-1].state.startswith("stopped after")
 
 
-def test_a_pipeline_of_the_python_api_is_shown(seen: Seen, tmp_path: Path) -> None:
-    made = ms.declare("made", folder=tmp_path)
-    made.source("ticks", ms.rate_micro_batch(rows_per_batch=10), watermark=("timestamp", "1 second"))
-    made.view("spans", "SELECT window(timestamp, '1 second') AS since, count(*) AS n FROM ticks GROUP BY 1")
-    made.query("spans", output_mode="append", to=ms.console())
+def test_a_view_that_fails_says_why_and_ends(spec: Path, display_log: Seen) -> None:
+    display = ms.display(spec, "broken", every="10 milliseconds", seconds=60)
 
-    with ms.display(made, "spans", every="10 milliseconds", wait=False) as shown:
-        assert seen.there.wait(60)
-
-    assert shown.rows["since"].is_monotonic_decreasing
-    assert "<svg" in seen.sights[-1].html()
+    assert "Division by zero" in str(display.error)
+    assert display_log.sights[-1].state == f"ended: {display.error}"
+    assert display.batches == 2
 
 
-def test_a_table_is_shown_once(spark: SparkSession, seen: Seen) -> None:
-    shown = ms.display(spark.sql("SELECT 'a' AS name, 3 AS n"))
+def test_a_pipeline_of_the_python_api_is_shown(display_log: Seen, tmp_path: Path) -> None:
+    result = ms.declare("made", folder=tmp_path)
+    result.source("ticks", ms.rate_micro_batch(rows_per_batch=10), watermark=("timestamp", "1 second"))
+    result.view("spans", "SELECT window(timestamp, '1 second') AS since, count(*) AS n FROM ticks GROUP BY 1")
+    result.query("spans", output_mode="append", to=ms.console())
 
-    assert [sight.state for sight in seen.sights] == ["a static table"]
-    assert shown.rows.to_dict("records") == [{"name": "a", "n": 3}]
-    assert not shown.running
+    with ms.display(result, "spans", every="10 milliseconds", wait=False) as display:
+        assert display_log.there.wait(60)
+
+    assert display.rows["since"].is_monotonic_decreasing
+    assert "<svg" in display_log.sights[-1].html()
+
+
+def test_a_table_is_shown_once(spark: SparkSession, display_log: Seen) -> None:
+    display = ms.display(spark.sql("SELECT 'a' AS name, 3 AS n"))
+
+    assert [sight.state for sight in display_log.sights] == ["a static table"]
+    assert display.rows.to_dict("records") == [{"name": "a", "n": 3}]
+    assert not display.running
 
 
 def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
-    with pytest.raises(WrongUse, match="sorted cannot be shown Sorting is not supported") as refused:
+    with pytest.raises(WrongUse, match="sorted cannot be shown Sorting is not supported") as error:
         ms.display(spec, "sorted")
-    assert "remove the sort" in refused.value.fix
+    assert "remove the sort" in error.value.fix
 
     with pytest.raises(WrongUse, match="parity cannot be shown in output mode append"):
         ms.display(spec, output_mode="append")
@@ -136,10 +136,10 @@ def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
 def test_unknown_names_are_answered_with_those_there_are(
     spec: Path, named: dict[str, str], words: str
 ) -> None:
-    with pytest.raises(WrongUse, match=words) as refused:
+    with pytest.raises(WrongUse, match=words) as error:
         ms.display(spec, **named)
 
-    assert "odd" in refused.value.fix or "parity" in refused.value.fix
+    assert "odd" in error.value.fix or "parity" in error.value.fix
 
 
 def test_a_spec_with_errors_is_refused_with_them(tmp_path: Path) -> None:

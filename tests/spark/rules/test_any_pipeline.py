@@ -106,9 +106,9 @@ def test_any_text_as_sql_gives_findings(nowhere: Path, spark: SparkSession, sql:
 def test_a_spec_with_pieces_cut_out_and_put_in_gives_findings(
     nowhere: Path, spark: SparkSession, spec: str, cuts: list[tuple[float, float, str]]
 ) -> None:
-    for place, length, come in cuts:
+    for place, length, received in cuts:
         start = int(place * len(spec))
-        spec = spec[:start] + come + spec[start + int(length * len(spec)) :]
+        spec = spec[:start] + received + spec[start + int(length * len(spec)) :]
 
     judged(spec, nowhere, spark)
 

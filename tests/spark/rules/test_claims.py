@@ -46,8 +46,10 @@ def run(frame: DataFrame, checkpoint: Path, mode: str = "append") -> tuple[list[
         .start()
     )
     query.awaitTermination()
-    held = [sum(one.numRowsTotal for one in batch.stateOperators) for batch in query.recentProgress]
-    return rows, held
+    totals = [
+        sum(progress.numRowsTotal for progress in batch.stateOperators) for batch in query.recentProgress
+    ]
+    return rows, totals
 
 
 def marked(stream: DataFrame, name: str) -> DataFrame:

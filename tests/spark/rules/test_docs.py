@@ -29,16 +29,16 @@ def test_every_yaml_block_checks_with_spark(
         pytest.skip("made-up traffic is no pipeline")
     monkeypatch.chdir(tmp_path)
     specs, env = complete(page, text, tmp_path)
-    wrong = []
+    error = []
     for spec in specs:
         make_tables(yaml.safe_load(spec), tmp_path, spark)
         checked = check(load_text("pipeline.yml", spec, tmp_path, env), spark)
-        errors = [one for one in checked.findings if one.severity is Severity.ERROR]
+        errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
         if not errors:
             return
-        wrong.append(render(errors, checked.texts))
+        error.append(render(errors, checked.texts))
 
-    assert wrong == []
+    assert error == []
 
 
 def make_tables(spec: Any, folder: Path, spark: SparkSession) -> None:

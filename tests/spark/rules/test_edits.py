@@ -44,21 +44,25 @@ def test_an_edit_cures_its_finding_and_touches_nothing_else(
     rule_pages.write(block, tmp_path)
     target = CheckTarget(TargetKind.SPEC, tmp_path / rule_pages.SPEC)
     checker = Checker(load=lambda path: load_spec(path, VARIABLES), _spark=spark)
-    report = checker.again(target)
+    report = checker.recheck(target)
     waiting = collect_edits(report.checked.findings, unsafe=True)
     texts = {file: file.read_text() for file in tmp_path.rglob("*.*")}
 
     assert waiting
-    done = fix_findings(report, lambda: checker.again(target), unsafe=True)
+    fixed = fix_findings(report, lambda: checker.recheck(target), unsafe=True)
 
-    assert len(done.changes) >= len(waiting), _left(done.report)
-    assert done.report.checked.unreadable == report.checked.unreadable
+    assert len(fixed.changes) >= len(waiting), _list_codes(fixed.report)
+    assert fixed.report.checked.unreadable == report.checked.unreadable
     for file, before in texts.items():
-        changed = [change.edit for change in done.changes if tmp_path / change.edit.file == file]
+        changed = [change.edit for change in fixed.changes if tmp_path / change.edit.file == file]
         diff = list(difflib.ndiff(before.splitlines(), file.read_text().splitlines()))
         assert sum(line.startswith("- ") for line in diff) <= sum(edit.drop for edit in changed)
         assert sum(line.startswith("+ ") for line in diff) <= sum(len(edit.insert) for edit in changed)
 
 
-def _left(report: CheckReport) -> list[str]:
-    return [f"{one.code} {one.message} {one.edit}" for one in report.checked.findings if one.edit]
+def _list_codes(report: CheckReport) -> list[str]:
+    return [
+        f"{finding.code} {finding.message} {finding.edit}"
+        for finding in report.checked.findings
+        if finding.edit
+    ]

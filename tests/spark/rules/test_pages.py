@@ -40,10 +40,10 @@ def test_a_block_gives_what_its_comments_say(
     checked = rule_pages.judge(block, tmp_path, spark)
 
     rule_pages.compare(block, checked, planned=True)
-    told = parse_spark_behaviour(block.page.read_text(encoding="utf-8"))
+    spark_behaviour = parse_spark_behaviour(block.page.read_text(encoding="utf-8"))
     code = block.page.name[:5].upper()
-    if block.fails and told is not None and code not in NOT_ASKED:
-        verdict = [f"{found.code} {found.message}" for found in checked.verdict]
-        assert rule_pages.refused(checked) == (told is Says.REFUSES), (
-            f"the page says that Spark itself {told}; its verdict: {verdict}"
+    if block.fails and spark_behaviour is not None and code not in NOT_ASKED:
+        verdict = [f"{finding.code} {finding.message}" for finding in checked.verdict]
+        assert rule_pages.is_refused(checked) == (spark_behaviour is Says.REFUSES), (
+            f"the page says that Spark itself {spark_behaviour}; its verdict: {verdict}"
         )

@@ -62,29 +62,31 @@ def without(*sources: str) -> dict[str, Any]:
     return {f"sources.{name}.{key}": value for name in sources for key, value in NO_WATERMARK.items()}
 
 
-def played(spark: SparkSession, file: str, name: str, tmp_path: Path, **laid: Any) -> Outcome:
+def run_test(spark: SparkSession, file: str, name: str, tmp_path: Path, **laid: Any) -> Outcome:
     """One case of an example, with values laid over its pipeline; `name` is the beginning of its sentence."""
     path = EXAMPLES / file
-    told = yaml.safe_load(path.read_text(encoding="utf-8"))
-    said = next(text for text in told["tests"] if text.startswith(name))
-    told["tests"] = {said: {**told["tests"][said], "set": laid}} if laid else {said: told["tests"][said]}
-    suite = load_text(str(path), yaml.safe_dump(told, sort_keys=False), path, lambda _: {})
-    assert [found.message for found in suite.findings] == []
+    messages = yaml.safe_load(path.read_text(encoding="utf-8"))
+    output = next(text for text in messages["tests"] if text.startswith(name))
+    messages["tests"] = (
+        {output: {**messages["tests"][output], "set": laid}} if laid else {output: messages["tests"][output]}
+    )
+    suite = load_text(str(path), yaml.safe_dump(messages, sort_keys=False), path, lambda _: {})
+    assert [finding.message for finding in suite.findings] == []
     return run_case(spark, suite.cases[-1], tmp_path)
 
 
 def writers(file: str, name: str) -> set[str]:
     """The kinds of sinks of the query that a case is about."""
     path = EXAMPLES / file
-    case = next(one for one in load(path, lambda _: {}).cases if one.name.startswith(name))
+    case = next(item for item in load(path, lambda _: {}).cases if item.name.startswith(name))
     return {entry.sink.kind for entry in case.pipeline.queries[case.query].to}
 
 
 def differs(outcome: Outcome) -> set[str]:
     """What was not as expected in the step that failed."""
     assert outcome.fault is None
-    assert outcome.played[-1].error is None
-    return {one.what for one in outcome.played[-1].differences}
+    assert outcome.results[-1].error is None
+    return {difference.what for difference in outcome.results[-1].differences}
 
 
 def broken(laid: dict[str, Any]) -> set[str]:
@@ -304,7 +306,7 @@ def broken(laid: dict[str, Any]) -> set[str]:
 def test_a_case_goes_red_without_the_watermark_or_the_key_that_it_is_about(
     spark: SparkSession, tmp_path: Path, file: str, name: str, laid: dict[str, Any]
 ) -> None:
-    assert differs(played(spark, file, name, tmp_path, **laid))
+    assert differs(run_test(spark, file, name, tmp_path, **laid))
 
 
 @pytest.mark.sweep(by=writers)
@@ -334,10 +336,10 @@ def test_a_case_with_a_crash_goes_red_with_a_writer_that_forgets_what_it_has_wri
         return WriteResult()
 
     for writer in (DeltaWriter, FilesWriter):
-        monkeypatch.setattr(writer, "holds", lambda self, batch_id: False)  # noqa: ARG005 - Spark's batch
+        monkeypatch.setattr(writer, "has_batch", lambda self, batch_id: False)  # noqa: ARG005 - Spark's batch
         monkeypatch.setattr(writer, "write", add)
 
-    assert differs(played(spark, file, name, tmp_path))
+    assert differs(run_test(spark, file, name, tmp_path))
 
 
 def test_a_case_goes_red_with_a_rate_that_is_zero_where_there_is_none(
@@ -348,7 +350,7 @@ def test_a_case_goes_red_with_a_rate_that_is_zero_where_there_is_none(
         "FROM funnel"
     )
 
-    outcome = played(
+    outcome = run_test(
         spark,
         FUNNEL,
         "a window without clicks has no conversion rate",

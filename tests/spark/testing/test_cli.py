@@ -44,23 +44,23 @@ def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_failed_test_is_told_and_ends_with_one(project: Path) -> None:
-    done = run(project, "--junit", "out.xml")
+    result = run(project, "--junit", "out.xml")
 
-    assert done.returncode == 1
-    assert "  ok      a tick comes through" in done.stdout
-    assert "  FAILED  another does too" in done.stdout
-    assert "*3       *2" in done.stdout
-    assert "1 passed, 1 failed in" in done.stdout
-    assert "next: millstream test tests/ticks.yml -k 'another does too'" in done.stderr
+    assert result.returncode == 1
+    assert "  ok      a tick comes through" in result.stdout
+    assert "  FAILED  another does too" in result.stdout
+    assert "*3       *2" in result.stdout
+    assert "1 passed, 1 failed in" in result.stdout
+    assert "next: millstream test tests/ticks.yml -k 'another does too'" in result.stderr
     root = ElementTree.parse(project / "out.xml").getroot()
     assert (root.attrib["tests"], root.attrib["failures"]) == ("2", "1")
 
 
 def test_json_is_all_that_stands_on_stdout(project: Path) -> None:
-    done = run(project, "--json", "-k", "TICK comes")
+    result = run(project, "--json", "-k", "TICK comes")
 
-    (test,) = json.loads(done.stdout)["tests"]
-    assert done.returncode == 0
+    (test,) = json.loads(result.stdout)["tests"]
+    assert result.returncode == 0
     assert {key: test[key] for key in ("name", "file", "line", "outcome", "message")} == {
         "name": "a tick comes through",
         "file": "tests/ticks.yml",
@@ -71,10 +71,10 @@ def test_json_is_all_that_stands_on_stdout(project: Path) -> None:
 
 
 def test_an_update_writes_what_came_and_nothing_else(project: Path) -> None:
-    done = run(project, "--update")
+    result = run(project, "--update")
 
-    assert done.returncode == 0
-    assert "tests/ticks.yml: 1 step updated" in done.stdout
+    assert result.returncode == 0
+    assert "tests/ticks.yml: 1 step updated" in result.stdout
     assert (project / "tests" / "ticks.yml").read_text() == TEST.replace("{value: 3}", "{value: 2}")
     assert (project / "pipeline.yml").read_text() == SPEC
 
@@ -103,6 +103,6 @@ def test_a_recorded_test_passes_once_it_is_filled(tmp_path: Path) -> None:
 def test_the_first_failure_may_end_it(project: Path) -> None:
     (project / "tests" / "ticks.yml").write_text(TEST.replace("{value: 1}]  # one", "{value: 9}]  # one"))
 
-    done = run(project, "-x", "--json")
+    result = run(project, "-x", "--json")
 
-    assert [test["outcome"] for test in json.loads(done.stdout)["tests"]] == ["failed"]
+    assert [test["outcome"] for test in json.loads(result.stdout)["tests"]] == ["failed"]

@@ -44,10 +44,10 @@ FILES = "[{delta: {path: lake/table}}, {parquet: {path: lake/files}}]"
 TABLES = '[{{delta: {{path: lake/table}}}}, {{postgres: {{table: copies, url: "{url}", create: true}}}}]'
 
 
-def played(spark: SparkSession, folder: Path, **words: str) -> Outcome:
+def run_test(spark: SparkSession, folder: Path, **words: str) -> Outcome:
     """The outcome of the case with these words in it."""
     suite = load_text("case.yml", SPEC.format(**words), folder / "case.yml", lambda _: {})
-    assert [found.message for found in suite.findings] == []
+    assert [finding.message for finding in suite.findings] == []
     return run_case(spark, suite.cases[0], folder / "stage")
 
 
@@ -56,10 +56,10 @@ def played(spark: SparkSession, folder: Path, **words: str) -> Outcome:
 def test_a_batch_that_died_reaches_each_sink_once(
     spark: SparkSession, tmp_path: Path, sinks: str, at: str
 ) -> None:
-    outcome = played(spark, tmp_path, to=FILES, sinks=sinks, at=at, first="delta", second="parquet")
+    outcome = run_test(spark, tmp_path, to=FILES, sinks=sinks, at=at, first="delta", second="parquet")
 
     assert outcome.fault is None
-    assert [one.differences for one in outcome.played] == [(), (), ()]
+    assert [step_result.differences for step_result in outcome.results] == [(), (), ()]
 
 
 @pytest.mark.parametrize("at", ["delta", "postgres", "after_sink"])
@@ -68,13 +68,13 @@ def test_a_database_gets_a_batch_that_died_once(
 ) -> None:
     to = TABLES.format(url=stack.postgres)
 
-    outcome = played(spark, tmp_path, to=to, sinks="real", at=at, first="delta", second="postgres")
+    outcome = run_test(spark, tmp_path, to=to, sinks="real", at=at, first="delta", second="postgres")
 
     assert outcome.fault is None
-    assert [one.differences for one in outcome.played] == [(), (), ()]
+    assert [step_result.differences for step_result in outcome.results] == [(), (), ()]
 
 
 def test_real_sinks_write_beside_what_they_name(spark: SparkSession, tmp_path: Path) -> None:
-    played(spark, tmp_path, to=FILES, sinks="real", at="after_sink", first="delta", second="parquet")
+    run_test(spark, tmp_path, to=FILES, sinks="real", at="after_sink", first="delta", second="parquet")
 
     assert not (tmp_path / "lake").exists()

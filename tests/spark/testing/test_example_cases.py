@@ -40,10 +40,10 @@ def cases(example: str) -> list[Case]:
 def features(case: Case) -> set[Hashable]:
     """Each query of each example; its crashes, restarts and waits; and whether its own writers write."""
     example = case.file.parent.parent.name
-    done = {
+    result = {
         (type(action).__name__, getattr(action, "at", None)) for step in case.steps for action in step.actions
     }
-    return {(example, case.query), (example, "real", case.real), *((case.real, *one) for one in done)}
+    return {(example, case.query), (example, "real", case.real), *((case.real, *item) for item in result)}
 
 
 @pytest.mark.sweep(by=features)
@@ -52,12 +52,12 @@ def test_a_case_of_an_example_passes(spark: SparkSession, case: Case, tmp_path: 
     outcome = run_case(spark, case, tmp_path)
 
     assert outcome.fault is None
-    assert [one.differences for one in outcome.played] == [()] * len(case.steps)
+    assert [step_result.differences for step_result in outcome.results] == [()] * len(case.steps)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_wrong_with_the_test_files_of_an_example(name: str) -> None:
-    assert [found.message for suite in SUITES[name] for found in suite.findings] == []
+    assert [finding.message for suite in SUITES[name] for finding in suite.findings] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,7 +86,7 @@ def test_an_example_says_what_a_crash_behind_its_real_sinks_leaves(name: str) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_that_reads_messages_says_what_becomes_of_a_broken_one(name: str) -> None:
     reads = any(source.source.payload for case in cases(name) for source in case.pipeline.sources.values())
-    aside = [step.expected.letters for case in cases(name) for step in case.steps if step.expected.letters]
+    letters = [step.expected.letters for case in cases(name) for step in case.steps if step.expected.letters]
 
     # One that reads files may say it too: a row without its event time is broken there as well.
-    assert aside or not reads
+    assert letters or not reads

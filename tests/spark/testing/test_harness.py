@@ -52,7 +52,7 @@ ROWS = {"clicks": ({"id": "a"},)}
 def case_of(folder: Path, told: str) -> Case:
     """A case whose view tells that expression."""
     suite = load_text("case.yml", SPEC % told, folder / "case.yml", lambda _: {})
-    assert [found.message for found in suite.findings] == []
+    assert [finding.message for finding in suite.findings] == []
     return suite.cases[0]
 
 
@@ -62,14 +62,14 @@ def empty(case: Case) -> Step:
 
 
 def test_stages_that_are_open_at_once_do_not_see_each_other(spark: SparkSession, tmp_path: Path) -> None:
-    one, other = case_of(tmp_path, "1"), case_of(tmp_path, "2")
+    case, other = case_of(tmp_path, "1"), case_of(tmp_path, "2")
 
-    with Harness(spark, one, tmp_path / "1") as first, Harness(spark, other, tmp_path / "2") as second:
+    with Harness(spark, case, tmp_path / "1") as first, Harness(spark, other, tmp_path / "2") as second:
         first.feed(ROWS)
         second.feed({"clicks": ({"id": "b"}, {"id": "c"})})
-        told = [stage.played(empty(one)).rows[""] for stage in (first, second)]
+        messages = [stage.run_step(empty(case)).rows[""] for stage in (first, second)]
 
-    assert told == [
+    assert messages == [
         ({"id": "a", "told": 1},),
         ({"id": "b", "told": 2}, {"id": "c", "told": 2}),
     ]
@@ -112,7 +112,7 @@ def test_a_batch_that_hangs_is_a_fault_and_the_next_case_is_played(
 
     with Harness(spark, case_of(tmp_path, "1"), tmp_path / "2") as stage:
         stage.feed(ROWS)
-        assert stage.played(empty(hanging)).rows[""]
+        assert stage.run_step(empty(hanging)).rows[""]
 
 
 def test_a_view_is_watched_by_name(spark: SparkSession, tmp_path: Path) -> None:
@@ -120,12 +120,12 @@ def test_a_view_is_watched_by_name(spark: SparkSession, tmp_path: Path) -> None:
 
     with Harness(spark, case, tmp_path / "stage", watched=["clicks"]) as stage:
         stage.feed(ROWS)
-        one = stage.played(empty(case))
+        step_result = stage.run_step(empty(case))
         stage.restart()
         stage.feed(ROWS)
-        two = stage.played(empty(case))
+        two = stage.run_step(empty(case))
 
-    assert [row["id"] for row in one.rows["clicks"] + two.rows["clicks"]] == ["a", "a"]
+    assert [row["id"] for row in step_result.rows["clicks"] + two.rows["clicks"]] == ["a", "a"]
 
 
 def test_a_column_that_the_source_has_not_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -140,42 +140,42 @@ def test_a_step_tells_its_batches(spark: SparkSession, tmp_path: Path) -> None:
     case = case_of(tmp_path, "1")
 
     with Harness(spark, case, tmp_path / "stage") as stage:
-        told = []
+        messages = []
         for _ in range(3):
             stage.feed(ROWS)
-            told.append(stage.played(empty(case)).batches)
+            messages.append(stage.run_step(empty(case)).batches)
 
-    assert told == [(0,), (1,), (2,)]
+    assert messages == [(0,), (1,), (2,)]
 
 
 def test_settings_of_a_later_version_hold_from_its_restart_on(spark: SparkSession, tmp_path: Path) -> None:
     setting = "spark.sql.session.timeZone"
     case = case_of(tmp_path, "current_timezone()")
     tokyo = case.pipeline.model_copy(update={"spark": {**case.pipeline.spark, setting: "Asia/Tokyo"}})
-    told = []
+    messages = []
 
     with Harness(spark, case, tmp_path / "stage") as stage:
         for later in (None, tokyo, case.pipeline):
             stage.restart(later)
             stage.feed(ROWS)
-            told += [row["told"] for row in stage.played(empty(case)).rows[""]]
+            messages += [row["told"] for row in stage.run_step(empty(case)).rows[""]]
 
-    assert told == ["UTC", "Asia/Tokyo", "UTC"]
+    assert messages == ["UTC", "Asia/Tokyo", "UTC"]
 
 
 def test_a_case_that_is_played_again_on_a_stage_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
     suite = load_text("case.yml", COUNTS, tmp_path / "case.yml", lambda _: {})
     (case,) = suite.cases
-    told = []
+    messages = []
 
     with Harness(spark, case, tmp_path / "1") as stage:
         for number in range(2, 4):
             stage.feed(ROWS)
             stage.feed(ROWS)
-            one = stage.played(empty(case))
-            told.append((one.batches, one.rows[""]))
+            step_result = stage.run_step(empty(case))
+            messages.append((step_result.batches, step_result.rows[""]))
             assert stage.fits(case)
-            stage.again(case, tmp_path / str(number))
+            stage.reuse_for(case, tmp_path / str(number))
 
-    assert told == [((0, 1), ({"many": 2},))] * 2
+    assert messages == [((0, 1), ({"many": 2},))] * 2
     assert not stage.fits(case_of(tmp_path, "1"))

@@ -63,10 +63,10 @@ def test_without_its_condition_a_batch_that_comes_again_is_added_again(
     assert guarded in text
     (tmp_path / "deliveries.py").write_text(text.replace(guarded, ""), encoding="utf-8")
     function = find_function("deliveries:user_totals", tmp_path)
-    again = Batch(0, "multi_sink", "events", "first", {"path": str(tmp_path / "totals")})
+    second = Batch(0, "multi_sink", "events", "first", {"path": str(tmp_path / "totals")})
 
     for _ in range(2):
-        function(batch(spark, ("ann", 1.0), ("ann", 2.0), ("bob", 5.0)), again)
+        function(batch(spark, ("ann", 1.0), ("ann", 2.0), ("bob", 5.0)), second)
 
     assert totals(spark, tmp_path) == {"ann": (4, 6.0), "bob": (2, 10.0)}
 

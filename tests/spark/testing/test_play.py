@@ -77,14 +77,14 @@ def idle(clicks):
 """
 
 
-def played(spark: SparkSession, folder: Path, case: str) -> Outcome:
+def run_test(spark: SparkSession, folder: Path, case: str) -> Outcome:
     """The outcome of one case, given as the YAML below its name."""
     (folder / "transforms.py").write_text(TRANSFORMS)
     text = SPEC + "  one:\n" + indent(dedent(case), "    ")
     suite = load_text("case.yml", text, folder / "case.yml", lambda _: {})
-    assert [found.message for found in suite.findings] == []
-    (one,) = suite.cases
-    return run_case(spark, one, folder / "stage")
+    assert [finding.message for finding in suite.findings] == []
+    (item,) = suite.cases
+    return run_case(spark, item, folder / "stage")
 
 
 CASES = {
@@ -204,25 +204,25 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_a_case_is_played_as_it_says(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    outcome = played(spark, tmp_path, case)
+    outcome = run_test(spark, tmp_path, case)
 
     assert outcome.fault is None
-    assert [one.differences for one in outcome.played] == [()] * len(outcome.case.steps)
+    assert [step_result.differences for step_result in outcome.results] == [()] * len(outcome.case.steps)
 
 
 def test_playing_ends_at_the_first_difference(spark: SparkSession, tmp_path: Path) -> None:
     step = '- feed: {clicks: [{user: u1, n: 1, at: "2026-01-01 12:00:00"}]}'
 
-    outcome = played(spark, tmp_path, f"query: totals\nsteps:\n  {step}\n    expect: []\n  {step}\n")
+    outcome = run_test(spark, tmp_path, f"query: totals\nsteps:\n  {step}\n    expect: []\n  {step}\n")
 
-    (one,) = outcome.played
-    assert one.differences[0].what == "rows of query 'totals'"
+    (step_result,) = outcome.results
+    assert step_result.differences[0].what == "rows of query 'totals'"
 
 
 def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
     case = 'query: loud\nsteps: [{feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}}]'
 
-    outcome = played(spark, tmp_path, case)
+    outcome = run_test(spark, tmp_path, case)
 
     assert not outcome.passed
-    assert "users" in (outcome.played[0].error or "")
+    assert "users" in (outcome.results[0].error or "")

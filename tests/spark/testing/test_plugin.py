@@ -77,9 +77,9 @@ def test_what_differs_is_told_as_for_a_test_file(counts: QueryUnderTest) -> None
 def test_what_came_can_be_taken_as_it_is(counts: QueryUnderTest) -> None:
     counts.feed(clicks=[{"id": "a", "at": NOON, "n": 1}])
 
-    came = counts.take()
+    step_result = counts.take()
 
-    assert [row["n"] for row in came.rows[""]] == [1]
+    assert [row["n"] for row in step_result.rows[""]] == [1]
 
 
 def test_a_test_file_that_fails_shows_its_report(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_test_file_that_fails_shows_its_report(tmp_path: Path) -> None:
     )
 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert "1 failed, 1 passed" in done.stdout
-    assert "*2       *1" in done.stdout
-    assert "Traceback" not in done.stdout
+    assert "1 failed, 1 passed" in result.stdout
+    assert "*2       *1" in result.stdout
+    assert "Traceback" not in result.stdout

@@ -29,7 +29,7 @@ CASES = [
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_nothing_is_wrong_with_a_file_of_cases(file: Path) -> None:
-    assert [found.message for found in SUITES[file].findings] == []
+    assert [finding.message for finding in SUITES[file].findings] == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -50,7 +50,7 @@ def features(case: Case) -> set[Hashable]:
         if value not in (None, {}, ())
     }
     mode = case.pipeline.queries[case.query].output_mode
-    return {(case.file.stem, mode), *((case.file.stem, one) for one in actions | looked_at)}
+    return {(case.file.stem, mode), *((case.file.stem, action) for action in actions | looked_at)}
 
 
 @pytest.mark.sweep(by=features)
@@ -59,4 +59,4 @@ def test_spark_gives_what_its_own_suites_say(spark: SparkSession, case: Case, tm
     outcome = run_case(spark, case, tmp_path)
 
     assert outcome.fault is None
-    assert [one.differences for one in outcome.played] == [()] * len(case.steps)
+    assert [step_result.differences for step_result in outcome.results] == [()] * len(case.steps)

@@ -80,8 +80,8 @@ CLICKS = [
 
 def clicked(rows: list[tuple[str, str, int]]) -> list[dict[str, Any]]:
     return [
-        {"id": one, "user": user, "at": f"2026-01-01 12:{minute:02}:00", "n": minute}
-        for one, user, minute in rows
+        {"id": item, "user": user, "at": f"2026-01-01 12:{minute:02}:00", "n": minute}
+        for item, user, minute in rows
     ]
 
 
@@ -99,11 +99,11 @@ def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
 
 def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
     with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
-        found = shuffle(Baseline(spark, one, list_items(one)), replay.play, many, seed=1)
-    told = "\n".join(format_details(found, list_items(one), {}))
-    assert found.fault is None, found.fault
-    print(one.query, round(found.seconds, 1), told)  # noqa: T201 - pytest shows it where a test fails
-    return found
+        actual = shuffle(Baseline(spark, one, list_items(one)), replay.play, many, seed=1)
+    text = "\n".join(format_details(actual, list_items(one), {}))
+    assert actual.fault is None, actual.fault
+    print(one.query, round(actual.seconds, 1), text)  # noqa: T201 - pytest shows it where a test fails
+    return actual
 
 
 @pytest.mark.timeout(600)
@@ -111,10 +111,10 @@ def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
 def test_a_right_pipeline_ends_with_the_batch_answer_in_any_split(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
-    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 8)
+    actual = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 8)
 
-    assert found.wrong is None
-    assert found.splits == 8
+    assert actual.failure is None
+    assert actual.splits == 8
 
 
 @pytest.mark.timeout(600)
@@ -125,20 +125,20 @@ def test_rows_that_wait_for_the_watermark_or_for_each_other_end_right_in_any_spl
     paid = [{key: row[key] for key in ("id", "at", "n")} for row in clicked([("a", "", 3), ("b", "", 9)])]
     more = {"paid": paid} if query == "bought" else {}
 
-    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS), **more}), 3)
+    actual = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS), **more}), 3)
 
-    assert found.wrong is None
-    assert found.splits == 3
-    assert found.notes == ()
+    assert actual.failure is None
+    assert actual.splits == 3
+    assert actual.notes == ()
 
 
 @pytest.mark.timeout(600)
 def test_a_wrong_pipeline_is_caught_and_shrunk_to_two_batches(spark: SparkSession, tmp_path: Path) -> None:
-    found = shuffled(spark, case(tmp_path, "dice", {"clicks": clicked(CLICKS)}), 50)
+    actual = shuffled(spark, case(tmp_path, "dice", {"clicks": clicked(CLICKS)}), 50)
 
-    assert found.wrong is not None
-    assert len(found.wrong.tried.split) == 2
-    assert not any(part.restart or part.crash for part in found.wrong.tried.split)
+    assert actual.failure is not None
+    assert len(actual.failure.trial.split) == 2
+    assert not any(part.restart or part.crash for part in actual.failure.trial.split)
 
 
 @pytest.mark.timeout(600)
@@ -146,16 +146,16 @@ def test_a_wrong_pipeline_is_caught_and_shrunk_to_two_batches(spark: SparkSessio
 def test_an_aggregate_over_the_batch_is_caught_and_shrunk_to_two_batches(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
-    found = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 50)
+    actual = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 50)
 
-    assert found.wrong is not None
-    small = found.wrong.tried.split
+    assert actual.failure is not None
+    small = actual.failure.trial.split
     assert [len(part.items) for part in small] == [1, 1]
     assert not any(part.restart or part.crash for part in small)
     # Both rows are of one user, whose count is one in each batch and two in both together.
-    given = list_items(found.case)
-    assert len({dict(given[part.items[0]].fed)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
-    assert not found.wrong.alone
+    items = list_items(actual.case)
+    assert len({dict(items[part.items[0]].record)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
+    assert not actual.failure.alone
 
 
 @pytest.mark.timeout(600)
@@ -163,15 +163,15 @@ def test_a_run_that_starts_again_owes_no_row_that_still_waits_for_a_source(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     paid = [{"id": "z", "at": "2026-01-01 13:00:00", "n": 1}]
-    one = case(tmp_path, "unbought", {"paid": paid, "clicks": clicked([("a", "ann", 1), ("b", "ann", 59)])})
+    item = case(tmp_path, "unbought", {"paid": paid, "clicks": clicked([("a", "ann", 1), ("b", "ann", 59)])})
     ends = {}
 
     with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
-        trying = Trying(Baseline(spark, one, list_items(one)), replay.play)
+        trying = Trying(Baseline(spark, item, list_items(item)), replay.play)
         for restart in (False, True):
-            tried = trying.play((SplitBatch((0,)), SplitBatch((1, 2), restart=restart)))
-            assert not tried.differs, tried.gaps
-            ends[restart] = [row["id"] for step in tried.outcome.played for row in step.rows[""]]
+            trial_result = trying.play((SplitBatch((0,)), SplitBatch((1, 2), restart=restart)))
+            assert not trial_result.differs, trial_result.gaps
+            ends[restart] = [row["id"] for step in trial_result.outcome.results for row in step.rows[""]]
 
     # Spark has forgotten how far `paid` was, and waits for its next row.
     assert ends == {False: ["a"], True: []}

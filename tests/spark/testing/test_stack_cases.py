@@ -34,7 +34,7 @@ NAMES = [
 ]
 
 
-def left(stack: Endpoints) -> set[str]:
+def list_leftovers(stack: Endpoints) -> set[str]:
     """Tables and topics that there are."""
     with psycopg.connect(stack.postgres) as connection:
         tables = connection.execute("SELECT schemaname || '.' || tablename FROM pg_tables").fetchall()
@@ -48,11 +48,11 @@ def test_a_case_on_real_servers_passes_and_leaves_nothing(
     file: Path, name: str, spark: SparkSession, stack: Endpoints, tmp_path: Path
 ) -> None:
     suite = read(file, {"KAFKA": stack.kafka, "POSTGRES_URL": stack.postgres})
-    case = next(one for one in suite.cases if one.name == name)
-    before = left(stack)
+    case = next(item for item in suite.cases if item.name == name)
+    before = list_leftovers(stack)
 
     outcome = run_case(spark, case, tmp_path)
 
     assert case.real
     assert outcome.passed, format_report(outcome)
-    assert left(stack) == before
+    assert list_leftovers(stack) == before

@@ -40,7 +40,7 @@ class Simulated:
     def step(self, acted: dict[str, datetime], heard: datetime | None, over: datetime, **more: str) -> None:
         """Users act, `heard` until their own time or until one for all; then those go whose time is before `over`."""
         rows = [{"user_id": user, "action": "work", "event_time": str(at)} for user, at in acted.items()]
-        told = [
+        messages = [
             {"user_id": user, "status": "busy", "since": str(at)}
             for user, at in acted.items()
             # Who acts after an hour was gone, whether or not the watermark has come so far.
@@ -48,10 +48,10 @@ class Simulated:
         ]
         self.until |= {user: (heard or at) + HOUR for user, at in acted.items()}
         left = {user: until for user, until in self.until.items() if until < over}
-        told += [{"user_id": user, "status": "gone", "since": str(until)} for user, until in left.items()]
+        messages += [{"user_id": user, "status": "gone", "since": str(until)} for user, until in left.items()]
         self.until = {user: until for user, until in self.until.items() if user not in left}
         self.gone += len(left)
-        self.steps.append({**more, "feed": {"user_actions": rows}, "expect": told})
+        self.steps.append({**more, "feed": {"user_actions": rows}, "expect": messages})
 
     def text(self, query: str, **more: str) -> str:
         """The test file."""
@@ -60,7 +60,7 @@ class Simulated:
 
 def by_event_time(when: timedelta) -> Simulated:
     """Each step half an hour later; some users act again, some come back after they were gone."""
-    random, made = Random(42), Simulated()
+    random, simulated = Random(42), Simulated()
     names = [f"u{number:03}" for number in range(USERS)]
     for number in range(6):
         start = NOON + number * timedelta(minutes=30)
@@ -70,20 +70,20 @@ def by_event_time(when: timedelta) -> Simulated:
         # Two steps later the watermark stands at the end of their hour, or a second before or after it.
         acted |= {f"edge{number}{shift:+}": start + DELAY + shift * SECOND for shift in (-1, 0, 1)}
         acted[f"newest{number}"] = newest
-        made.step(acted, None, newest - DELAY + when)
-    return made
+        simulated.step(acted, None, newest - DELAY + when)
+    return simulated
 
 
 def by_clock() -> Simulated:
     """Each batch twenty minutes after the last one; the times of the actions count for nothing."""
-    random, made = Random(7), Simulated()
+    random, simulated = Random(7), Simulated()
     names = [f"u{number:03}" for number in range(USERS)]
     for number in range(7):
         now = NOON + number * timedelta(minutes=20)
         some = names if not number else random.sample(names, USERS // 4)
         acted = {user: NOON + timedelta(seconds=number) for user in some}
-        made.step(acted, now, now + REACHED, **({"advance": "20 minutes"} if number else {}))
-    return made
+        simulated.step(acted, now, now + REACHED, **({"advance": "20 minutes"} if number else {}))
+    return simulated
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_exactly_the_users_whose_hour_is_over_are_gone(
 ) -> None:
     text = made.text(query, **more)
     suite = load_text("users.yml", text, PROJECT / "tests" / "users.yml", lambda _: {})
-    assert [found.message for found in suite.findings] == []
+    assert [finding.message for finding in suite.findings] == []
     (case,) = suite.cases
 
     outcome = run_case(spark, case, tmp_path)

@@ -27,8 +27,8 @@ tests:
 
 
 def case(folder: Path) -> Case:
-    (found,) = load_text("one.yml", RATE, folder / "one.yml", lambda _: {}).cases
-    return found
+    (actual,) = load_text("one.yml", RATE, folder / "one.yml", lambda _: {}).cases
+    return actual
 
 
 def names_of_tables(spark: SparkSession) -> set[str]:
@@ -52,9 +52,9 @@ def test_a_session_that_ran_before_is_taken_as_it_is(tmp_path: Path, monkeypatch
     monkeypatch.setattr(warm_up, "warm", warmed.append)
 
     with Runner() as runner:
-        (played,) = runner.all([case(tmp_path)])
+        (result,) = runner.all([case(tmp_path)])
 
-    assert played.outcome == "passed"
+    assert result.outcome == "passed"
     assert warmed == []
 
 
@@ -76,4 +76,4 @@ def test_a_session_of_its_own_is_warmed_once_and_not_among_the_results(
     results = [*runner.all([case(tmp_path)]), *runner.all([case(tmp_path)])]
 
     assert warmed == [spark]
-    assert [one.name for one in results] == ["a row comes through"] * 2
+    assert [result.name for result in results] == ["a row comes through"] * 2

@@ -40,12 +40,14 @@ class Plans:
 
     def stream(self, *columns: Column) -> Read:
         """The stream."""
-        given = columns or (self.column("id"), self.column("ts", "timestamp"), self.column("at", "timestamp"))
-        return Read(0, "StreamingRelation", "orders", columns=given, streaming=True, source="orders")
+        value = columns or (self.column("id"), self.column("ts", "timestamp"), self.column("at", "timestamp"))
+        return Read(0, "StreamingRelation", "orders", columns=value, streaming=True, source="orders")
 
     def marked(self, below: Operator, time: str = "ts") -> WatermarkOperator:
         """A watermark, which takes the place of any other."""
-        columns = tuple(replace(one, delay=self.delay if one.name == time else None) for one in below.columns)
+        columns = tuple(
+            replace(column, delay=self.delay if column.name == time else None) for column in below.columns
+        )
         return WatermarkOperator(
             0,
             "EventTimeWatermark",
@@ -61,7 +63,9 @@ class Plans:
     def project(self, below: Operator, *made: tuple[Column, Expression]) -> Operator:
         """What is made, and nothing else."""
         columns = tuple(column for column, _ in made)
-        return Operator(0, "Project", "", (below,), columns, tuple(one for _, one in made), streaming=True)
+        return Operator(
+            0, "Project", "", (below,), columns, tuple(expression for _, expression in made), streaming=True
+        )
 
     def leaf(self, column: Column) -> Expression:
         """A column that is read."""
@@ -69,7 +73,7 @@ class Plans:
 
     def call(self, function: str, *inputs: Expression, kind: str = "", **more: Any) -> Expression:
         """A function of other expressions."""
-        text = f"{function}({', '.join(one.text for one in inputs)})"
+        text = f"{function}({', '.join(expression.text for expression in inputs)})"
         return Expression(function, text, kind, inputs, **more)
 
     def grouped(self, below: Operator, *keys: Column) -> Aggregate:
@@ -88,7 +92,7 @@ class Plans:
             span=self.here,
         )
 
-    def once(self, below: Operator, *keys: Column, within: bool = False) -> Deduplicate:
+    def deduplicate(self, below: Operator, *keys: Column, within: bool = False) -> Deduplicate:
         """`dropDuplicates`."""
         return Deduplicate(
             0, "Deduplicate", "", (below,), below.columns, streaming=True, keys=keys, within_watermark=within

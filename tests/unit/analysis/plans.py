@@ -44,10 +44,10 @@ def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> WatermarkOper
 
 def windowed(window: TimeWindow = TUMBLING, below: Operator | None = None, **more: Any) -> Aggregate:
     """A count by a window over `ts`."""
-    given: dict[str, Any] = {"keys": (SPAN,), "functions": (COUNT,), "event_time_key": SPAN} | more
+    value: dict[str, Any] = {"keys": (SPAN,), "functions": (COUNT,), "event_time_key": SPAN} | more
     return Aggregate(
         3, "Aggregate", "", (below or marked(),), (SPAN,), streaming=True, growth=Growth.WATERMARK,
-        leaves="a window leaves when the watermark passes its end", window=window, **given,
+        leaves="a window leaves when the watermark passes its end", window=window, **value,
     )  # fmt: skip
 
 

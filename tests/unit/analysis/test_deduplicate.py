@@ -55,9 +55,9 @@ def test_a_source_that_cannot_be_made_is_told_once() -> None:
 
 
 def test_one_fault_that_two_queries_meet_is_one() -> None:
-    again = replace(SAID, message="query 'm' cannot run in output mode append", query="m")
+    finding = replace(SAID, message="query 'm' cannot run in output mode append", query="m")
 
-    assert codes([], [SAID, again]) == ["MS311"]
+    assert codes([], [SAID, finding]) == ["MS311"]
 
 
 def test_two_faults_of_one_line_are_two() -> None:

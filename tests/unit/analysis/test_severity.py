@@ -24,25 +24,25 @@ queries:
 """
 
 
-def found(rules: str, spec: str = SPEC) -> list[Finding]:
+def list_findings(rules: str, spec: str = SPEC) -> list[Finding]:
     return check(load_text("pipeline.yml", spec.replace("{RULES}", rules), Path("nowhere"), {})).findings
 
 
-def told(rules: str) -> list[tuple[str, str]]:
-    return [(finding.code, finding.severity.value) for finding in found(rules)]
+def list_codes(rules: str) -> list[tuple[str, str]]:
+    return [(finding.code, finding.severity.value) for finding in list_findings(rules)]
 
 
 @pytest.mark.parametrize("severity", ["info", "warning", "error"])
 def test_a_finding_is_as_grave_as_the_spec_says(severity: str) -> None:
-    assert told(f"{{MS106: {severity}}}") == [("MS106", severity), ("MS201", "error")]
+    assert list_codes(f"{{MS106: {severity}}}") == [("MS106", severity), ("MS201", "error")]
 
 
 def test_what_is_ignored_is_not_told() -> None:
-    assert told("{MS106: ignore, MS201: ignore}") == []
+    assert list_codes("{MS106: ignore, MS201: ignore}") == []
 
 
 def test_a_code_that_no_rule_has_is_a_finding_with_the_nearest_code() -> None:
-    (finding, *_) = found("{MS10: ignore}")
+    (finding, *_) = list_findings("{MS10: ignore}")
 
     assert (finding.code, finding.severity) == ("MS016", Severity.ERROR)
     assert finding.fix.startswith("write MS")
@@ -50,11 +50,11 @@ def test_a_code_that_no_rule_has_is_a_finding_with_the_nearest_code() -> None:
 
 @pytest.mark.parametrize("code", ["MS103", "MS104", "MS105", "MS102", "MS107"])
 def test_what_spark_refuses_or_may_not_run_stays_an_error(code: str) -> None:
-    assert ("MS017", "error") in told(f"{{{code}: warning}}")
+    assert ("MS017", "error") in list_codes(f"{{{code}: warning}}")
 
 
 def test_saying_that_an_error_is_one_is_no_mistake() -> None:
-    assert told("{MS103: error, MS106: ignore, MS201: ignore}") == []
+    assert list_codes("{MS103: error, MS106: ignore, MS201: ignore}") == []
 
 
 def test_an_unreadable_query_is_an_error_whatever_the_spec_says() -> None:
@@ -63,14 +63,16 @@ def test_an_unreadable_query_is_an_error_whatever_the_spec_says() -> None:
     )
 
     errors = {
-        finding.code for finding in found("{MS103: ignore}", spec) if finding.severity is Severity.ERROR
+        finding.code
+        for finding in list_findings("{MS103: ignore}", spec)
+        if finding.severity is Severity.ERROR
     }
 
     assert errors == {"MS103", "MS017"}
 
 
 def test_a_severity_that_is_none_is_a_wrong_value() -> None:
-    (finding,) = found("{MS106: loud}")
+    (finding,) = list_findings("{MS106: loud}")
 
     assert finding.code == "MS003"
     assert "ignore" in f"{finding.message}{finding.fix}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 APPEND, UPDATE, COMPLETE = OutputMode.APPEND, OutputMode.UPDATE, OutputMode.COMPLETE
 
 
-def found(code: str, query: PlannedQuery) -> list[Finding]:
+def list_findings(code: str, query: PlannedQuery) -> list[Finding]:
     judge = load_rules()[code].judge
     assert judge is not None
     return list(judge(query, None))
@@ -42,7 +42,7 @@ def found(code: str, query: PlannedQuery) -> list[Finding]:
 def test_a_script_that_groups_by_time_without_a_watermark_is_told(plans: Plans) -> None:
     below = plans.stream()
 
-    (finding,) = found("MS201", plans.query(plans.grouped(below, below.columns[1])))
+    (finding,) = list_findings("MS201", plans.query(plans.grouped(below, below.columns[1])))
 
     assert finding.message == "query 'q' aggregates source 'orders', which has no watermark"
     assert finding.span == plans.here
@@ -54,14 +54,15 @@ def test_a_total_without_a_watermark_is_refused_in_append_mode_only(
 ) -> None:
     below = plans.stream()
 
-    assert len(found("MS201", plans.query(plans.grouped(below, below.columns[0]), mode))) == count
+    assert len(list_findings("MS201", plans.query(plans.grouped(below, below.columns[0]), mode))) == count
 
 
 def test_a_total_is_told_with_and_without_a_watermark(plans: Plans) -> None:
     bare, marked = plans.stream(), plans.marked(plans.stream())
 
     whys = [
-        found("MS202", plans.query(plans.grouped(below, below.columns[0])))[0].why for below in (bare, marked)
+        list_findings("MS202", plans.query(plans.grouped(below, below.columns[0])))[0].why
+        for below in (bare, marked)
     ]
 
     assert whys[0] != whys[1]
@@ -72,7 +73,7 @@ def test_a_lost_watermark_is_not_told_as_a_total_too(plans: Plans) -> None:
     hour = replace(below.columns[1], name="hour", delay=None, copied=False)
     query = plans.query(plans.grouped(plans.project(below, (hour, plans.leaf(hour))), hour))
 
-    assert [len(found(code, query)) for code in ("MS202", "MS203")] == [0, 1]
+    assert [len(list_findings(code, query)) for code in ("MS202", "MS203")] == [0, 1]
 
 
 def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
@@ -80,7 +81,7 @@ def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
     day = replace(below.columns[1], name="day", type="date", delay=None, copied=False)
     root = plans.grouped(plans.project(below, (day, plans.leaf(day))), day)
 
-    result = [found("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
+    result = [list_findings("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
 
     assert result == [Severity.WARNING, Severity.ERROR]
 
@@ -89,7 +90,7 @@ def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plan
     below = plans.marked(plans.stream())
     upper = plans.marked(plans.grouped(below, below.columns[1]))
 
-    whys = [found("MS204", plans.query(upper, mode))[0].why for mode in (APPEND, UPDATE)]
+    whys = [list_findings("MS204", plans.query(upper, mode))[0].why for mode in (APPEND, UPDATE)]
 
     assert "no row is ever output" in whys[0]
     assert "fails at the first batch" in whys[1]
@@ -112,11 +113,11 @@ def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plan
 )
 def test_a_number_is_read_in_the_unit_of_its_name(plans: Plans, name: str, function: str, told: bool) -> None:
     number = plans.column(name, "bigint")
-    made = plans.call(function, plans.leaf(number), kind="timestamp")
+    result = plans.call(function, plans.leaf(number), kind="timestamp")
     time = Column("ts", "timestamp", origins=number.origins)
-    marked = plans.marked(plans.project(plans.stream(number), (time, made)))
+    marked = plans.marked(plans.project(plans.stream(number), (time, result)))
 
-    assert bool(found("MS205", plans.query(marked))) is told
+    assert bool(list_findings("MS205", plans.query(marked))) is told
 
 
 def test_the_clock_under_a_watermark_is_told_and_a_bound_by_it_is_not(plans: Plans) -> None:
@@ -124,7 +125,8 @@ def test_the_clock_under_a_watermark_is_told_and_a_bound_by_it_is_not(plans: Pla
     bounded = replace(clock, origins=frozenset({("orders", "ts")}))
 
     result = [
-        len(found("MS206", plans.query(plans.marked(plans.stream(column))))) for column in (clock, bounded)
+        len(list_findings("MS206", plans.query(plans.marked(plans.stream(column)))))
+        for column in (clock, bounded)
     ]
 
     assert result == [1, 0]
@@ -145,7 +147,7 @@ def test_a_run_that_ends_keeps_its_last_windows(
     below = plans.marked(plans.stream())
     query = plans.query(plans.grouped(below, below.columns[1]), mode, Trigger.model_validate(trigger))
 
-    assert len(found("MS207", query)) == count
+    assert len(list_findings("MS207", query)) == count
 
 
 def test_empty_batches_are_missed_where_a_watermark_clears_state(plans: Plans) -> None:
@@ -153,7 +155,7 @@ def test_empty_batches_are_missed_where_a_watermark_clears_state(plans: Plans) -
     spark = {"spark.sql.streaming.noDataMicroBatches.enabled": "FALSE"}
     cleared = replace(plans.grouped(below, below.columns[1]), growth=Growth.WATERMARK)
 
-    result = [len(found("MS208", plans.query(root, spark=spark))) for root in (cleared, below)]
+    result = [len(list_findings("MS208", plans.query(root, spark=spark))) for root in (cleared, below)]
 
     assert result == [1, 0]
 
@@ -176,7 +178,7 @@ def test_a_join_with_an_open_bound_names_the_side_that_stays(
 ) -> None:
     bound = TimeBound("l.ts >= r.ts", "ts", "ts", earliest, latest)
 
-    (finding,) = found("MS209", joined(plans, marks=(True, True), growth=Growth.ROWS, bound=bound))
+    (finding,) = list_findings("MS209", joined(plans, marks=(True, True), growth=Growth.ROWS, bound=bound))
 
     assert f"every row of {side} forever" in finding.message
 
@@ -184,7 +186,7 @@ def test_a_join_with_an_open_bound_names_the_side_that_stays(
 def test_a_join_with_one_watermark_keeps_both_sides_whatever_its_bound(plans: Plans) -> None:
     bound = TimeBound("l.ts BETWEEN r.ts AND r.ts + 1 hour", "ts", "ts", timedelta(), HOUR)
 
-    (finding,) = found("MS209", joined(plans, marks=(True, False), growth=Growth.ROWS, bound=bound))
+    (finding,) = list_findings("MS209", joined(plans, marks=(True, False), growth=Growth.ROWS, bound=bound))
 
     assert "every row of both forever" in finding.message
     assert finding.why.startswith("source 'orders' has no watermark")
@@ -193,14 +195,14 @@ def test_a_join_with_one_watermark_keeps_both_sides_whatever_its_bound(plans: Pl
 def test_a_join_on_event_time_is_bounded_by_its_key(plans: Plans) -> None:
     time = plans.marked(plans.stream()).columns[1]
 
-    assert found("MS209", joined(plans, marks=(True, False), keys=((time, time),))) == []
+    assert list_findings("MS209", joined(plans, marks=(True, False), keys=((time, time),))) == []
 
 
 def test_the_fastest_watermark_is_told_of_several(plans: Plans) -> None:
     query = joined(plans, marks=(True, True))
     fast = replace(query, spark={"spark.sql.streaming.multipleWatermarkPolicy": "max"})
 
-    assert [len(found("MS210", one)) for one in (query, fast)] == [0, 1]
+    assert [len(list_findings("MS210", item)) for item in (query, fast)] == [0, 1]
 
 
 def test_repetitions_by_id_are_remembered_for_ever_under_a_watermark(plans: Plans) -> None:
@@ -208,11 +210,11 @@ def test_repetitions_by_id_are_remembered_for_ever_under_a_watermark(plans: Plan
     key, time, _ = below.columns
 
     result = [
-        len(found("MS211", plans.query(root, APPEND)))
+        len(list_findings("MS211", plans.query(root, APPEND)))
         for root in (
-            plans.once(below, key),
-            plans.once(below, key, time),
-            plans.once(below, key, within=True),
+            plans.deduplicate(below, key),
+            plans.deduplicate(below, key, time),
+            plans.deduplicate(below, key, within=True),
         )
     ]
 
@@ -226,7 +228,10 @@ def test_a_message_s_own_time_among_the_keys_is_told_in_a_script(plans: Plans) -
     plain = plans.stream(stamped)
     message = plans.stream(*beside, stamped)
 
-    result = [len(found("MS212", plans.query(plans.once(one, stamped), APPEND))) for one in (plain, message)]
+    result = [
+        len(list_findings("MS212", plans.query(plans.deduplicate(item, stamped), APPEND)))
+        for item in (plain, message)
+    ]
 
     assert result == [0, 1]
 
@@ -252,57 +257,57 @@ def daily(plans: Plans, length: timedelta, zone: str | None) -> PlannedQuery:
 def test_windows_of_days_are_cut_at_midnight_utc(
     plans: Plans, days: float, zone: str | None, count: int
 ) -> None:
-    assert len(found("MS213", daily(plans, timedelta(days=days), zone))) == count
+    assert len(list_findings("MS213", daily(plans, timedelta(days=days), zone))) == count
 
 
 def test_a_script_without_a_zone_that_groups_by_day_is_told(plans: Plans) -> None:
     below = plans.stream()
     day = replace(below.columns[1], name="day", type="date", copied=False)
     cast = Expression("cast", "cast(ts as date)", "date", (plans.leaf(below.columns[1]),))
-    cut = plans.project(below, (day, Expression("alias", "cast(ts as date) AS day", "date", (cast,))))
-    query = plans.query(plans.grouped(cut, day))
+    project = plans.project(below, (day, Expression("alias", "cast(ts as date) AS day", "date", (cast,))))
+    query = plans.query(plans.grouped(project, day))
     chosen = replace(query, spark={"spark.sql.session.timeZone": "UTC"})
 
-    assert [len(found("MS213", one)) for one in (query, chosen)] == [1, 0]
+    assert [len(list_findings("MS213", item)) for item in (query, chosen)] == [1, 0]
 
 
 def two_times(plans: Plans) -> Operator:
     below = plans.marked(plans.stream())
     raw = replace(below.columns[1], name="raw")
-    made = [(one, plans.leaf(one)) for one in below.columns[:2]]
-    return plans.project(below, *made, (raw, plans.leaf(below.columns[1])))
+    result = [(column, plans.leaf(column)) for column in below.columns[:2]]
+    return plans.project(below, *result, (raw, plans.leaf(below.columns[1])))
 
 
 def test_two_event_times_of_rows_to_deduplicate_are_told(plans: Plans) -> None:
     below = two_times(plans)
 
-    (finding,) = found("MS215", plans.query(plans.once(below, below.columns[0]), APPEND))
+    (finding,) = list_findings("MS215", plans.query(plans.deduplicate(below, below.columns[0]), APPEND))
 
     assert "'ts' and 'raw'" in finding.message
 
 
 def test_an_event_time_that_nothing_uses_is_left_out_by_spark(plans: Plans) -> None:
     below = two_times(plans)
-    once = plans.once(below, below.columns[0])
-    root = plans.project(once, *((one, plans.leaf(one)) for one in below.columns[:2]))
+    once = plans.deduplicate(below, below.columns[0])
+    root = plans.project(once, *((column, plans.leaf(column)) for column in below.columns[:2]))
 
-    assert found("MS215", plans.query(root, APPEND)) == []
+    assert list_findings("MS215", plans.query(root, APPEND)) == []
 
 
 def test_within_the_watermark_spark_leaves_no_event_time_out(plans: Plans) -> None:
     below = two_times(plans)
-    once = plans.once(below, below.columns[0], within=True)
-    root = plans.project(once, *((one, plans.leaf(one)) for one in below.columns[:2]))
+    once = plans.deduplicate(below, below.columns[0], within=True)
+    root = plans.project(once, *((column, plans.leaf(column)) for column in below.columns[:2]))
 
-    assert len(found("MS215", plans.query(root, APPEND))) == 1
+    assert len(list_findings("MS215", plans.query(root, APPEND))) == 1
 
 
 def test_an_unstable_key_of_a_script_is_a_warning(plans: Plans) -> None:
-    made = Column("key", "string", volatile=(plans.drawn("uuid"),))
-    root = plans.project(plans.stream(), (made, plans.call("uuid")))
+    column = Column("key", "string", volatile=(plans.drawn("uuid"),))
+    root = plans.project(plans.stream(), (column, plans.call("uuid")))
     sinks = (PlannedSink("delta rows", "delta", key=("key",)),)
 
-    (finding,) = found("MS320", plans.query(root, APPEND, sinks=sinks))
+    (finding,) = list_findings("MS320", plans.query(root, APPEND, sinks=sinks))
 
     assert finding.severity is Severity.WARNING
 
@@ -310,14 +315,14 @@ def test_an_unstable_key_of_a_script_is_a_warning(plans: Plans) -> None:
 def test_rows_that_come_out_of_a_join_may_be_given_a_watermark(plans: Plans) -> None:
     below = joined(plans, marks=(True, True)).root
 
-    assert found("MS204", plans.query(plans.marked(below), APPEND)) == []
+    assert list_findings("MS204", plans.query(plans.marked(below), APPEND)) == []
 
 
 def test_rows_that_were_deduplicated_within_a_watermark_have_it_still(plans: Plans) -> None:
     below = plans.marked(plans.stream())
-    both = [plans.once(below, below.columns[0], within=within) for within in (True, False)]
+    both = [plans.deduplicate(below, below.columns[0], within=within) for within in (True, False)]
 
-    assert [len(found("MS204", plans.query(plans.marked(one), APPEND))) for one in both] == [1, 0]
+    assert [len(list_findings("MS204", plans.query(plans.marked(item), APPEND))) for item in both] == [1, 0]
 
 
 def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans) -> None:
@@ -326,7 +331,7 @@ def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans
     compared = plans.call("less_than", *times)
     above = Operator(0, "Filter", "", (query.root,), query.root.columns, (compared,), streaming=True)
 
-    result = [len(found("MS209", one)) for one in (query, replace(query, root=above))]
+    result = [len(list_findings("MS209", item)) for item in (query, replace(query, root=above))]
 
     assert result == [1, 0]
 
@@ -335,7 +340,7 @@ def test_a_join_without_an_equal_key_is_told(plans: Plans) -> None:
     key = plans.column("id")
     queries = [joined(plans, marks=(True, True), keys=keys) for keys in ((), ((key, key),))]
 
-    assert [len(found("MS216", query)) for query in queries] == [1, 0]
+    assert [len(list_findings("MS216", query)) for query in queries] == [1, 0]
 
 
 def test_a_session_of_nothing_is_told(plans: Plans) -> None:
@@ -344,7 +349,7 @@ def test_a_session_of_nothing_is_told(plans: Plans) -> None:
     session = TimeWindow(WindowKind.SESSION, "ts", timedelta(minutes=5))
     grouped = [replace(plans.grouped(below, *keys), window=session) for keys in ((time,), (time, key))]
 
-    assert [len(found("MS216", plans.query(one, APPEND))) for one in grouped] == [1, 0]
+    assert [len(list_findings("MS216", plans.query(item, APPEND))) for item in grouped] == [1, 0]
 
 
 def test_a_total_of_a_day_is_a_total(plans: Plans) -> None:
@@ -352,4 +357,4 @@ def test_a_total_of_a_day_is_a_total(plans: Plans) -> None:
     day = replace(below.columns[1], name="day", type="date", copied=False)
     query = plans.query(plans.grouped(plans.project(below, (day, plans.leaf(day))), day))
 
-    assert [len(found(code, query)) for code in ("MS201", "MS202")] == [0, 1]
+    assert [len(list_findings(code, query)) for code in ("MS201", "MS202")] == [0, 1]

@@ -23,9 +23,9 @@ TRIGGER = ("queries", "orders", "trigger")
 
 
 def loaded(spec: str = SPEC, overrides: tuple[str, ...] = ()) -> Loaded:
-    made = load_text("pipeline.yml", spec, Path("nowhere"), {}, overrides)
-    assert made.pipeline is not None, made.findings
-    return made
+    text = load_text("pipeline.yml", spec, Path("nowhere"), {}, overrides)
+    assert text.pipeline is not None, text.findings
+    return text
 
 
 def edits(spec: Loaded, code: str) -> list[Edit | None]:

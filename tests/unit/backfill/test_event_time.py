@@ -59,16 +59,18 @@ def planned(
 
 
 def window(mode: OutputMode = OutputMode.APPEND) -> PlannedQuery:
-    cut = TimeWindow(WindowKind.TUMBLING, "at", TEN, TEN)
-    return planned(root=Aggregate(0, "Aggregate", "", streaming=True, window=cut), mode=mode)
+    time_window = TimeWindow(WindowKind.TUMBLING, "at", TEN, TEN)
+    return planned(root=Aggregate(0, "Aggregate", "", streaming=True, window=time_window), mode=mode)
 
 
 def test_the_column_made_of_event_time_alone_is_the_one() -> None:
     other = Column("paid", "timestamp", origins=frozenset({("orders", "paid")}))
 
-    cut = event_time.select_time_range(pipeline(), planned(Column("at", "timestamp", origins=AT), other), DAY)
+    time_range = event_time.select_time_range(
+        pipeline(), planned(Column("at", "timestamp", origins=AT), other), DAY
+    )
 
-    assert (cut.path, cut.start, cut.end) == (("at",), DAY.start, DAY.end)
+    assert (time_range.path, time_range.start, time_range.end) == (("at",), DAY.start, DAY.end)
 
 
 def test_the_end_of_a_window_is_not_its_time() -> None:
@@ -78,9 +80,9 @@ def test_the_end_of_a_window_is_not_its_time() -> None:
 
 
 def test_a_window_tells_its_start() -> None:
-    whole = Column("window", "struct<start:timestamp,end:timestamp>", origins=AT)
+    column = Column("window", "struct<start:timestamp,end:timestamp>", origins=AT)
 
-    assert event_time.select_time_range(pipeline(), planned(whole), DAY).path == ("window", "start")
+    assert event_time.select_time_range(pipeline(), planned(column), DAY).path == ("window", "start")
 
 
 def test_a_column_that_is_no_time_is_refused() -> None:
@@ -89,21 +91,23 @@ def test_a_column_that_is_no_time_is_refused() -> None:
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(WrongUse) as wrong:
+    with pytest.raises(WrongUse) as error:
         event_time.find_event_time_column(pipeline(), planned(Column("id", "string")), "day")
 
-    assert wrong.value.fix == "its columns are id"
+    assert error.value.fix == "its columns are id"
 
 
 def test_dates_are_cut_at_midnight_only() -> None:
-    wish = BackfillOptions(parse_time("2026-01-01 06:00"), None)
+    options = BackfillOptions(parse_time("2026-01-01 06:00"), None)
 
     with pytest.raises(WrongUse, match="--from is in the middle of a day"):
-        event_time.select_time_range(pipeline(), planned(Column("day", "date", origins=AT)), wish)
+        event_time.select_time_range(pipeline(), planned(Column("day", "date", origins=AT)), options)
 
 
 def test_no_column_is_asked_for_without_a_range() -> None:
-    assert event_time.select_time_range(pipeline(), planned(Column("id", "string")), BackfillOptions()).whole
+    assert event_time.select_time_range(
+        pipeline(), planned(Column("id", "string")), BackfillOptions()
+    ).is_unbounded
 
 
 def test_in_append_mode_a_window_is_settled_once_the_watermark_has_passed_its_end() -> None:

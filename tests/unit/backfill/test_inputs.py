@@ -30,19 +30,19 @@ queries:
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Pipeline:
-    made = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
-    assert made is not None
-    return made
+    result = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
+    assert result is not None
+    return result
 
 
 def plan(folder: Path, *logs: str) -> Checkpoint:
     """A checkpoint with batch 0 in these logs."""
-    made = Checkpoint(folder / "checkpoints" / "copy")
+    checkpoint = Checkpoint(folder / "checkpoints" / "copy")
     for log in logs:
-        (made.folder / log).mkdir(parents=True)
+        (checkpoint.folder / log).mkdir(parents=True)
         about = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"logOffset":0}'
-        (made.folder / log / "0").write_text(f"v1\n{about}")
-    return made
+        (checkpoint.folder / log / "0").write_text(f"v1\n{about}")
+    return checkpoint
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_query_of_which_no_end_is_known_is_refused(
 ) -> None:
     plan(tmp_path, *logs)
 
-    with pytest.raises(CannotGoOn, match=said) as refused:
+    with pytest.raises(CannotGoOn, match=said) as error:
         inputs.check_bounded(pipeline, "copy", inputs.read_progress(pipeline, "copy"))
 
-    assert "millstream run --until-caught-up --select copy" in refused.value.fix
-    assert "--into" in refused.value.fix
+    assert "millstream run --until-caught-up --select copy" in error.value.fix
+    assert "--into" in error.value.fix
 
 
 def test_a_stream_that_cannot_be_read_up_to_its_end_is_not_read_to_another(pipeline: Pipeline) -> None:

@@ -25,10 +25,10 @@ def test_a_date_is_its_first_moment() -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "31.01.2026", ""])
 def test_what_is_no_moment_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(WrongUse) as wrong:
+    with pytest.raises(WrongUse) as error:
         parse_time(text)
 
-    assert "2026-01-31T12:00:00+02:00" in wrong.value.fix
+    assert "2026-01-31T12:00:00+02:00" in error.value.fix
 
 
 def test_a_range_without_a_moment_is_refused() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def found(file: Path, line: int, insert: str, *, word: str = "bad", safe: bool = True) -> Finding:
+def build_finding(file: Path, line: int, insert: str, *, word: str = "bad", safe: bool = True) -> Finding:
     edit = Edit(str(file), line - 1, (insert,), 1, safe)
     span = Span(str(file), line, 1, line, 2)
     return Finding("MS905", "odd-line", Severity.ERROR, f"line is {word}", span, fix="write it", edit=edit)
@@ -30,7 +30,9 @@ def checking(file: Path, *rules: Callable[[int, str], Finding | None]) -> Callab
 
     def again() -> CheckReport:
         lines = file.read_bytes().decode().splitlines()
-        findings = [one for rule in rules for n, line in enumerate(lines, 1) if (one := rule(n, line))]
+        findings = [
+            finding for rule in rules for n, line in enumerate(lines, 1) if (finding := rule(n, line))
+        ]
         return CheckReport(CheckTarget(TargetKind.SPEC, file), Checked(findings, (), [], (), {}))
 
     return again
@@ -38,62 +40,68 @@ def checking(file: Path, *rules: Callable[[int, str], Finding | None]) -> Callab
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    made = tmp_path / "p.yml"
-    made.write_bytes("a: 1\r\nbad\r\nc: é\r\nbad".encode())
-    return made
+    path = tmp_path / "p.yml"
+    path.write_bytes("a: 1\r\nbad\r\nc: é\r\nbad".encode())
+    return path
 
 
 def test_every_edit_is_made_and_no_other_byte_changes(file: Path) -> None:
-    again = checking(file, lambda n, line: found(file, n, "good") if line == "bad" else None)
+    second = checking(file, lambda n, line: build_finding(file, n, "good") if line == "bad" else None)
 
-    done = fix_findings(again(), again, unsafe=False)
+    fixed = fix_findings(second(), second, unsafe=False)
 
     assert file.read_bytes() == "a: 1\r\ngood\r\nc: é\r\ngood".encode()
-    assert [change.edit.line for change in done.changes] == [1, 3]
-    assert done.report.checked.findings == []
+    assert [change.edit.line for change in fixed.changes] == [1, 3]
+    assert fixed.report.checked.findings == []
 
 
 def test_edits_that_overlap_are_made_one_after_the_other(file: Path) -> None:
-    one = checking(
+    item = checking(
         file,
-        lambda n, line: found(file, n, line.replace("bad", "b"), word="long") if "bad" in line else None,
-        lambda n, line: found(file, n, line + "!", word="calm") if line[-1] != "!" and n == 2 else None,
+        lambda n, line: (
+            build_finding(file, n, line.replace("bad", "b"), word="long") if "bad" in line else None
+        ),
+        lambda n, line: (
+            build_finding(file, n, line + "!", word="calm") if line[-1] != "!" and n == 2 else None
+        ),
     )
 
-    fix_findings(one(), one, unsafe=False)
+    fix_findings(item(), item, unsafe=False)
 
     assert file.read_bytes().splitlines()[1] == b"b!"
 
 
 def test_an_unsafe_edit_waits_to_be_asked_for(file: Path) -> None:
-    again = checking(file, lambda n, line: found(file, n, "good", safe=False) if line == "bad" else None)
+    second = checking(
+        file, lambda n, line: build_finding(file, n, "good", safe=False) if line == "bad" else None
+    )
     before = file.read_bytes()
 
-    assert fix_findings(again(), again, unsafe=False).changes == ()
+    assert fix_findings(second(), second, unsafe=False).changes == ()
     assert file.read_bytes() == before
-    assert len(fix_findings(again(), again, unsafe=True).changes) == 2
+    assert len(fix_findings(second(), second, unsafe=True).changes) == 2
 
 
 def test_an_edit_that_does_not_cure_is_taken_back(file: Path) -> None:
-    again = checking(file, lambda n, line: found(file, n, line + "bad") if "bad" in line else None)
+    second = checking(file, lambda n, line: build_finding(file, n, line + "bad") if "bad" in line else None)
     before = file.read_bytes()
 
-    done = fix_findings(again(), again, unsafe=False)
+    fixed = fix_findings(second(), second, unsafe=False)
 
-    assert done.changes == ()
+    assert fixed.changes == ()
     assert file.read_bytes() == before
 
 
 def test_an_edit_after_which_the_spec_cannot_be_read_is_taken_back(file: Path) -> None:
     broken = Finding("MS001", "unreadable-spec", Severity.ERROR, "no YAML")
-    again = checking(
+    second = checking(
         file,
-        lambda n, line: found(file, n, "{") if line == "bad" else None,
+        lambda n, line: build_finding(file, n, "{") if line == "bad" else None,
         lambda _, line: broken if line == "{" else None,
     )
     before = file.read_bytes()
 
-    assert fix_findings(again(), again, unsafe=False).changes == ()
+    assert fix_findings(second(), second, unsafe=False).changes == ()
     assert file.read_bytes() == before
 
 
@@ -101,9 +109,9 @@ def test_a_link_stays_a_link_and_the_mode_stays(file: Path) -> None:
     file.chmod(0o640)
     link = file.with_name("link.yml")
     link.symlink_to(file)
-    again = checking(link, lambda n, line: found(link, n, "good") if line == "bad" else None)
+    second = checking(link, lambda n, line: build_finding(link, n, "good") if line == "bad" else None)
 
-    fix_findings(again(), again, unsafe=False)
+    fix_findings(second(), second, unsafe=False)
 
     assert link.is_symlink()
     assert b"good" in file.read_bytes()
@@ -111,7 +119,7 @@ def test_a_link_stays_a_link_and_the_mode_stays(file: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_told(file: Path) -> None:
-    report = checking(file, lambda n, line: found(file, n, "good") if line == "bad" else None)()
+    report = checking(file, lambda n, line: build_finding(file, n, "good") if line == "bad" else None)()
     file.unlink()
 
     with pytest.raises(NotReady, match=r"p\.yml"):
@@ -119,17 +127,19 @@ def test_a_file_that_is_gone_is_told(file: Path) -> None:
 
 
 def test_the_difference_is_printed_and_nothing_written(file: Path) -> None:
-    again = checking(file, lambda n, line: found(file, n, "good") if line == "bad" else None)
+    second = checking(file, lambda n, line: build_finding(file, n, "good") if line == "bad" else None)
     before = file.read_bytes()
 
-    patch = render_patch(again().checked.findings, unsafe=False)
+    patch = render_patch(second().checked.findings, unsafe=False)
 
     assert patch.count("\n+good") == 2
     assert file.read_bytes() == before
 
 
 def test_a_report_without_edits_is_left_alone(file: Path) -> None:
-    bare = checking(file, lambda n, line: replace(found(file, n, ""), edit=None) if line == "bad" else None)
+    bare = checking(
+        file, lambda n, line: replace(build_finding(file, n, ""), edit=None) if line == "bad" else None
+    )
     report = bare()
 
     assert fix_findings(report, bare, unsafe=True).report is report

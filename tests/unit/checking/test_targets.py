@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def made(folder: Path, *files: str) -> Path:
+def create_files(folder: Path, *files: str) -> Path:
     for name in files:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -21,54 +21,54 @@ def made(folder: Path, *files: str) -> Path:
     return folder
 
 
-def found(*paths: Path) -> list[tuple[str, str]]:
+def list_targets(*paths: Path) -> list[tuple[str, str]]:
     return [(target.kind.value, target.path.name) for target in find_targets(paths)]
 
 
 def test_a_file_of_yaml_is_a_spec(tmp_path: Path) -> None:
-    made(tmp_path, "orders.yml")
+    create_files(tmp_path, "orders.yml")
 
-    assert found(tmp_path / "orders.yml") == [("spec", "orders.yml")]
+    assert list_targets(tmp_path / "orders.yml") == [("spec", "orders.yml")]
 
 
 def test_a_script_is_ours_when_it_imports_millstream(tmp_path: Path) -> None:
-    made(tmp_path, "job.py")
+    create_files(tmp_path, "job.py")
     (tmp_path / "pipeline.py").write_text("import millstream as ms\n")
 
-    assert found(tmp_path / "job.py", tmp_path / "pipeline.py") == [
+    assert list_targets(tmp_path / "job.py", tmp_path / "pipeline.py") == [
         ("script", "job.py"),
         ("spec", "pipeline.py"),
     ]
 
 
 def test_a_folder_with_a_spec_stands_for_it_alone(tmp_path: Path) -> None:
-    made(tmp_path, "pipeline.yml", "other/pipeline.yml")
+    create_files(tmp_path, "pipeline.yml", "other/pipeline.yml")
 
     assert find_targets([tmp_path]) == [CheckTarget(TargetKind.SPEC, tmp_path / "pipeline.yml")]
 
 
 def test_a_folder_without_one_stands_for_all_below_in_their_order(tmp_path: Path) -> None:
-    made(tmp_path, "b/pipeline.yml", "a/deep/pipeline.yml", "c/spark-pipeline.yml")
+    create_files(tmp_path, "b/pipeline.yml", "a/deep/pipeline.yml", "c/spark-pipeline.yml")
 
-    assert found(tmp_path) == [("spec", "pipeline.yml"), ("spec", "pipeline.yml"), ("project", "c")]
+    assert list_targets(tmp_path) == [("spec", "pipeline.yml"), ("spec", "pipeline.yml"), ("project", "c")]
     assert [target.folder.name for target in find_targets([tmp_path])] == ["deep", "b", "c"]
 
 
 @pytest.mark.parametrize("hidden", [".venv", ".git", "node_modules", "build"])
 def test_what_others_put_below_is_left_out(tmp_path: Path, hidden: str) -> None:
-    made(tmp_path, "a/pipeline.yml", f"{hidden}/x/pipeline.yml")
+    create_files(tmp_path, "a/pipeline.yml", f"{hidden}/x/pipeline.yml")
 
     assert len(find_targets([tmp_path])) == 1
 
 
 def test_the_file_of_a_project_stands_for_its_folder(tmp_path: Path) -> None:
-    made(tmp_path, "spark-pipeline.yml")
+    create_files(tmp_path, "spark-pipeline.yml")
 
     assert find_targets([tmp_path / "spark-pipeline.yml"]) == [CheckTarget(TargetKind.PROJECT, tmp_path)]
 
 
 def test_a_target_that_is_named_twice_is_checked_once(tmp_path: Path) -> None:
-    made(tmp_path, "pipeline.yml")
+    create_files(tmp_path, "pipeline.yml")
 
     assert len(find_targets([tmp_path, tmp_path / "pipeline.yml"])) == 1
 

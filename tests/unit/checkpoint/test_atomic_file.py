@@ -33,15 +33,15 @@ def adopt(folder: Path) -> None:
 def test_the_text_is_on_the_disk_before_its_name_and_the_name_before_it_is_relied_on(
     write: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[str] = []
+    result: list[str] = []
     sync, replace = os.fsync, Path.replace
 
     def synced(descriptor: int) -> None:
-        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        result.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         sync(descriptor)
 
     def replaced(draft: Path, target: Path) -> Path:
-        done.append("rename")
+        result.append("rename")
         return replace(draft, target)
 
     monkeypatch.setattr(os, "fsync", synced)
@@ -49,6 +49,6 @@ def test_the_text_is_on_the_disk_before_its_name_and_the_name_before_it_is_relie
 
     write(tmp_path)
 
-    assert done == ["file", "rename", "folder"]
+    assert result == ["file", "rename", "folder"]
     assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
     assert [file.name for file in (tmp_path / name).parent.iterdir() if "half" in file.name] == []

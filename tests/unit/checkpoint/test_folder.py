@@ -82,10 +82,10 @@ def test_the_first_offsets_of_kafka_stand_behind_a_zero_byte(folder: Path) -> No
 
 
 def test_a_fresh_checkpoint_gets_an_id_that_stays(tmp_path: Path) -> None:
-    made = Checkpoint(tmp_path / "fresh").ensure_id()
+    result = Checkpoint(tmp_path / "fresh").ensure_id()
 
-    assert Checkpoint(tmp_path / "fresh").query_id() == made
-    assert Checkpoint(tmp_path / "fresh").ensure_id() == made
+    assert Checkpoint(tmp_path / "fresh").query_id() == result
+    assert Checkpoint(tmp_path / "fresh").ensure_id() == result
 
 
 def test_batches_without_an_id_belong_to_nobody(folder: Path) -> None:
@@ -103,6 +103,6 @@ def test_a_torn_id_is_named(folder: Path) -> None:
 
 
 def test_the_id_is_written_as_spark_reads_it(tmp_path: Path) -> None:
-    made = Checkpoint(tmp_path).ensure_id()
+    result = Checkpoint(tmp_path).ensure_id()
 
-    assert json.loads((tmp_path / "metadata").read_text()) == {"id": made}
+    assert json.loads((tmp_path / "metadata").read_text()) == {"id": result}

@@ -34,12 +34,12 @@ def holder(folder: Path) -> subprocess.Popen[str]:
 
 def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     with holder(tmp_path) as first:
-        with pytest.raises(CannotGoOn) as refused:
+        with pytest.raises(CannotGoOn) as error:
             CheckpointLock(tmp_path, "shop.funnel").take()
         first.kill()
 
-    assert "'shop.funnel'" in refused.value.what
-    assert f"process {first.pid} on {os.uname().nodename}" in refused.value.what
+    assert "'shop.funnel'" in error.value.what
+    assert f"process {first.pid} on {os.uname().nodename}" in error.value.what
 
 
 def test_a_killed_owner_holds_nothing(tmp_path: Path) -> None:
@@ -60,16 +60,16 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
 
 
 def test_an_owner_whose_lock_file_was_removed_learns_who_took_its_place(tmp_path: Path) -> None:
-    with CheckpointLock(tmp_path, "shop.funnel") as mine:
+    with CheckpointLock(tmp_path, "shop.funnel") as lock:
         assert find_other_owner(tmp_path) is None
-        mine.file.unlink()
+        lock.file.unlink()
         assert find_other_owner(tmp_path) is None
         with holder(tmp_path) as other:
-            said = find_other_owner(tmp_path)
+            other_owner = find_other_owner(tmp_path)
             other.kill()
 
-    assert said is not None
-    assert f"process {other.pid}" in said
+    assert other_owner is not None
+    assert f"process {other.pid}" in other_owner
 
 
 def test_a_checkpoint_that_is_renamed_under_its_run_is_still_held(tmp_path: Path) -> None:

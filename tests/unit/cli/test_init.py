@@ -35,10 +35,10 @@ def test_a_folder_with_a_pipeline_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_unknown_example_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(WrongUse) as error:
         copy_example("nothing", tmp_path)
 
-    assert "ecommerce" in refused.value.fix
+    assert "ecommerce" in error.value.fix
 
 
 def test_an_examples_notebook_is_copied_with_it(tmp_path: Path) -> None:

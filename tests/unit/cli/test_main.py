@@ -27,11 +27,11 @@ def test_a_fault_of_ours_says_so_and_is_told_from_a_finding(
 
     code = run_command(["check", "--fast", "-f", str(tmp_path / "pipeline.yml")])
 
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code == DEFECT == 70
-    assert "bug in Millstream, not in your pipeline" in said.err
-    assert "what nobody foresaw" in said.err
-    assert said.out == ""
+    assert "bug in Millstream, not in your pipeline" in captured.err
+    assert "what nobody foresaw" in captured.err
+    assert captured.out == ""
 
 
 @pytest.mark.parametrize(

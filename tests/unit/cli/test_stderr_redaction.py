@@ -85,13 +85,13 @@ def test_a_run_that_fails_to_connect_prints_and_keeps_no_secret(
     code = run_command(["run", "--json", "--no-page"])
 
     text = printed(capfd)
-    kept = "".join(
+    remaining = "".join(
         file.read_text() for file in (project / ".millstream/runs").rglob("*") if file.suffix == ".jsonl"
     )
     assert code == 4
     assert "127.0.0.1:1" in text
-    assert '"described"' in kept
-    assert leaked(text + kept) == []
+    assert '"described"' in remaining
+    assert leaked(text + remaining) == []
 
 
 @pytest.mark.usefixtures("project")
@@ -121,9 +121,9 @@ except ValueError: logging.getLogger("millstream").exception("caught %s", word)
 raise OSError("main " + word)
 """
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     for what in ("ValueError: thread ***", "unraisable ***", "record ***", "caught ***", "main ***"):
-        assert what in done.stderr
-    assert "Exception in thread a thread" in done.stderr
-    assert leaked(done.stderr.replace(repr(CANARY), "")) == []
+        assert what in result.stderr
+    assert "Exception in thread a thread" in result.stderr
+    assert leaked(result.stderr.replace(repr(CANARY), "")) == []

@@ -87,10 +87,10 @@ def test_a_run_that_would_write_past_waiting_batches_is_refused_before_spark_sta
 
     assert run_command(["run", "--until-caught-up", "--no-page"]) == 3
 
-    told = capsys.readouterr().err
-    assert "2 batches of query 'copy' wait for sink 'delta:lake/out'" in told
-    assert [words for words in said if words not in told] == []
-    assert "starting Spark" not in told
+    errors = capsys.readouterr().err
+    assert "2 batches of query 'copy' wait for sink 'delta:lake/out'" in errors
+    assert [words for words in said if words not in errors] == []
+    assert "starting Spark" not in errors
     assert waiting() == ["1", "2"]
 
 
@@ -102,9 +102,9 @@ def test_a_run_from_another_checkpoint_is_refused_while_batches_of_the_former_wa
 
     assert run_command(["run", "--until-caught-up", "--no-page"]) == 3
 
-    told = capsys.readouterr().err
-    assert f"from another checkpoint (id {OWN})" in told
-    assert "millstream deadletter replay copy" in told
+    errors = capsys.readouterr().err
+    assert f"from another checkpoint (id {OWN})" in errors
+    assert "millstream deadletter replay copy" in errors
 
 
 @pytest.mark.usefixtures("project")
@@ -113,9 +113,9 @@ def test_a_replay_for_a_sink_that_the_spec_lacks_says_what_to_do(capsys: pytest.
 
     assert run_command(["deadletter", "replay"]) == 3
 
-    told = capsys.readouterr().err
-    assert "put the sink back into the spec" in told
-    assert "starting Spark" not in told
+    errors = capsys.readouterr().err
+    assert "put the sink back into the spec" in errors
+    assert "starting Spark" not in errors
     assert waiting() == ["1", "2"]
 
 

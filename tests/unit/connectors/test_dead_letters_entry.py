@@ -26,8 +26,8 @@ def loaded(folder: Path, letters: object) -> Any:
     return load_text("pipeline.yml", SPEC + yaml.safe_dump({"dead_letters": letters}), folder, {})
 
 
-def said(folder: Path, letters: object) -> list[str]:
-    return [found.message for found in loaded(folder, letters).findings]
+def list_messages(folder: Path, letters: object) -> list[str]:
+    return [finding.message for finding in loaded(folder, letters).findings]
 
 
 @pytest.mark.parametrize("letters", ["lake/dead", {"delta": "lake/dead"}, {"delta": {"path": "lake/dead"}}])
@@ -53,20 +53,20 @@ def test_another_kind_is_named_with_its_settings(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path: Path, letters: object, wanted: str) -> None:
-    assert said(tmp_path, letters) == [wanted]
+    assert list_messages(tmp_path, letters) == [wanted]
 
 
 def test_a_check_asks_the_kind_about_its_settings(tmp_path: Path) -> None:
     spec = loaded(tmp_path, {"kafka": {"bootstrap_servers": "localhost", "topic": "dead"}})
 
-    assert [found.message for found in run_spec_rules(spec)] == ["'localhost' is not HOST:PORT"]
+    assert [finding.message for finding in run_spec_rules(spec)] == ["'localhost' is not HOST:PORT"]
 
 
 def test_the_resolved_spec_names_the_kind_and_hides_the_password(tmp_path: Path) -> None:
-    told = resolve_spec(loaded(tmp_path, {"postgres": {"url": SECRET}}).pipeline)["dead_letters"]
+    dead_letters = resolve_spec(loaded(tmp_path, {"postgres": {"url": SECRET}}).pipeline)["dead_letters"]
 
-    assert told["postgres"]["table"] == "dead_letters"
-    assert "hush" not in str(told)
+    assert dead_letters["postgres"]["table"] == "dead_letters"
+    assert "hush" not in str(dead_letters)
 
 
 def test_an_editor_is_offered_a_path_and_each_kind() -> None:
@@ -81,9 +81,9 @@ def test_a_watermark_that_asks_for_late_rows_is_told_why_not(tmp_path: Path) -> 
     source["watermark"] = {"event_time": "at", "delay_threshold": "1 minute", "late": "dead_letter"}  # type: ignore[assignment]
     spec = {"name": "shop", "sources": {"t": source}, "queries": {"t": {"to": {"console": {}}}}}
 
-    found = load_text("pipeline.yml", yaml.safe_dump(spec), tmp_path, {}).findings
+    findings = load_text("pipeline.yml", yaml.safe_dump(spec), tmp_path, {}).findings
 
-    assert [one.message for one in found] == [
+    assert [finding.message for finding in findings] == [
         "late rows cannot become dead letters or be treated otherwise: they are dropped and counted"
     ]
 
@@ -91,6 +91,6 @@ def test_a_watermark_that_asks_for_late_rows_is_told_why_not(tmp_path: Path) -> 
 def test_a_sink_that_cannot_tell_its_rows_apart_cannot_leave_some_out(tmp_path: Path) -> None:
     spec = SPEC.replace("{console: {}}", "{console: {}, on_error: dead_letter_rows}")
 
-    found = run_spec_rules(load_text("pipeline.yml", spec, tmp_path, {}))
+    findings = run_spec_rules(load_text("pipeline.yml", spec, tmp_path, {}))
 
-    assert [one.message for one in found] == ["console cannot report which rows it refuses"]
+    assert [finding.message for finding in findings] == ["console cannot report which rows it refuses"]

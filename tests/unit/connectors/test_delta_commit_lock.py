@@ -80,10 +80,10 @@ def test_a_lock_that_is_never_free_is_told_with_the_process_that_holds_it(
 ) -> None:
     monkeypatch.setattr(locks, "PATIENCE", 0.0)
 
-    with held_by_another(tmp_path) as other, pytest.raises(Outage) as told, commit_lock(tmp_path):
+    with held_by_another(tmp_path) as other, pytest.raises(Outage) as error, commit_lock(tmp_path):
         pass
 
-    assert f"process {other.pid} has been committing to Delta table {tmp_path}" in told.value.what
+    assert f"process {other.pid} has been committing to Delta table {tmp_path}" in error.value.what
 
 
 def test_a_table_that_was_removed_meanwhile_has_a_lock_of_its_own(tmp_path: Path) -> None:

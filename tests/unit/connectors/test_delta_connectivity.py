@@ -33,12 +33,12 @@ def of_source(
     place: Location, begun: tuple[CheckpointedSource, ...] = (), *, static: bool = False, **settings: Any
 ) -> list[str]:
     source = registry.sources()["delta"](path=place, **settings)
-    return [one.code for one in source.ask(static=static, begun=begun, fresh=())]
+    return [finding.code for finding in source.ask(static=static, checkpoints=begun, fresh=())]
 
 
 def of_sink(place: Location, columns: dict[str, str] | None = None, **settings: Any) -> list[tuple[str, str]]:
     sink = registry.sinks()["delta"](path=place, **settings)
-    return [(one.code, one.message) for one in sink.ask(columns or COLUMNS, OutputMode.APPEND)]
+    return [(finding.code, finding.message) for finding in sink.ask(columns or COLUMNS, OutputMode.APPEND)]
 
 
 def test_a_table_as_it_should_be_gives_nothing(place: Location) -> None:
@@ -76,9 +76,9 @@ def test_a_table_that_is_changed_in_place_cannot_be_streamed(place: Location) ->
 
 
 def test_a_column_that_the_table_lacks_is_told(place: Location) -> None:
-    found = of_sink(place, {**COLUMNS, "more": "int"})
+    sink = of_sink(place, {**COLUMNS, "more": "int"})
 
-    assert found == [("MS568", f"Delta table {place} has no column 'more'")]
+    assert sink == [("MS568", f"Delta table {place} has no column 'more'")]
 
 
 def test_a_column_that_may_be_added_is_right(place: Location) -> None:
@@ -86,9 +86,9 @@ def test_a_column_that_may_be_added_is_right(place: Location) -> None:
 
 
 def test_a_column_of_another_type_is_told(place: Location) -> None:
-    found = of_sink(place, {"id": "string", "n": "timestamp"})
+    sink = of_sink(place, {"id": "string", "n": "timestamp"})
 
-    assert found == [
+    assert sink == [
         ("MS568", f"column 'n' of Delta table {place} is bigint, but the query's column is timestamp")
     ]
 
@@ -106,9 +106,11 @@ def test_a_merge_casts_numbers(place: Location, given: str) -> None:
 def test_a_text_that_a_merge_casts_may_be_no_number(place: Location) -> None:
     sink = registry.sinks()["delta"](path=place, merge_on=("id",))
 
-    found = [one.severity.value for one in sink.ask({"id": "string", "n": "string"}, OutputMode.UPDATE)]
+    values = [
+        finding.severity.value for finding in sink.ask({"id": "string", "n": "string"}, OutputMode.UPDATE)
+    ]
 
-    assert found == ["warning"]
+    assert values == ["warning"]
 
 
 def test_a_folder_of_other_files_is_no_table(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_final_names_tell_query_and_batch_and_keep_their_endings() -> None:
-    made = manifest.plan_manifest(
+    plan_manifest = manifest.plan_manifest(
         OWNER,
         12,
         "staging/x",
@@ -124,7 +124,7 @@ def test_final_names_tell_query_and_batch_and_keep_their_endings() -> None:
     )
 
     own = manifest.writer_tag(OWNER)
-    assert [move.name for move in made.files] == [
+    assert [move.name for move in plan_manifest.files] == [
         f"day=a.b/part-{own}-000012-0000.snappy.parquet",
         f"part-{own}-000012-0001.csv.gz",
     ]
@@ -167,7 +167,7 @@ def attempt(place: LocalPlace, batch: int, *names: str) -> tuple[str, list[FileE
     return home, [FileEntry(name, 3) for name in names]
 
 
-def written(place: LocalPlace) -> set[str]:
+def list_files(place: LocalPlace) -> set[str]:
     return {path.name for path in place.root.glob("*.json")}
 
 
@@ -177,23 +177,23 @@ def test_a_run_that_stood_still_while_hundreds_of_batches_were_committed_adds_no
 ) -> None:
     monkeypatch.setattr(layouts, "KEEP", 2)
     place = LocalPlace(tmp_path)
-    stands, goes_on = layouts.RenamedFiles(place, OWNER), layouts.RenamedFiles(place, OWNER)
-    stands.open()
+    position, goes_on = layouts.RenamedFiles(place, OWNER), layouts.RenamedFiles(place, OWNER)
+    position.open()
     goes_on.open()
     for batch in range(8):
         goes_on.commit(batch, *attempt(place, batch, "part.json"), UNTOLD)
-    before = written(place)
+    before = list_files(place)
     assert len(before) == 8
 
-    home, found = attempt(place, 1, "part.json", "another.json")
+    home, file_entries = attempt(place, 1, "part.json", "another.json")
     if dies:
-        publish.commit_manifest(place, OWNER, 1, home, found, UNTOLD)
+        publish.commit_manifest(place, OWNER, 1, home, file_entries, UNTOLD)
     else:
-        assert not stands.commit(1, home, found, UNTOLD)
-    again = layouts.RenamedFiles(place, OWNER)
-    again.open()
+        assert not position.commit(1, home, file_entries, UNTOLD)
+    files = layouts.RenamedFiles(place, OWNER)
+    files.open()
 
-    assert written(place) == before
-    assert again.holds(1)
+    assert list_files(place) == before
+    assert files.has_batch(1)
     assert manifest.read_manifest(place, OWNER, 1) is None
-    assert again.commit(8, *attempt(place, 8, "part.json"), UNTOLD)
+    assert files.commit(8, *attempt(place, 8, "part.json"), UNTOLD)

@@ -65,21 +65,21 @@ def test_a_partition_that_open_does_not_want_is_read_to_its_end_and_not_handed_o
 
 
 def test_open_and_close_may_be_left_out() -> None:
-    seen: list[str] = []
+    visited: list[str] = []
 
     class Plain:
         def process(self, row: str) -> None:
-            seen.append(row)
+            visited.append(row)
 
     assert list(partition_function(Plain, 0)(0, ["a"])) == [1]
-    assert seen == ["a"]
+    assert visited == ["a"]
 
 
 def test_a_function_gets_each_row() -> None:
-    seen: list[str] = []
+    visited: list[str] = []
 
-    assert list(partition_function(seen.append, 0)(0, ["a", "b"])) == [2]
-    assert seen == ["a", "b"]
+    assert list(partition_function(visited.append, 0)(0, ["a", "b"])) == [2]
+    assert visited == ["a", "b"]
 
 
 def test_a_class_without_process_is_refused() -> None:
@@ -106,15 +106,15 @@ def test_a_function_finds_what_the_spec_tells_it_and_nobody_else_sees_a_password
             "options": {"url": "postgresql://ann:hidden@db/shop", "path": "lake"},
         }
     )
-    seen: list[Batch] = []
+    batches: list[Batch] = []
     identity = SinkIdentity("shop", "orders", "id", "foreach_batch:deliveries:store", OutputMode.APPEND)
 
-    sink.bound({"function": lambda _, batch: seen.append(batch)}).writer(identity).write(None, 7)  # type: ignore[arg-type]
+    sink.bound({"function": lambda _, batch: batches.append(batch)}).writer(identity).write(None, 7)  # type: ignore[arg-type]
 
-    assert seen == [7]
-    assert seen[0].options == {"url": "postgresql://ann:hidden@db/shop", "path": "lake"}
+    assert batches == [7]
+    assert batches[0].options == {"url": "postgresql://ann:hidden@db/shop", "path": "lake"}
     assert "hidden" not in sink.model_dump_json()
-    assert pickle.loads(pickle.dumps(seen[0])).options == {}
+    assert pickle.loads(pickle.dumps(batches[0])).options == {}
 
 
 def test_only_a_function_that_is_declared_idempotent_is_taken_for_that() -> None:

@@ -100,9 +100,11 @@ def test_a_table_is_read_from_the_oldest_record() -> None:
 
 
 def test_limits_of_a_batch_have_sparks_names() -> None:
-    given = source(max_offsets_per_trigger=100, min_offsets_per_trigger=10, max_trigger_delay="1 minute")
+    kafka_source = source(
+        max_offsets_per_trigger=100, min_offsets_per_trigger=10, max_trigger_delay="1 minute"
+    )
 
-    assert given._start_options(static=False) == {
+    assert kafka_source._start_options(static=False) == {
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": "100",
         "minOffsetsPerTrigger": "10",
@@ -111,32 +113,34 @@ def test_limits_of_a_batch_have_sparks_names() -> None:
 
 
 def test_limits_that_exclude_each_other_are_a_problem() -> None:
-    given = source(max_offsets_per_trigger=10, min_offsets_per_trigger=100)
+    kafka_source = source(max_offsets_per_trigger=10, min_offsets_per_trigger=100)
 
-    assert messages(given) == ["min_offsets_per_trigger (100) is greater than max_offsets_per_trigger (10)"]
+    assert messages(kafka_source) == [
+        "min_offsets_per_trigger (100) is greater than max_offsets_per_trigger (10)"
+    ]
 
 
 def test_aborted_transactions_are_not_read_unless_asked_for() -> None:
     assert source()._base_options()["kafka.isolation.level"] == "read_committed"
-    given = source(options={"kafka.isolation.level": "read_uncommitted"})
-    assert given._base_options()["kafka.isolation.level"] == "read_uncommitted"
+    kafka_source = source(options={"kafka.isolation.level": "read_uncommitted"})
+    assert kafka_source._base_options()["kafka.isolation.level"] == "read_uncommitted"
 
 
 def test_the_end_of_a_partition_is_not_waited_for_unless_asked_for() -> None:
     client = source()._base_options()
     assert (client["kafka.fetch.max.wait.ms"], client["kafka.max.poll.records"]) == ("10", "5000")
-    given = source(options={"kafka.fetch.max.wait.ms": 500})
-    assert given._base_options()["kafka.fetch.max.wait.ms"] == "500"
+    kafka_source = source(options={"kafka.fetch.max.wait.ms": 500})
+    assert kafka_source._base_options()["kafka.fetch.max.wait.ms"] == "500"
 
 
 def test_options_of_the_client_are_passed_through() -> None:
-    given = source(
+    kafka_source = source(
         options={"kafka.max.poll.records": 100, "kafka.check.crcs": True, "maxRecordsPerPartition": 5}
     )
 
-    assert given.problems() == []
-    assert given._base_options()["kafka.max.poll.records"] == "100"
-    assert given._base_options()["kafka.check.crcs"] == "true"
+    assert kafka_source.problems() == []
+    assert kafka_source._base_options()["kafka.max.poll.records"] == "100"
+    assert kafka_source._base_options()["kafka.check.crcs"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -175,9 +179,9 @@ def test_an_option_that_is_not_taken_is_one_problem(key: str) -> None:
 
 
 def test_hosts_of_certificates_stay_checked() -> None:
-    given = source(options={"kafka.ssl.endpoint.identification.algorithm": ""})
+    kafka_source = source(options={"kafka.ssl.endpoint.identification.algorithm": ""})
 
-    assert messages(given) == ["option 'kafka.ssl.endpoint.identification.algorithm' is blank"]
+    assert messages(kafka_source) == ["option 'kafka.ssl.endpoint.identification.algorithm' is blank"]
 
 
 def login(password: str, mechanism: str = "SCRAM-SHA-512") -> Security:
@@ -207,9 +211,15 @@ def test_the_mechanism_chooses_the_login_module() -> None:
 
 
 def test_a_password_is_shown_nowhere() -> None:
-    given = source(security={"protocol": "SASL_SSL", "username": "ann", "password": "S3CR3T"})
+    kafka_source = source(security={"protocol": "SASL_SSL", "username": "ann", "password": "S3CR3T"})
 
-    assert "S3CR3T" not in repr(given) + given.model_dump_json() + str(given.identity()) + given.describe()
+    assert (
+        "S3CR3T"
+        not in repr(kafka_source)
+        + kafka_source.model_dump_json()
+        + str(kafka_source.identity())
+        + kafka_source.describe()
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,11 +280,11 @@ def test_a_first_batch_without_a_start_is_read_from_the_oldest() -> None:
 
 def test_an_unreachable_broker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin, "PATIENCE", 0.3)
-    with pytest.raises(NotReady) as said:
+    with pytest.raises(NotReady) as error:
         source(bootstrap_servers="127.0.0.1:1").probe()
 
-    assert said.value.what == "no Kafka broker responds at 127.0.0.1:1"
-    assert "millstream up" in said.value.fix
+    assert error.value.what == "no Kafka broker responds at 127.0.0.1:1"
+    assert "millstream up" in error.value.fix
 
 
 def test_a_sink_needs_its_topic() -> None:

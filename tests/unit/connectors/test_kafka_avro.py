@@ -41,7 +41,7 @@ def sink(**settings: Any) -> KafkaSink:
     ],
 )
 def test_settings_that_do_not_go_together_are_a_problem(settings: dict[str, Any], message: str) -> None:
-    assert [one.message for one in sink(**settings).problems(OutputMode.APPEND)] == [message]
+    assert [problem.message for problem in sink(**settings).problems(OutputMode.APPEND)] == [message]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_settings_that_do_not_go_together_are_a_problem(settings: dict[str, Any]
 def test_columns_that_the_schema_does_not_take_are_a_problem(
     columns: dict[str, str], messages: list[str]
 ) -> None:
-    made = sink(format="avro", avro_value={"schema": CLICK})
+    kafka_sink = sink(format="avro", avro_value={"schema": CLICK})
 
-    assert [one.message for one in made.refuses(columns)] == messages
+    assert [problem.message for problem in kafka_sink.refuses(columns)] == messages

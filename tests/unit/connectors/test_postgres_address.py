@@ -50,14 +50,14 @@ def test_off_this_machine_the_certificate_is_verified() -> None:
     ],
 )
 def test_what_leads_elsewhere_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(BadAddress) as refused:
+    with pytest.raises(BadAddress) as error:
         read_address(SecretUrl(url))
 
-    assert refused.value.fix
-    assert CANARY not in refused.value.what + refused.value.fix
+    assert error.value.fix
+    assert CANARY not in error.value.what + error.value.fix
 
 
 def test_an_address_shows_no_password() -> None:
     address = read_address(SecretUrl(f"postgresql://ann:{CANARY}@h/shop"))
 
-    assert CANARY not in f"{address} {address.shown} {address!r}"
+    assert CANARY not in f"{address} {address.label} {address!r}"

@@ -58,22 +58,22 @@ def test_a_type_whose_values_all_fit_is_let_through(given: str, held: str) -> No
 
 @pytest.mark.parametrize(("given", "held"), SOME)
 def test_a_type_of_which_some_values_do_not_fit_is_told(given: str, held: str) -> None:
-    found = find_mismatch(given, held)
+    mismatch = find_mismatch(given, held)
 
-    assert found is not None
-    assert not found.always
+    assert mismatch is not None
+    assert not mismatch.always
 
 
 @pytest.mark.parametrize(("given", "held"), NONE)
 def test_a_type_of_which_no_value_fits_is_told_as_such(given: str, held: str) -> None:
-    found = find_mismatch(given, held)
+    mismatch = find_mismatch(given, held)
 
-    assert found is not None
-    assert found.always
+    assert mismatch is not None
+    assert mismatch.always
 
 
 def test_the_type_that_would_do_is_named() -> None:
-    found = find_mismatch("bigint", "integer")
+    mismatch = find_mismatch("bigint", "integer")
 
-    assert found is not None
-    assert found.wanted == "bigint"
+    assert mismatch is not None
+    assert mismatch.fitting_type == "bigint"

@@ -74,17 +74,17 @@ def test_a_type_that_spark_writes_there_is_taken(kind: str, type_: str) -> None:
 def test_a_raw_value_is_text_or_bytes() -> None:
     raw = sink("kafka", format="raw", value="id")
 
-    assert [one.field for one in raw.refuses(PLAIN)] == ["value"]
+    assert [item.field for item in raw.refuses(PLAIN)] == ["value"]
 
 
 def test_a_folder_is_of_plain_values() -> None:
     divided = sink("parquet", partition_by=["w"])
 
-    assert [one.field for one in divided.refuses({**PLAIN, "w": "struct<a:int>"})] == ["partition_by"]
+    assert [item.field for item in divided.refuses({**PLAIN, "w": "struct<a:int>"})] == ["partition_by"]
 
 
 def test_a_column_is_left_for_the_files() -> None:
-    assert [one.field for one in sink("parquet", partition_by=["id"]).refuses({"id": "int"})] == [
+    assert [item.field for item in sink("parquet", partition_by=["id"]).refuses({"id": "int"})] == [
         "partition_by"
     ]
 

@@ -79,11 +79,11 @@ def recorded() -> RunState:
 @pytest.fixture
 def feed() -> EventStream:
     """A feed of the recorded minute whose clock stands at its end."""
-    made = EventStream(
+    event_stream = EventStream(
         new_run_state("20260301-120000-4711", at(0), live=True),
         counts=EventCounters(),
         clock=lambda: START + 60,
     )
     for _, event in read_events(RECORDED):
-        made.fold(event)
-    return made
+        event_stream.fold(event)
+    return event_stream

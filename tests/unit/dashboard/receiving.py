@@ -25,15 +25,15 @@ class Receiver:
     requests: list[Received] = field(default_factory=list)
 
     def __enter__(self) -> Receiver:
-        mine = self
+        receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                mine.requests.append(
+                receiver.requests.append(
                     Received(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
                 )
-                self.send_response(mine.status)
+                self.send_response(receiver.status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 

@@ -38,7 +38,7 @@ def offsets(end: int) -> dict[str, dict[str, int]]:
     return {"clicks": {str(partition): end + partition for partition in range(8)}}
 
 
-def one(number: int) -> Event:
+def batch_event(number: int) -> Event:
     read = {
         "description": "KafkaV2[Subscribe[clicks]]",
         "startOffset": offsets(number),
@@ -52,14 +52,14 @@ def one(number: int) -> Event:
 
 
 @pytest.fixture
-def fed(tmp_path: Path) -> Iterator[EventStream]:
+def feed_of_a_day(tmp_path: Path) -> Iterator[EventStream]:
     """A feed with a log of small segments."""
     log = RunLog(tmp_path / "run", segment=20_000)
-    made = EventStream(
+    event_stream = EventStream(
         new_run_state("r1", at(0), live=True), counts=EventCounters(), log=log, clock=lambda: START
     )
-    yield made
-    made.close()
+    yield event_stream
+    event_stream.close()
 
 
 def test_memory_does_not_grow_once_the_history_is_full() -> None:
@@ -68,48 +68,48 @@ def test_memory_does_not_grow_once_the_history_is_full() -> None:
     tracemalloc.start()
     try:
         for number in range(2 * MOST):
-            feed.fold(one(number))
+            feed.fold(batch_event(number))
         full, _ = tracemalloc.get_traced_memory()
         for number in range(2 * MOST, 3 * MOST):
-            feed.fold(one(number))
+            feed.fold(batch_event(number))
         after, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     # The stream's replay is shared by all queries, the rest is there for each.
-    ring = sum(len(sent.data) + 200 for sent in feed._ring)
+    ring = sum(len(messages.data) + 200 for messages in feed._ring)
     assert after < full * 1.1
     assert ring + QUERIES * (most - ring) < MEMORY
 
 
 def test_sums_survive_segments_that_are_thinned_or_not_read(
-    fed: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed_of_a_day: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "WHOLE", 2)
-    fed.fold(described())
-    fed.fold(started())
+    feed_of_a_day.fold(described())
+    feed_of_a_day.fold(started())
     for number in range(1000):
-        fed.fold(one(number))
-    fed.fold(Event("query_stopped", "funnel", {"reason": "asked to end"}, at(1000)))
-    fed.close()
+        feed_of_a_day.fold(batch_event(number))
+    feed_of_a_day.fold(Event("query_stopped", "funnel", {"reason": "asked to end"}, at(1000)))
+    feed_of_a_day.close()
 
     read = [event for _, event in read_thinned_events(tmp_path / "run")]
-    again = load_past_run(tmp_path / "run", "r1").document()
+    document = load_past_run(tmp_path / "run", "r1").document()
 
     batches = [event.data["batch"] for event in read if event.event == "batch_committed"]
     assert len(batches) < 300
     assert batches[0] == 0
     assert batches[-10:] == list(range(990, 1000))
     assert read[-1].event == "query_stopped"
-    query = again["queries"][0]
+    query = document["queries"][0]
     assert (query["rows_in"], query["rows_out"], query["restarts"]) == (100_000, 90_000, 0)
     assert (query["batch"], query["state"]) == (999, "stopped")
 
 
-def test_a_short_run_is_read_whole(fed: EventStream, tmp_path: Path) -> None:
-    fed.fold(described())
+def test_a_short_run_is_read_whole(feed_of_a_day: EventStream, tmp_path: Path) -> None:
+    feed_of_a_day.fold(described())
     for number in range(20):
-        fed.fold(one(number))
-    fed.close()
+        feed_of_a_day.fold(batch_event(number))
+    feed_of_a_day.close()
 
     assert list(read_thinned_events(tmp_path / "run")) == list(read_events(tmp_path / "run"))

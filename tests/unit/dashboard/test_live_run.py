@@ -35,18 +35,18 @@ def pipeline(folder: Path) -> Pipeline:
 
 def recorded_before(folder: Path, seconds: float) -> None:
     """The recorded run as if it had ended so many seconds ago."""
-    found = list(read_events(RECORDED))
-    by = time.time() - seconds - timestamps.parse(found[-1][1].at)
+    events = list(read_events(RECORDED))
+    by = time.time() - seconds - timestamps.parse(events[-1][1].at)
     log = RunLog(folder / ".millstream/runs/20260301-120000-4711")
-    for number, event in found:
+    for number, event in events:
         log.write(f'{shift_event(event, by).to_json()[:-1]}, "n": {number}}}')
     log.close()
 
 
 def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Path) -> None:
     with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(port=0)) as page:
-        with urllib.request.urlopen(f"{page.origin}api/state", timeout=10) as answer:
-            state = json.load(answer)
+        with urllib.request.urlopen(f"{page.origin}api/state", timeout=10) as response:
+            state = json.load(response)
         page.feed.take(Event("run_stopped", data={"exit_code": 0}))
 
     assert [node["id"] for node in state["graph"]["nodes"]] == [
@@ -55,9 +55,9 @@ def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Pat
         "sink.funnel.0",
     ]
     assert [alert["name"] for alert in state["alerts"]] == ["no progress for 3 triggers"]
-    kept = list_runs(runs_folder(pipeline(tmp_path)))
-    assert [(one.pipeline, one.exit_code) for one in kept] == [("ecommerce", 0)]
-    assert load_past_run(kept[0].folder, kept[0].id).document()["run"]["id"] == kept[0].id
+    runs = list_runs(runs_folder(pipeline(tmp_path)))
+    assert [(item.pipeline, item.exit_code) for item in runs] == [("ecommerce", 0)]
+    assert load_past_run(runs[0].folder, runs[0].id).document()["run"]["id"] == runs[0].id
 
 
 def test_a_run_that_follows_shows_the_one_before_it(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_run_that_follows_shows_the_one_before_it(tmp_path: Path) -> None:
     assert series["batch"] == list(range(11))
     assert series["runs"][0]["id"] == "20260301-120000-4711"
     assert missed is not None
-    assert [one.id for one in missed][:2] == ["20260301-120000-4711:55", "20260301-120000-4711:56"]
+    assert [item.id for item in missed][:2] == ["20260301-120000-4711:55", "20260301-120000-4711:56"]
 
 
 def test_a_run_of_yesterday_another_pipeline_and_a_torn_log_are_left_out(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_run_that_is_ended_before_spark_is_up_says_so_in_its_log(
     ):
         raise raised
 
-    kept = list_runs(runs_folder(pipeline(tmp_path)))
-    assert [one.exit_code for one in kept] == [code]
-    assert [event.event for _, event in read_events(kept[0].folder)] == ["described", "run_stopped"]
+    runs = list_runs(runs_folder(pipeline(tmp_path)))
+    assert [item.exit_code for item in runs] == [code]
+    assert [event.event for _, event in read_events(runs[0].folder)] == ["described", "run_stopped"]
 
 
 def test_a_run_that_told_its_end_tells_it_once(tmp_path: Path) -> None:
@@ -123,4 +123,4 @@ def test_a_run_that_told_its_end_tells_it_once(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         run()
 
-    assert [one.exit_code for one in list_runs(runs_folder(pipeline(tmp_path)))] == [1]
+    assert [item.exit_code for item in list_runs(runs_folder(pipeline(tmp_path)))] == [1]

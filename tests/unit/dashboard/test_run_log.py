@@ -35,12 +35,12 @@ DAY = 10 * 86_400
 @pytest.fixture
 def opened() -> Iterator[Opened]:
     """Makes logs that are closed when the test is over."""
-    with ExitStack() as held:
+    with ExitStack() as exit_stack:
 
         def log(*given: Any, **more: Any) -> RunLog:
-            made = RunLog(*given, **more)
-            held.callback(made.close)
-            return made
+            run_log = RunLog(*given, **more)
+            exit_stack.callback(run_log.close)
+            return run_log
 
         yield log
 
@@ -51,13 +51,13 @@ def line(event: Event, number: int) -> str:
 
 def test_events_come_back_as_they_were_written_over_several_segments(tmp_path: Path, opened: Opened) -> None:
     log = opened(tmp_path / "run", segment=2000)
-    written = [batch(number, number) for number in range(20)]
+    events = [batch(number, number) for number in range(20)]
 
-    for number, event in enumerate(written, 1):
+    for number, event in enumerate(events, 1):
         log.write(line(event, number))
 
     assert len(list((tmp_path / "run").glob("*.gz"))) == 3
-    assert list(read_events(tmp_path / "run")) == list(enumerate(written, 1))
+    assert list(read_events(tmp_path / "run")) == list(enumerate(events, 1))
 
 
 def test_a_line_that_a_crash_has_torn_is_left_out(tmp_path: Path, opened: Opened) -> None:
@@ -92,21 +92,21 @@ def test_a_log_stays_below_its_bound_and_loses_batches_before_other_events(
             log.write(line(Event("retry", "funnel", {"reason": "away"}, at(second)), number))
 
     packed = sum(file.stat().st_size for file in (tmp_path / "run").glob("*.gz"))
-    kept = [event for _, event in read_events(tmp_path / "run")]
-    share = sum(event.event == "batch_committed" for event in kept) / 3000
-    others = sum(event.event == "retry" for event in kept) / 30
+    events = [event for _, event in read_events(tmp_path / "run")]
+    share = sum(event.event == "batch_committed" for event in events) / 3000
+    total = sum(event.event == "retry" for event in events) / 30
     assert packed <= 20_000
-    assert kept[0].data["batch"] == 0
-    assert kept[-1].data["batch"] == 2999
-    assert share < others
+    assert events[0].data["batch"] == 0
+    assert events[-1].data["batch"] == 2999
+    assert share < total
 
 
 def test_a_day_of_ten_queries_stays_below_200_megabytes(tmp_path: Path, opened: Opened) -> None:
     log = opened(tmp_path / "run", segment=1_000_000)
     chance = random.Random(1)
     offsets = {str(partition): 10**6 for partition in range(4)}
-    written = 4000
-    for number in range(written):
+    output = 4000
+    for number in range(output):
         offsets = {partition: offset + chance.randrange(200) for partition, offset in offsets.items()}
         phases = {
             name: chance.randrange(2000)
@@ -137,13 +137,13 @@ def test_the_points_of_a_day_are_a_few_thousand_and_densest_at_the_end() -> None
     for number in range(86_400):
         series.add(plot_point(float(number), batch(number, 0).data))
 
-    told = series.told(0)
+    messages = series.as_json(0)
 
     assert len(series.points) <= MOST
-    assert len(told["time"]) <= SHOWN
-    assert told["time"][-1] == 86_399
-    assert told["time"] == sorted(told["time"])
-    assert len(series.told(86_399 - 600)["time"]) == 601
+    assert len(messages["time"]) <= SHOWN
+    assert messages["time"][-1] == 86_399
+    assert messages["time"] == sorted(messages["time"])
+    assert len(series.as_json(86_399 - 600)["time"]) == 601
 
 
 def test_past_runs_tell_how_they_ended_the_latest_first(tmp_path: Path, opened: Opened) -> None:
@@ -157,9 +157,9 @@ def test_past_runs_tell_how_they_ended_the_latest_first(tmp_path: Path, opened: 
     (tmp_path / "e").mkdir()
     (tmp_path / "e/000001.jsonl").write_text("no json\n")
 
-    found = list_runs(tmp_path)
+    runs = list_runs(tmp_path)
 
-    assert [(one.id, one.exit_code, one.ended) for one in found] == [
+    assert [(item.id, item.exit_code, item.ended) for item in runs] == [
         ("c", None, None),
         ("b", 1, at(9)),
         ("a", 0, at(9)),
@@ -172,7 +172,7 @@ def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
 
     delete_old_runs(tmp_path, keep=2)
 
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["20260303", "20260304"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["20260303", "20260304"]
 
 
 def test_the_tail_of_a_long_run_begins_with_what_it_is(tmp_path: Path, opened: Opened) -> None:
@@ -181,11 +181,11 @@ def test_the_tail_of_a_long_run_begins_with_what_it_is(tmp_path: Path, opened: O
     for number in range(20):
         log.write(line(batch(number, number), number + 2))
 
-    found = list(read_last_events(tmp_path / "run"))
+    last_events = list(read_last_events(tmp_path / "run"))
 
-    assert found[0][1].event == "described"
-    assert found[-1][0] == 21
-    assert len(found) < 10
+    assert last_events[0][1].event == "described"
+    assert last_events[-1][0] == 21
+    assert len(last_events) < 10
 
 
 def test_what_is_written_is_for_the_owner_alone(tmp_path: Path, opened: Opened) -> None:

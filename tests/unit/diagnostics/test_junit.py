@@ -11,13 +11,13 @@ from millstream.diagnostics.finding import Finding, Severity, Span
 from millstream.diagnostics.render import render
 
 
-def found(severity: Severity, message: str = "said") -> Finding:
+def build_finding(severity: Severity, message: str = "said") -> Finding:
     return Finding("MS201", "missing-watermark", severity, message, Span("p.yml", 3, 1, 3, 2), fix="do it")
 
 
 def test_an_error_is_a_failure_and_a_warning_is_none() -> None:
     root = ET.fromstring(
-        render([found(Severity.ERROR), found(Severity.WARNING)], {"p.yml": ""}, form="junit")
+        render([build_finding(Severity.ERROR), build_finding(Severity.WARNING)], {"p.yml": ""}, form="junit")
     )
 
     assert (root.get("tests"), root.get("failures")) == ("2", "1")
@@ -33,14 +33,16 @@ def test_a_file_without_findings_passes() -> None:
 
 @given(st.text())
 def test_any_message_gives_xml_that_can_be_read(message: str) -> None:
-    text = render([found(Severity.ERROR, message), found(Severity.INFO, message)], {}, form="junit")
+    text = render(
+        [build_finding(Severity.ERROR, message), build_finding(Severity.INFO, message)], {}, form="junit"
+    )
 
     assert len(list(ET.fromstring(text).iter("testcase"))) == 2
 
 
 @given(st.text())
 def test_an_annotation_is_one_line_whatever_is_said(message: str) -> None:
-    text = render([found(Severity.ERROR, message)], {}, form="github")
+    text = render([build_finding(Severity.ERROR, message)], {}, form="github")
 
     assert text.count("\n") == 1
     assert not any(ord(char) < 32 for char in text[:-1])

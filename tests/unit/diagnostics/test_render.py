@@ -67,24 +67,24 @@ def test_colour_comes_only_when_asked_for() -> None:
 
 
 def test_guarantees_stand_below_the_findings() -> None:
-    one = {
+    item = {
         "query": "funnel",
         "sink": "delta lake/funnel",
         "guarantee": "exactly-once",
         "reasons": ["it merges"],
     }
 
-    assert render([], {}, guarantees=[one]).splitlines() == [
+    assert render([], {}, guarantees=[item]).splitlines() == [
         "query   sink               guarantee     weakest link",
         "funnel  delta lake/funnel  exactly-once  -",
     ]
 
 
 def test_a_file_that_vanished_is_shown_without_its_line() -> None:
-    shown = render([FOUND], {})
+    text = render([FOUND], {})
 
-    assert "--> pipeline.yml:11:12" in shown
-    assert "note: reads it here" in shown
+    assert "--> pipeline.yml:11:12" in text
+    assert "note: reads it here" in text
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_json_has_the_promised_keys() -> None:
 
     data = json.loads(render([FOUND], TEXTS, "json", guarantees=[promise]))
 
-    (one,) = data["findings"]
+    (item,) = data["findings"]
     assert {
         "code", "name", "severity", "message", "file", "line", "column", "why", "fix", "query",
-    } <= set(one)  # fmt: skip
-    assert (one["code"], one["severity"], one["file"], one["line"], one["column"]) == (
+    } <= set(item)  # fmt: skip
+    assert (item["code"], item["severity"], item["file"], item["line"], item["column"]) == (
         "MS201",
         "error",
         "pipeline.yml",
@@ -164,11 +164,11 @@ def sarif(found: Finding, text: str = SPEC) -> dict[str, object]:
 
 
 def test_sarif_names_version_rule_place_and_fix() -> None:
-    whole = json.loads(render([FOUND], TEXTS, "sarif"))
-    (run,) = whole["runs"]
+    data = json.loads(render([FOUND], TEXTS, "sarif"))
+    (run,) = data["runs"]
     (result,) = run["results"]
 
-    assert whole["version"] == "2.1.0"
+    assert data["version"] == "2.1.0"
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "MS201"
     assert result["locations"][0]["physicalLocation"]["region"] == {
         "startLine": 11,
@@ -180,9 +180,9 @@ def test_sarif_names_version_rule_place_and_fix() -> None:
 
 
 def test_a_fingerprint_stays_when_lines_are_added_above() -> None:
-    moved = replace(FOUND, span=Span("pipeline.yml", 13, 12, 13, 18))
+    finding = replace(FOUND, span=Span("pipeline.yml", 13, 12, 13, 18))
 
-    assert sarif(moved, "# a\n# b\n" + SPEC)["partialFingerprints"] == sarif(FOUND)["partialFingerprints"]
+    assert sarif(finding, "# a\n# b\n" + SPEC)["partialFingerprints"] == sarif(FOUND)["partialFingerprints"]
 
 
 def test_two_findings_on_equal_lines_have_two_fingerprints() -> None:
@@ -217,8 +217,8 @@ def test_any_place_in_any_text_is_rendered(
     findings = replace(FOUND, span=Span("f", line, column, line + down - 1, end), message=words, label=words)
 
     for form in ("text", "concise", "json", "github", "sarif"):
-        shown = render([findings], {"f": text}, form)
-        assert "\x1b" not in shown
+        item = render([findings], {"f": text}, form)
+        assert "\x1b" not in item
         assert form in ("json", "sarif") or all(
-            category(char) not in ("Cc", "Cf", "Cs") or char == "\n" for char in shown if form != "github"
+            category(char) not in ("Cc", "Cf", "Cs") or char == "\n" for char in item if form != "github"
         )

@@ -121,8 +121,8 @@ SCHEMA = of(
 
 def log(findings: list[Finding], text: str = TEXT) -> dict[str, Any]:
     pages = {"MS201": "# missing-watermark (MS201)\n\nWhat happens.\n"}
-    made: dict[str, Any] = json.loads(render(findings, {"a folder/pipeline.yml": text}, "sarif", pages=pages))
-    return made
+    data: dict[str, Any] = json.loads(render(findings, {"a folder/pipeline.yml": text}, "sarif", pages=pages))
+    return data
 
 
 def fingerprint(text: str, line: int) -> str:

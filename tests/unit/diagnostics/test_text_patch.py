@@ -73,19 +73,19 @@ def test_an_edit_beyond_the_text_or_without_effect_is_left_out() -> None:
 
 @given(TEXTS, st.lists(EDITS, max_size=4))
 def test_every_line_that_no_edit_names_is_as_it_was(text: str, edits: list[Edit]) -> None:
-    after, made = apply_edits(text, edits)
+    after, result = apply_edits(text, edits)
 
     # What should come out, made the slow way: line by line, from the edits that were made.
     before = [line.rstrip("\r\n") for line in lines(text.removeprefix("\ufeff"))]
-    wanted: list[str] = []
+    expected: list[str] = []
     for number in range(len(before) + 1):
-        wanted += [line for edit in made if edit.line == number for line in edit.insert]
-        gone = any(edit.line <= number < edit.line + edit.drop for edit in made)
-        wanted += before[number : number + 1] if not gone else []
+        expected += [line for edit in result if edit.line == number for line in edit.insert]
+        missing = any(edit.line <= number < edit.line + edit.drop for edit in result)
+        expected += before[number : number + 1] if not missing else []
     got = [line.rstrip("\r\n") for line in lines(after.removeprefix("\ufeff"))]
     # A last line that is empty and has no end is none.
-    assert [*got, ""][: len(wanted)] == wanted
-    assert made or after == text
+    assert [*got, ""][: len(expected)] == expected
+    assert result or after == text
 
 
 @given(TEXTS)

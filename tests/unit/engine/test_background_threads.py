@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def failures() -> Iterator[list[ThreadFailure]]:
-    found: list[ThreadFailure] = []
-    subscribe(found.append)
-    yield found
-    unsubscribe(found.append)
+    actual: list[ThreadFailure] = []
+    subscribe(actual.append)
+    yield actual
+    unsubscribe(actual.append)
 
 
 def test_what_comes_after_a_failure_is_worked_on(failures: list[ThreadFailure]) -> None:
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-    done: list[int] = []
+    result: list[int] = []
 
     def work() -> None:
         while (number := todo.get()) >= 0:
-            done.append(10 // number)
+            result.append(10 // number)
 
     thread = BackgroundThread("division", work)
     for number in (1, 0, 5, -1):
@@ -45,8 +45,8 @@ def test_what_comes_after_a_failure_is_worked_on(failures: list[ThreadFailure]) 
     thread.start()
     thread.join(10)
 
-    assert done == [10, 2]
-    assert [str(one) for one in failures] == [
+    assert result == [10, 2]
+    assert [str(failure) for failure in failures] == [
         "thread 'division' failed with ZeroDivisionError: integer division or modulo by zero; it was started again"
     ]
 
@@ -60,7 +60,7 @@ def test_a_thread_that_fails_whenever_it_starts_stays_dead(failures: list[Thread
     thread.join(10)
 
     assert not thread.is_alive()
-    assert [one.restarted for one in failures] == [True] * RESTARTS + [False]
+    assert [failure.restarted for failure in failures] == [True] * RESTARTS + [False]
 
 
 def test_an_exception_that_is_meant_to_end_a_process_is_reported_too(failures: list[ThreadFailure]) -> None:
@@ -71,15 +71,15 @@ def test_an_exception_that_is_meant_to_end_a_process_is_reported_too(failures: l
     thread.start()
     thread.join(10)
 
-    assert [(one.error, one.restarted) for one in failures] == [("SystemExit: 3", False)]
+    assert [(failure.error, failure.restarted) for failure in failures] == [("SystemExit: 3", False)]
 
 
 def test_the_events_of_a_run_tell_of_a_thread_that_failed_without_its_secret() -> None:
     word = Secret("c4n @ry/%:'\"x").reveal()
-    told: list[Event] = []
-    came = threading.Event()
+    messages: list[Event] = []
+    received = threading.Event()
     events = EventBus()
-    events.listen(lambda event: (told.append(event), came.set()))  # type: ignore[arg-type,return-value]
+    events.listen(lambda event: (messages.append(event), received.set()))  # type: ignore[arg-type,return-value]
 
     def work() -> None:
         raise ValueError(f"URL can't contain {word!r}\nor {word}")
@@ -87,10 +87,10 @@ def test_the_events_of_a_run_tell_of_a_thread_that_failed_without_its_secret() -
     thread = BackgroundThread("millstream-webhook", work, restarts=0)
     thread.start()
 
-    assert came.wait(10)
+    assert received.wait(10)
     events.close()
-    assert told[0].event == "warning"
-    said = format_event(told[0]) or ""
-    assert said.startswith("thread 'millstream-webhook' failed with ValueError: URL can't contain ")
-    assert "c4n" not in said
-    assert "ry/" not in said
+    assert messages[0].event == "warning"
+    output = format_event(messages[0]) or ""
+    assert output.startswith("thread 'millstream-webhook' failed with ValueError: URL can't contain ")
+    assert "c4n" not in output
+    assert "ry/" not in output

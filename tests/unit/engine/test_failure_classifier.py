@@ -65,6 +65,6 @@ def test_an_outage_is_told_without_packages() -> None:
 
 
 def test_a_password_in_a_message_is_hidden() -> None:
-    told = classify(None, Outage("postgresql://u:hunter2@db/x refused")).message
+    message = classify(None, Outage("postgresql://u:hunter2@db/x refused")).message
 
-    assert "hunter2" not in told
+    assert "hunter2" not in message

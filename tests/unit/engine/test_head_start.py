@@ -48,7 +48,7 @@ class Start:
         until = self.now + seconds
         self.supervisor = Supervisor(self.queries, Backoff(), self, alone_until=until)  # type: ignore[arg-type]
 
-    def tell(self, *_: str, **data: Any) -> None:
+    def emit(self, *_: str, **data: Any) -> None:
         pass
 
     def look(self) -> list[str]:

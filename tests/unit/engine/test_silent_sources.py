@@ -17,7 +17,7 @@ class Told:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def tell(self, event: str, *_: str, **__: Any) -> None:
+    def emit(self, event: str, *_: str, **__: Any) -> None:
         self.names.append(event)
 
 
@@ -56,20 +56,20 @@ def look(query: Running, told: Told) -> Any:
 
 
 def test_a_short_question_is_not_worth_a_word(clock: list[float]) -> None:
-    query, told = Running(), Told()
-    once = look(query, told)
+    query, messages = Running(), Told()
+    once = look(query, messages)
 
     query.asked = "KafkaV2[Subscribe[clicks]]"
     once()
     clock[0] += SILENCE / 2
     once()
 
-    assert told.names == []
+    assert messages.names == []
 
 
 def test_a_long_silence_is_told_once_and_so_is_its_end(clock: list[float]) -> None:
-    query, told = Running(), Told()
-    once = look(query, told)
+    query, messages = Running(), Told()
+    once = look(query, messages)
 
     query.asked = "KafkaV2[Subscribe[clicks]]"
     for _ in range(4):
@@ -79,16 +79,16 @@ def test_a_long_silence_is_told_once_and_so_is_its_end(clock: list[float]) -> No
     once()
     once()
 
-    assert told.names == ["waiting", "going_on"]
+    assert messages.names == ["waiting", "going_on"]
 
 
 def test_questions_with_answers_between_them_do_not_add_up(clock: list[float]) -> None:
-    query, told = Running(), Told()
-    once = look(query, told)
+    query, messages = Running(), Told()
+    once = look(query, messages)
 
     for turn in range(20):
         query.asked = "KafkaV2[Subscribe[clicks]]" if turn % 2 else None
         once()
         clock[0] += SILENCE / 2
 
-    assert told.names == []
+    assert messages.names == []

@@ -30,15 +30,15 @@ def keys(folder: str, *sinks: dict[str, object]) -> list[str]:
 
 def started(folder: Path, named: list[str] | None, *sinks: dict[str, object]) -> None:
     """The record that a start over these sinks leaves; with the keys of an older version if given."""
-    made = pipeline(str(folder), *sinks)
-    entries = [entry.sink for entry in made.queries["ticks"].to]
-    told = [
+    result = pipeline(str(folder), *sinks)
+    entries = [entry.sink for entry in result.queries["ticks"].to]
+    messages = [
         {"key": f"3f0c/{key}", **sink.identity()}
-        for key, sink in zip(named or sink_keys(made, "ticks"), entries, strict=True)
+        for key, sink in zip(named or sink_keys(result, "ticks"), entries, strict=True)
     ]
-    checkpoint = made.checkpoint("ticks").local
+    checkpoint = result.checkpoint("ticks").local
     assert checkpoint is not None
-    metadata.write(checkpoint, QueryMetadata("ticks", "3f0c", (), (), tuple(told), "append", {}, {}, {}))
+    metadata.write(checkpoint, QueryMetadata("ticks", "3f0c", (), (), tuple(messages), "append", {}, {}, {}))
 
 
 def test_a_project_that_is_moved_keeps_its_names() -> None:
@@ -54,10 +54,10 @@ def test_a_path_outside_the_project_is_told_whole() -> None:
 
 
 def test_tables_of_one_name_in_two_databases_have_keys_whatever_their_order() -> None:
-    one, other = keys("/shop", ONE, OTHER)
+    item, other = keys("/shop", ONE, OTHER)
 
-    assert (one, other) == ("postgres:orders@one:5432/shop", "postgres:orders@other:5432/shop")
-    assert keys("/shop", OTHER, ONE) == [other, one]
+    assert (item, other) == ("postgres:orders@one:5432/shop", "postgres:orders@other:5432/shop")
+    assert keys("/shop", OTHER, ONE) == [other, item]
 
 
 def test_the_schema_public_is_the_same_table_and_the_same_sink() -> None:
@@ -107,10 +107,10 @@ def test_databases_of_one_host_are_told_apart_by_their_ports(tmp_path: Path) -> 
 
 
 def test_brokers_in_another_order_are_the_same_cluster(tmp_path: Path) -> None:
-    one, same, other = (
+    item, same, other = (
         {"kafka": {"bootstrap_servers": brokers, "topic": "t"}} for brokers in ("a:1,b:1", "b:1,a:1", "c:1")
     )
-    started(tmp_path, None, one, other)
+    started(tmp_path, None, item, other)
 
     assert keys(str(tmp_path), other, same) == ["kafka:t@c:1", "kafka:t@a:1,b:1"]
 

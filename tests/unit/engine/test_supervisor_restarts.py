@@ -43,7 +43,7 @@ class Watching:
 
     told: list[tuple[str, dict[str, Any]]]
 
-    def tell(self, event: str, *_: str, **data: Any) -> None:
+    def emit(self, event: str, *_: str, **data: Any) -> None:
         self.told.append((event, data))
 
     def fail(self, failure: QueryFailure, times: int = 1) -> QueryPhase:

@@ -43,7 +43,9 @@ def test_axes_that_are_named_are_taken() -> None:
 def test_each_name_has_a_line_in_the_order_of_time() -> None:
     lines = shapes(READINGS, Axes.of(READINGS), "polyline")
 
-    points = [[tuple(map(float, one.split(","))) for one in line.attrib["points"].split()] for line in lines]
+    points = [
+        [tuple(map(float, part.split(","))) for part in line.attrib["points"].split()] for line in lines
+    ]
     # a: 22 at the left end, then 20 at the right one, which lies lower: SVG counts from the top.
     assert len(points) == 2
     (first, last) = points[0]

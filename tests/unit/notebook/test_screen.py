@@ -44,17 +44,17 @@ def test_a_long_table_is_cut() -> None:
 
 
 def test_a_cell_is_changed_in_place() -> None:
-    said: list[tuple[str, bool]] = []
+    output: list[tuple[str, bool]] = []
 
     def publish(data: dict[str, str], _: Any, *, transient: dict[str, str], update: bool) -> None:
         assert set(data) == {"text/html", "text/plain"}
-        said.append((transient["display_id"], update))
+        output.append((transient["display_id"], update))
 
     screen = Cell("one", SimpleNamespace(display_pub=SimpleNamespace(publish=publish)))
     screen.show(sight())
     screen.show(sight())
 
-    assert said == [("one", False), ("one", True)]
+    assert output == [("one", False), ("one", True)]
 
 
 def test_elsewhere_it_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_only_the_kernel_of_a_notebook_is_one(
 
 
 def test_a_cell_is_known_by_its_name_where_the_notebook_gives_one() -> None:
-    named = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "c1"}})
+    names = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "c1"}})
     nameless = SimpleNamespace(get_parent=dict)
 
-    assert [running_cell_id(named), running_cell_id(nameless), running_cell_id(None)] == ["c1", None, None]
+    assert [running_cell_id(names), running_cell_id(nameless), running_cell_id(None)] == ["c1", None, None]

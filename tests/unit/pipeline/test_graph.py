@@ -35,9 +35,9 @@ HOOK = "def hook(ticks, *, middle):\n    raise SystemExit\n"
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Pipeline:
     (tmp_path / "transforms.py").write_text(HOOK)
-    made = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
-    assert made is not None
-    return made
+    result = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
+    assert result is not None
+    return result
 
 
 def test_a_view_comes_after_what_it_reads(pipeline: Pipeline) -> None:
@@ -69,10 +69,10 @@ def test_a_callable_reads_its_parameters(pipeline: Pipeline) -> None:
 
 def test_views_in_a_circle_are_told_once_and_have_no_order(tmp_path: Path) -> None:
     text = SPEC.replace("FROM ticks JOIN orders USING (value)", "FROM last")
-    made = load_text("pipeline.yml", text, tmp_path, {}).pipeline
-    assert made is not None
+    result = load_text("pipeline.yml", text, tmp_path, {}).pipeline
+    assert result is not None
 
-    graph = PipelineGraph.of(made)
+    graph = PipelineGraph.of(result)
 
     assert (graph.cycles, "last" in graph.order) == ([("last", "middle")], False)
 

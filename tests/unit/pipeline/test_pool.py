@@ -24,14 +24,16 @@ def test_a_query_has_the_pool_it_names_or_one_of_its_own(tmp_path: Path) -> None
     pipeline = load_text("pipeline.yml", SPEC, tmp_path, {}).pipeline
     assert pipeline is not None
 
-    again = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
+    second = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
 
-    for one in (pipeline, again):
-        assert one is not None
-        assert [one.pool("alerts"), one.pool("archive")] == ["alerts", "later"]
+    for item in (pipeline, second):
+        assert item is not None
+        assert [item.pool("alerts"), item.pool("archive")] == ["alerts", "later"]
 
 
 def test_a_pool_without_a_name_is_refused(tmp_path: Path) -> None:
     loaded = load_text("pipeline.yml", SPEC.replace("later", '""'), tmp_path, {})
 
-    assert [(one.code, one.span.line if one.span else 0) for one in loaded.findings] == [("MS003", 5)]
+    assert [(finding.code, finding.span.line if finding.span else 0) for finding in loaded.findings] == [
+        ("MS003", 5)
+    ]

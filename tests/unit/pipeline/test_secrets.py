@@ -29,16 +29,16 @@ SPEC = {
 def test_secrets_are_found_wherever_a_spec_has_them_and_however_they_are_written() -> None:
     Pipeline.model_validate(SPEC)
 
-    for said in (CANARY, "S3CR3T-can%2Fary", f"https://hooks.example.com/{CANARY}"):
-        assert "S3CR3T" not in redact(f"the login with {said} was refused")
+    for output in (CANARY, "S3CR3T-can%2Fary", f"https://hooks.example.com/{CANARY}"):
+        assert "S3CR3T" not in redact(f"the login with {output} was refused")
 
 
 def test_lists_and_mappings_are_hidden_however_deep_and_figures_stay() -> None:
     REDACTOR.protect(CANARY)
 
-    hidden = redact_deep({"a": [{"b": f"x {CANARY}"}, 7, None, True], "c": ("postgresql://u:pw@h/d",)})
+    secret = redact_deep({"a": [{"b": f"x {CANARY}"}, 7, None, True], "c": ("postgresql://u:pw@h/d",)})
 
-    assert hidden == {"a": [{"b": "x ***"}, 7, None, True], "c": ["postgresql://u:***@h/d"]}
+    assert secret == {"a": [{"b": "x ***"}, 7, None, True], "c": ["postgresql://u:***@h/d"]}
 
 
 def test_a_secret_of_a_few_letters_does_not_eat_every_word() -> None:

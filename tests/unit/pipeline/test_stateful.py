@@ -31,14 +31,14 @@ state: {status: string}"""
 
 
 def spec(view: str) -> str:
-    held = "\n".join(f"      {line}" for line in view.splitlines())
+    text = "\n".join(f"      {line}" for line in view.splitlines())
     return f"""name: users
 sources:
   actions:
     rate: {{}}
 views:
   status:
-{held}
+{text}
 queries:
   status: {{to: {{console: {{}}}}}}
 """
@@ -54,11 +54,13 @@ def test_a_processor_reads_what_it_names_and_needs_rocksdb(tmp_path: Path) -> No
 
 
 def test_a_store_that_is_set_stays_and_a_function_needs_none(tmp_path: Path) -> None:
-    mine = load_text("pipeline.yml", f"spark: {{{STORE}: mine}}\n{spec(PROCESSOR)}", tmp_path, {}).pipeline
+    pipeline = load_text(
+        "pipeline.yml", f"spark: {{{STORE}: mine}}\n{spec(PROCESSOR)}", tmp_path, {}
+    ).pipeline
     function = load_text("pipeline.yml", spec(FUNCTION), tmp_path, {}).pipeline
 
-    assert mine is not None
-    assert mine.spark[STORE] == "mine"
+    assert pipeline is not None
+    assert pipeline.spark[STORE] == "mine"
     assert function is not None
     assert STORE not in function.spark
 
@@ -68,10 +70,10 @@ def test_the_config_says_the_same_view_again(view: str, tmp_path: Path) -> None:
     pipeline = load_text("pipeline.yml", spec(view), tmp_path, {}).pipeline
     assert pipeline is not None
 
-    again = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
+    second = load_text("pipeline.yml", yaml.safe_dump(resolve_spec(pipeline)), tmp_path, {}).pipeline
 
-    assert again is not None
-    assert again.views == pipeline.views
+    assert second is not None
+    assert second.views == pipeline.views
 
 
 def test_python_declares_the_same_view(tmp_path: Path) -> None:
@@ -125,16 +127,16 @@ def test_what_does_not_go_together_is_told_at_its_place(
     loaded = load_text("pipeline.yml", spec(view), tmp_path, {})
     findings = [*loaded.findings, *(run_spec_rules(loaded) if loaded.pipeline else ())]
 
-    told = [one for one in findings if one.code == code]
+    messages = [finding for finding in findings if finding.code == code]
 
-    assert len(told) == 1, findings
-    assert told[0].span is not None
-    assert told[0].span.line == line
-    assert words in f"{told[0].message} {told[0].fix}"
+    assert len(messages) == 1, findings
+    assert messages[0].span is not None
+    assert messages[0].span.line == line
+    assert words in f"{messages[0].message} {messages[0].fix}"
 
 
 def test_an_editor_is_offered_each_key_with_its_words() -> None:
     view = json_schema()["$defs"]["View"]["anyOf"][1]["properties"]
 
     assert {"transform_with_state", "from", "group_by", "schema", "state", "time_mode"} <= set(view)
-    assert all(one.get("description") for one in view.values())
+    assert all(item.get("description") for item in view.values())

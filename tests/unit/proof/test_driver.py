@@ -42,8 +42,8 @@ def until(reached: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def drivers(tmp_path: Path) -> Iterator[Drivers]:
-    with closing(Drivers([sys.executable, "-c", OBEDIENT], os.environ, tmp_path)) as made:
-        yield made
+    with closing(Drivers([sys.executable, "-c", OBEDIENT], os.environ, tmp_path)) as result:
+        yield result
 
 
 def test_an_order_arrives_as_it_was_given() -> None:

@@ -19,25 +19,25 @@ def verdict(**given: Any) -> Verdict:
     return Verdict("orders", "delta:orders", "append", "exactly-once", **given)
 
 
-def told(found: ProofReport) -> list[object]:
+def report_summary(found: ProofReport) -> list[object]:
     """The last column of the table of sinks."""
     return [row[-1] for row in found.sinks()[1]]
 
 
 def test_a_sink_that_holds_what_it_must_is_as_promised() -> None:
-    found = report(verdict(rows=5))
+    proof_report = report(verdict(rows=5))
 
-    assert (told(found), found.fine) == (["as promised"], True)
+    assert (report_summary(proof_report), proof_report.fine) == (["as promised"], True)
 
 
 def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> None:
     broken = verdict(note="only the last version of each row is compared")
-    broken.tell("missing", ("a", None))
+    broken.count_row("missing", ("a", None))
 
-    found = report(broken, verdict())
+    proof_report = report(broken, verdict())
 
-    assert (told(found), found.fine) == (["BROKEN", "as promised"], False)
-    assert found.remarks() == [
+    assert (report_summary(proof_report), proof_report.fine) == (["BROKEN", "as promised"], False)
+    assert proof_report.remarks() == [
         "orders delta:orders: missing: a, NULL",
         "orders delta:orders: only the last version of each row is compared",
         "orders: console stores no rows and is left out",
@@ -45,9 +45,9 @@ def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> No
 
 
 def test_a_sink_that_cannot_be_compared_beside_one_that_can_leaves_the_proof_fine() -> None:
-    found = report(verdict(compared=False), verdict())
+    proof_report = report(verdict(compared=False), verdict())
 
-    assert (told(found), found.fine) == (["not compared", "as promised"], True)
+    assert (report_summary(proof_report), proof_report.fine) == (["not compared", "as promised"], True)
 
 
 def test_nothing_is_proven_where_no_sink_can_be_compared() -> None:
@@ -55,14 +55,14 @@ def test_nothing_is_proven_where_no_sink_can_be_compared() -> None:
 
 
 def test_nothing_is_proven_by_a_sink_that_must_hold_nothing() -> None:
-    found = report(verdict(unproven=True), verdict())
+    proof_report = report(verdict(unproven=True), verdict())
 
-    assert (told(found), found.fine) == (["NOTHING PROVEN", "as promised"], False)
+    assert (report_summary(proof_report), proof_report.fine) == (["NOTHING PROVEN", "as promised"], False)
 
 
 def test_a_program_finds_each_sink_with_its_figures_and_keys() -> None:
     broken = verdict(rows=3)
-    broken.tell("doubled", ("a",), 2)
+    broken.count_row("doubled", ("a",), 2)
 
     plain = report(broken).to_json()
 

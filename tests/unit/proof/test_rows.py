@@ -12,8 +12,8 @@ SCHEMA = {"id": "bigint", "user_id": "string", "amount": "double", "at": "timest
 
 
 def entry(**settings: Any) -> SourceEntry:
-    given = {"json": {"path": "in"}, "schema": SCHEMA, **settings}
-    return SourceEntry.model_validate(given)
+    value = {"json": {"path": "in"}, "schema": SCHEMA, **settings}
+    return SourceEntry.model_validate(value)
 
 
 def maker(seed: int = 1, **settings: Any) -> RowGenerator:
@@ -30,21 +30,25 @@ def test_another_seed_draws_other_rows() -> None:
 
 
 def test_no_row_is_later_than_the_watermark_allows() -> None:
-    made = maker()
+    generator = maker()
 
-    told = [json.loads(fed.value)["at"] for number in range(20) for fed in made.portion(50, number * 60, 60)]
+    messages = [
+        json.loads(input_record.value)["at"]
+        for number in range(20)
+        for input_record in generator.portion(50, number * 60, 60)
+    ]
 
     newest = ""
-    for at in told:
+    for at in messages:
         newest = max(newest, at)
         assert _minutes(newest) - _minutes(at) < 4
 
 
 def test_rows_come_twice_only_where_the_source_drops_duplicates() -> None:
-    once = [json.loads(fed.value)["id"] for fed in maker().portion(200, 0, 60)]
+    once = [json.loads(input_record.value)["id"] for input_record in maker().portion(200, 0, 60)]
     twice = [
-        json.loads(fed.value)["id"]
-        for fed in maker(drop_duplicates_within_watermark=["id"]).portion(200, 0, 60)
+        json.loads(input_record.value)["id"]
+        for input_record in maker(drop_duplicates_within_watermark=["id"]).portion(200, 0, 60)
     ]
 
     assert (len(once) == len(set(once)), len(twice) > len(set(twice))) == (True, True)
@@ -52,7 +56,11 @@ def test_rows_come_twice_only_where_the_source_drops_duplicates() -> None:
 
 def test_records_that_cannot_be_read_come_only_where_the_source_says_what_becomes_of_them() -> None:
     strict, lenient = (
-        [fed for fed in maker(**settings).portion(500, 0, 60) if not fed.value.endswith(b"}")]
+        [
+            input_record
+            for input_record in maker(**settings).portion(500, 0, 60)
+            if not input_record.value.endswith(b"}")
+        ]
         for settings in ({}, {"on_malformed": "drop"})
     )
 
@@ -60,9 +68,9 @@ def test_records_that_cannot_be_read_come_only_where_the_source_says_what_become
 
 
 def test_the_last_row_is_far_in_the_future() -> None:
-    (fed,) = maker().last(1)
+    (input_record,) = maker().last(1)
 
-    assert json.loads(fed.value)["at"].startswith(FAR)
+    assert json.loads(input_record.value)["at"].startswith(FAR)
 
 
 def test_a_key_of_duplicates_tells_rows_apart() -> None:

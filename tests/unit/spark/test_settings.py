@@ -15,8 +15,8 @@ PRIVATE = Path("private")
 
 def chosen(**conf: object) -> dict[str, str]:
     """Keys and values, with `_` for `.` in the given names."""
-    given = {key.replace("_", "."): value for key, value in conf.items()}
-    return {setting.key: setting.value for setting in start_settings("p", given, [Path("a.jar")], PRIVATE)}
+    values = {key.replace("_", "."): value for key, value in conf.items()}
+    return {setting.key: setting.value for setting in start_settings("p", values, [Path("a.jar")], PRIVATE)}
 
 
 def test_the_users_value_wins() -> None:

@@ -19,9 +19,9 @@ from millstream.spec.alert import Watch, parse_condition
     ],
 )
 def test_an_alert_is_a_figure_and_its_limit(text: str, watch: Watch, limit: float) -> None:
-    found = parse_condition(text)
+    condition = parse_condition(text)
 
-    assert (found.watch, found.limit) == (watch, limit)
+    assert (condition.watch, condition.limit) == (watch, limit)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,17 @@ def test_a_field_without_a_docstring_has_none() -> None:
 
 
 def test_inherited_fields_are_described_too() -> None:
-    told = {name: field.description for name, field in with_field_docs(Derived).model_fields.items()}
+    descriptions = {name: field.description for name, field in with_field_docs(Derived).model_fields.items()}
 
-    assert told == {"size": "How large\nit is.", "bare": None, "named": "told already", "own": "Its own."}
+    assert descriptions == {
+        "size": "How large\nit is.",
+        "bare": None,
+        "named": "told already",
+        "own": "Its own.",
+    }
 
 
 def test_a_class_without_source_gives_no_description() -> None:
-    made = type("Made", (Spec,), {"__annotations__": {"a": int}, "__module__": "builtins"})
+    result = type("Made", (Spec,), {"__annotations__": {"a": int}, "__module__": "builtins"})
 
-    assert with_field_docs(made).model_fields["a"].description is None
+    assert with_field_docs(result).model_fields["a"].description is None

@@ -20,15 +20,15 @@ COMMENT = re.compile(r" +# error: \[MS\d+\]")
 
 @pytest.mark.parametrize("code", ["MS018", "MS019", "MS020"])
 def test_a_page_shows_a_test_file_with_its_finding_and_one_without(code: str, tmp_path: Path) -> None:
-    wrong, snapshot, right = (text for _, text in BLOCK.findall(read_page(code) or ""))
+    error, snapshot, right = (text for _, text in BLOCK.findall(read_page(code) or ""))
 
-    found = [
+    suites = [
         load_text("tests/shop.yml", COMMENT.sub("", text), tmp_path / "shop.yml", lambda _: {})
-        for text in (wrong, right)
+        for text in (error, right)
     ]
 
-    assert [finding.code for finding in found[0].findings] == [code]
-    marked = [number for number, line in enumerate(wrong.splitlines(), 1) if f"# error: [{code}]" in line]
-    assert [finding.span.line for finding in found[0].findings if finding.span] == marked
-    assert render(found[0].findings, found[0].texts) == snapshot
-    assert found[1].findings == ()
+    assert [finding.code for finding in suites[0].findings] == [code]
+    marked = [number for number, line in enumerate(error.splitlines(), 1) if f"# error: [{code}]" in line]
+    assert [finding.span.line for finding in suites[0].findings if finding.span] == marked
+    assert render(suites[0].findings, suites[0].texts) == snapshot
+    assert suites[1].findings == ()

@@ -39,7 +39,7 @@ class Noted:
     def advance(self, by: timedelta) -> None:
         self.asked.append(("advance", by))
 
-    def played(self, step: Step) -> StepResult:
+    def run_step(self, step: Step) -> StepResult:
         return StepResult(step, (0,), None, {"": ({"n": 1},)}, dropped=2, error=self.error)
 
 
@@ -65,9 +65,9 @@ def test_what_is_asked_happens_at_once_and_in_order(query: QueryUnderTest, stage
     query.restart()
     query.advance("10 minutes")
 
-    fed = ({"at": "2026-01-01 00:00:00"}, Record(b"x", b"k"))
+    records = ({"at": "2026-01-01 00:00:00"}, Record(b"x", b"k"))
     assert stage.asked == [
-        ("feed", {"s": fed}, "after_sink"),
+        ("feed", {"s": records}, "after_sink"),
         ("crash", "before_sink"),
         ("restart", None),
         ("advance", timedelta(minutes=10)),
@@ -88,10 +88,10 @@ def test_a_difference_is_told_with_all_steps_and_the_line(query: QueryUnderTest)
     with pytest.raises(AssertionError) as failed:
         query.expect([{"n": 7}], dropped=0)
 
-    told = str(failed.value).splitlines()
-    assert told[:2] == ["test_it", "  test_a.py:3, query 'q'"]
-    assert [line[:9] for line in told if "feed s" in line] == ["        1", "=>      2"]
-    assert any("*7" in line and "*1" in line for line in told)
+    lines = str(failed.value).splitlines()
+    assert lines[:2] == ["test_it", "  test_a.py:3, query 'q'"]
+    assert [line[:9] for line in lines if "feed s" in line] == ["        1", "=>      2"]
+    assert any("*7" in line and "*1" in line for line in lines)
 
 
 def test_an_error_that_nobody_looked_at_fails_the_test(query: QueryUnderTest, stage: Noted) -> None:

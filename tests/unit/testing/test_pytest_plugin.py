@@ -33,26 +33,26 @@ OTHERS = ("cacheprovider", "hypothesispytest", "inline_snapshot", "xdist", "time
 
 
 def collected(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    others = [word for name in OTHERS for word in ("-p", f"no:{name}")]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *others, *words]
+    other_items = [word for name in OTHERS for word in ("-p", f"no:{name}")]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *other_items, *words]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
 def test_the_tests_of_a_file_are_items(project: Path) -> None:
-    done = collected(project)
+    result = collected(project)
 
-    assert done.stdout.splitlines()[0] == "tests/ticks.yml::a tick comes through"
-    assert "1 test collected" in done.stdout
+    assert result.stdout.splitlines()[0] == "tests/ticks.yml::a tick comes through"
+    assert "1 test collected" in result.stdout
 
 
 def test_a_fault_in_a_file_is_an_error_with_its_place(project: Path) -> None:
     (project / "tests" / "ticks.yml").write_text(TEST.replace("feed:", "fed:"))
 
-    done = collected(project)
+    result = collected(project)
 
-    assert done.returncode == 2
-    assert "error[MS002]: a step has no key 'fed'" in done.stdout
-    assert "ticks.yml:5:9" in done.stdout
+    assert result.returncode == 2
+    assert "error[MS002]: a step has no key 'fed'" in result.stdout
+    assert "ticks.yml:5:9" in result.stdout
 
 
 @pytest.mark.parametrize("words", [("-p", "no:millstream"), ("-o", "millstream_tests=false")])
@@ -67,6 +67,6 @@ def test_to_be_loaded_it_needs_pytest_alone() -> None:
         f"print([one for one in {heavy} if one in sys.modules])"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[]\n"
+    assert result.stdout == "[]\n"

@@ -31,8 +31,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def page(root: Path, **more: str) -> str:
-    said = "".join(f"      {key}: {value}\n" for key, value in (GOOD | more).items() if value)
-    text = f"parts:\n  Sources:\n    rate:\n{said}"
+    output = "".join(f"      {key}: {value}\n" for key, value in (GOOD | more).items() if value)
+    text = f"parts:\n  Sources:\n    rate:\n{output}"
     (root / "docs/reference/coverage.yml").write_text(text)
     return coverage_page(root)
 

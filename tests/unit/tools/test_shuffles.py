@@ -35,19 +35,27 @@ def test_words_find_a_test(cases: dict[str, list[Case]], name: str, words: str) 
     assert select_cases(cases[name], words)
 
 
-def played(name: str, seconds: float, splits: int, dropped: list[Any]) -> dict[str, Any]:
+def played_case(name: str, seconds: float, splits: int, dropped: list[Any]) -> dict[str, Any]:
     """What `test --shuffle --json` tells of a test, as far as the table has it."""
     return {"name": name, "seconds": seconds, "shuffle": {"splits": splits, "dropped": dropped}}
 
 
 def test_each_test_is_a_row() -> None:
-    told = rows("dedup", [played("a retry is dropped", 72.6, 40, []), played("so is a copy", 1.2, 50, [])])
+    messages = rows(
+        "dedup", [played_case("a retry is dropped", 72.6, 40, []), played_case("so is a copy", 1.2, 50, [])]
+    )
 
-    assert told == ["| `dedup` | a retry is dropped | 40 | 73 |  |", "| `dedup` | so is a copy | 50 | 1 |  |"]
-    assert {one.count("|") for one in told} == {len(COLUMNS) + 1}
+    assert messages == [
+        "| `dedup` | a retry is dropped | 40 | 73 |  |",
+        "| `dedup` | so is a copy | 50 | 1 |  |",
+    ]
+    assert {item.count("|") for item in messages} == {len(COLUMNS) + 1}
 
 
 def test_a_test_of_several_values_is_one_row() -> None:
-    tests = [played("late [x=1]", 20, 10, []), played("late [x=2]", 16.6, 9, [{"source": "readings"}])]
+    tests = [
+        played_case("late [x=1]", 20, 10, []),
+        played_case("late [x=2]", 16.6, 9, [{"source": "readings"}]),
+    ]
 
     assert rows("activity", tests) == ["| `activity` | late | 10 and 9 | 37 | 1 |"]

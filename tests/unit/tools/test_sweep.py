@@ -31,7 +31,7 @@ def test_each_feature_occurs_and_few_cases_are_taken(monkeypatch: pytest.MonkeyP
 
     part = sweep.covering(ALL, lambda case: case, "test_a")
 
-    assert {one for case in part for one in case} == {*KINDS, *MODES}
+    assert {item for case in part for item in case} == {*KINDS, *MODES}
     assert len(part) == len(KINDS)
     assert part == [case for case in ALL if case in part]
 
@@ -64,7 +64,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, setting: str, named: str, c
     out = ("cacheprovider", "hypothesispytest", "inline_snapshot", "xdist", "timeout", "millstream")
     words = [word for name in out for word in ("-p", f"no:{name}")]
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "--co", "-q", "-p", "sweep", *words, f"test_it.py{named}"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(Path(sweep.__file__).parent), "MILLSTREAM_SWEEP": setting},
@@ -73,4 +73,4 @@ def test_what_is_left_out_is_counted(tmp_path: Path, setting: str, named: str, c
         check=False,
     )
 
-    assert counts in done.stdout, done.stdout + done.stderr
+    assert counts in result.stdout, result.stdout + result.stderr

@@ -32,14 +32,14 @@ ROWS = [
 ]
 
 
-def told(tmp_path: Path, text: str = TEXT) -> tuple[Expected, YamlDocument]:
+def load_expected(tmp_path: Path, text: str = TEXT) -> tuple[Expected, YamlDocument]:
     path = tmp_path / "expected.yml"
     path.write_text(text)
     return read(path)
 
 
 def test_a_file_is_read_with_what_it_leaves_out(tmp_path: Path) -> None:
-    size = told(tmp_path)[0].sizes["full"]
+    size = load_expected(tmp_path)[0].sizes["full"]
 
     assert size.traffic == ["--rows", "20", "--start", "2026-01-01T09:00:00Z"]
     assert size.run == ["--until-caught-up"]
@@ -58,7 +58,7 @@ def test_a_file_is_read_with_what_it_leaves_out(tmp_path: Path) -> None:
 )
 def test_a_file_that_says_nothing_or_nonsense_is_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(WrongUse, match=says):
-        told(tmp_path, text)
+        load_expected(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_rows_that_are_as_expected_have_no_difference(held: Held) -> None:
     ],
 )
 def test_rows_that_are_not_are_told_in_a_sentence(held: Held, said: str) -> None:
-    (found,) = differences(held, ROWS)
+    (actual,) = differences(held, ROWS)
 
-    assert found.startswith(said)
+    assert actual.startswith(said)
 
 
 def test_no_rows_at_all_are_told_too() -> None:
@@ -113,13 +113,13 @@ def test_fractions_may_differ_in_their_last_places() -> None:
 
 
 def test_the_numbers_that_came_are_written_in_their_places_and_nothing_else_changes(tmp_path: Path) -> None:
-    expected, document = told(tmp_path)
-    shown = expected.sizes["full"].show
+    expected, document = load_expected(tmp_path)
+    show = expected.sizes["full"].show
     rows = [{"page": "home", "clicks": 5}, {"page": "cart", "clicks": 2.5}]
 
     where = ("sizes", "full", "show")
-    new = found_instead(shown["funnel"], rows, (*where, "funnel"))
-    new |= found_instead(shown["orders/postgres"], rows, (*where, "orders/postgres"))
+    new = found_instead(show["funnel"], rows, (*where, "funnel"))
+    new |= found_instead(show["orders/postgres"], rows, (*where, "orders/postgres"))
 
     assert rewritten(document, new) == TEXT.replace(
         "rows: 3, sum: {clicks: 10}, has: [{page: home, clicks: 4}]",

@@ -65,19 +65,19 @@ class PlanStep:
     text: str
     span: Span | None
     operator: Operator
-    kept: StateDescription | None = None
+    state: StateDescription | None = None
     notes: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return the form in the JSON of `explain --json`."""
         state = None
-        if self.kept:
+        if self.state:
             state = {
-                "entry": self.kept.entry,
-                "leaves": self.kept.leaves,
-                "growth": self.kept.growth,
-                "late": self.kept.late or None,
-                "comes_out": self.kept.comes or None,
+                "entry": self.state.entry,
+                "leaves": self.state.leaves,
+                "growth": self.state.growth,
+                "late": self.state.late or None,
+                "comes_out": self.state.comes or None,
             }
         return {
             "text": self.text,
@@ -246,8 +246,12 @@ def _is_plain_column(expression: Expression) -> bool:
 
 def _join_some(texts: Sequence[str]) -> str:
     """Join the first few texts, and the number of the others."""
-    shown = [_shorten(text, 60) for text in texts[:5]]
-    return join_words(shown) if len(texts) == len(shown) else f"{', '.join(shown)} and {len(texts) - 5} more"
+    first_texts = [_shorten(text, 60) for text in texts[:5]]
+    return (
+        join_words(first_texts)
+        if len(texts) == len(first_texts)
+        else f"{', '.join(first_texts)} and {len(texts) - 5} more"
+    )
 
 
 def _shorten(text: str, limit: int = 100) -> str:

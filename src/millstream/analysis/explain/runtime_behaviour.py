@@ -66,7 +66,9 @@ def describe_watermark(query: PlannedQuery) -> list[str]:
         sentences.append(
             "an input without new rows stops it: state grows, and rows that wait for it keep waiting"
         )
-    sentences += dict.fromkeys(step.kept.comes for step in list_steps(query) if step.kept and step.kept.comes)
+    sentences += dict.fromkeys(
+        step.state.comes for step in list_steps(query) if step.state and step.state.comes
+    )
     if _waits_for_watermark(query):
         if query.trigger.ends:
             sentences.append(
@@ -84,9 +86,9 @@ def describe_late_rows(query: PlannedQuery) -> list[str]:
     if not list(query.of(WatermarkOperator)):
         return ["there is none: without a watermark every row is processed, however old"]
     sentences = [
-        f"in {describe_operator(step.operator)}: {step.kept.late}"
+        f"in {describe_operator(step.operator)}: {step.state.late}"
         for step in list_steps(query)
-        if step.kept and step.kept.late
+        if step.state and step.state.late
     ]
     if not sentences:
         return ["no operator drops one: every row is processed, however old"]

@@ -40,15 +40,15 @@ _IDEMPOTENT_OPTIONS = frozenset({"txnAppId", "txnVersion"})
 class CallChain:
     """`df.write.mode("append").save(path)`: root `df`, names write, mode, save.
 
-    `given` are the names among the arguments of all calls, by position, `""` for other expressions. `named` are
-    the keyword arguments of the last call. `spoken` are the constants: (method, argument).
+    `positional` are the names among the arguments of all calls, by position, `""` for other expressions. `keywords`
+    are the keyword arguments of the last call. `spoken` are the constants: (method, argument).
     """
 
     node: ast.expr
     root: str
     names: tuple[str, ...]
-    given: tuple[str, ...]
-    named: dict[str, str]
+    positional: tuple[str, ...]
+    keywords: dict[str, str]
     spoken: tuple[tuple[str, object], ...]
 
     @classmethod
@@ -143,9 +143,9 @@ def fails_if_exists(call: CallChain) -> bool:
     ):
         return False
     modes = [value for method, value in call.spoken if method in ("mode", "jdbc")]
-    if "mode" in call.names or any(key == "mode" for key in call.named):
+    if "mode" in call.names or any(key == "mode" for key in call.keywords):
         return any(str(value).lower() in ("error", "errorifexists") for value in modes)
-    return call.names[-1] != "jdbc" or len(call.given) < _JDBC_MODE_POSITION
+    return call.names[-1] != "jdbc" or len(call.positional) < _JDBC_MODE_POSITION
 
 
 def has_fixed_arguments(call: CallChain, local: Collection[str]) -> bool:

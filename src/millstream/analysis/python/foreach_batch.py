@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def read_function(function: object, shown: Callable[[str], str] = str) -> BatchCode | None:
+def read_function(function: object, display: Callable[[str], str] = str) -> BatchCode | None:
     """Read the source of a function, method, partial or foreach writer; return `None` if there is no source.
 
-    `shown` turns a file path into the name used in findings. No user code is called.
+    `display` turns a file path into the name used in findings. No user code is called.
     """
     while isinstance(function, functools.partial):
         if function.args:
@@ -41,10 +41,10 @@ def read_function(function: object, shown: Callable[[str], str] = str) -> BatchC
         text = Path(code.co_filename).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    return read_source(text, shown(code.co_filename), code.co_firstlineno, str(code.co_name))
+    return read_source(text, display(code.co_filename), code.co_firstlineno, str(code.co_name))
 
 
-def read_reference(reference: str, folder: Path, shown: Callable[[str], str] = str) -> BatchCode | None:
+def read_reference(reference: str, folder: Path, display: Callable[[str], str] = str) -> BatchCode | None:
     """Read the function or class that `module:name` refers to below a folder; return `None` if it is not found."""
     module, _, name = reference.partition(":")
     path = folder / (module.replace(".", "/") + ".py")
@@ -58,10 +58,12 @@ def read_reference(reference: str, folder: Path, shown: Callable[[str], str] = s
             methods = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
             method = methods.get("open") or methods.get("process")
             return (
-                read_source(text, shown(str(path)), _find_first_line(method), method.name) if method else None
+                read_source(text, display(str(path)), _find_first_line(method), method.name)
+                if method
+                else None
             )
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            return read_source(text, shown(str(path)), _find_first_line(node), name)
+            return read_source(text, display(str(path)), _find_first_line(node), name)
     return None
 
 

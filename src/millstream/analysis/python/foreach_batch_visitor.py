@@ -45,47 +45,45 @@ class BatchFunctionFacts:
     depth: int = 0
     frames: set[str] = field(default_factory=set)
     """Names of the batch, or of DataFrames derived from it."""
-    whole: set[str] = field(default_factory=set)
+    full_batches: set[str] = field(default_factory=set)
     """Names in `frames` that contain every row of the batch."""
     sessions: set[str] = field(default_factory=set)
     """Names of the batch's own session, or of an unknown one."""
     opaque: bool = False
 
-    def of(
-        self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, shown: BatchCode
-    ) -> BatchCode:
-        """Return `shown` with the facts of the function's body."""
+    def of(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: BatchCode) -> BatchCode:
+        """Return `code` with the facts of the function's body."""
         body: Sequence[ast.stmt] = (
             [ast.Expr(function.body)] if isinstance(function, ast.Lambda) else function.body
         )
-        self.frames, self.whole = {self.frame}, {self.frame}
+        self.frames, self.full_batches = {self.frame}, {self.frame}
         self._track_names(body)
         calls = [
-            CallChain.of(one)
+            CallChain.of(node)
             for statement in body
-            for one in ast.walk(statement)
-            if isinstance(one, ast.Call)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call)
         ]
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
         writes = [write for call in calls if (write := self._find_write(call)) is not None]
         return replace(
-            shown,
-            uses_batch_id=self._uses_batch_id(body) or any(one.uses_batch_id for one in helpers_facts),
-            writes=(*writes, *(helper_write for one in helpers_facts for helper_write in one.writes)),
+            code,
+            uses_batch_id=self._uses_batch_id(body) or any(node.uses_batch_id for node in helpers_facts),
+            writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
             actions=tuple(self._find_longest_path(body)),
             persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
             swallowing_clauses=(
                 *self._find_swallowed(body),
-                *(span for one in helpers_facts for span in one.swallowing_clauses),
+                *(span for node in helpers_facts for span in node.swallowing_clauses),
             ),
             collected=(
                 *self._find_collected(calls),
-                *(span for one in helpers_facts for span in one.collected),
+                *(span for node in helpers_facts for span in node.collected),
             ),
             outer_session_views=tuple(self._find_outer_views(calls)),
-            opaque=self.opaque or any(one.opaque for one in helpers_facts),
+            opaque=self.opaque or any(node.opaque for node in helpers_facts),
         )
 
     def _track_names(self, body: Sequence[ast.stmt]) -> None:
@@ -104,16 +102,16 @@ class BatchFunctionFacts:
             return
         call = CallChain.of(value)
         self.sessions.add(target.id)
-        if call.root in self.frames or any(name in self.frames for name in call.given):
+        if call.root in self.frames or any(name in self.frames for name in call.positional):
             self.frames.add(target.id)
-            keeps_all_rows = call.root in self.whole and set(call.names) <= KEEP_ALL_ROWS
-            (self.whole.add if keeps_all_rows else self.whole.discard)(target.id)
+            keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
+            (self.full_batches.add if keeps_all_rows else self.full_batches.discard)(target.id)
         else:
             self.frames.discard(target.id)
 
     def _track_call(self, call: CallChain) -> None:
         """Mark the function as opaque if the batch is passed to another file's code, or to a function per row."""
-        is_passed_on = any(name in self.frames for name in call.given)
+        is_passed_on = any(name in self.frames for name in call.positional)
         if (
             is_passed_on
             and not call.names
@@ -133,7 +131,7 @@ class BatchFunctionFacts:
         """Return whether a call processes every row of the batch."""
         if self._is_on_batch(call):
             return call.runs
-        return is_merge(call) and any(name in self.frames for name in call.given)
+        return is_merge(call) and any(name in self.frames for name in call.positional)
 
     def _find_write(self, call: CallChain) -> BatchWrite | None:
         """Return the write of a call, if it is one."""
@@ -144,7 +142,7 @@ class BatchFunctionFacts:
                 format_name,
                 is_append(call),
                 self.spans(call.node),
-                once=is_refusing and has_fixed_arguments(call, local_names),
+                refuses_existing=is_refusing and has_fixed_arguments(call, local_names),
                 no_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
             )
         return None
@@ -152,12 +150,12 @@ class BatchFunctionFacts:
     def _read_helper(self, call: CallChain) -> BatchCode | None:
         """Read a function of the same file that gets the batch as an argument."""
         function = self.helpers.get(call.root) if not call.names else None
-        if function is None or not any(name in self.frames for name in call.given):
+        if function is None or not any(name in self.frames for name in call.positional):
             return None
         if self.depth == _MAX_DEPTH:
             return BatchCode(function.name, opaque=True)
         parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-        bindings = dict(zip(parameters, call.given, strict=False)) | call.named
+        bindings = dict(zip(parameters, call.positional, strict=False)) | call.keywords
         frame_parameter = next(
             (name for name, argument_name in bindings.items() if argument_name in self.frames), None
         )
@@ -276,7 +274,7 @@ class BatchFunctionFacts:
         return any(
             self._is_action(call)
             or {"foreach", "foreachPartition"} & {*call.names}
-            or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.given} & self.frames)
+            or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.positional} & self.frames)
             for call in calls
         )
 
@@ -289,7 +287,7 @@ class BatchFunctionFacts:
                 call = CallChain.of(node)
                 if (call.names[-1] if call.names else call.root) in _EXIT_FUNCTIONS:
                     return True
-                if (call.root in self.frames and call.runs) or {*call.given} & self.frames:
+                if (call.root in self.frames and call.runs) or {*call.positional} & self.frames:
                     return True
         return False
 
@@ -297,7 +295,7 @@ class BatchFunctionFacts:
         """Yield calls that collect every row of the batch in the driver."""
         for call in calls:
             is_collect = call.names and call.names[-1] in ("collect", "toPandas", "toArrow")
-            if is_collect and call.root in self.whole and set(call.names[:-1]) <= KEEP_ALL_ROWS:
+            if is_collect and call.root in self.full_batches and set(call.names[:-1]) <= KEEP_ALL_ROWS:
                 yield self.spans(call.node)
 
     def _find_outer_views(self, calls: Sequence[CallChain]) -> Iterator[tuple[str, Span]]:

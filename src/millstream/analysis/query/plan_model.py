@@ -277,7 +277,7 @@ class BatchWrite:
     adds: bool
     """True if the write only adds rows, so that a repeated batch is stored twice."""
     span: Span | None = None
-    once: bool = False
+    refuses_existing: bool = False
     """True if the write refuses an existing target, and has the same target each time."""
     no_replay: bool = False
     """True if the write refuses an existing target, and a repeated batch has the same target."""

@@ -99,22 +99,22 @@ def _list_flows(query: PlannedQuery, stabilities: frozenset[Stability]) -> Itera
                     yield VolatileFlow(
                         volatile, ReplayImpact.FILTER, "the choice of rows", volatile.span or operator.span
                     )
-    for fate, into, column, span in _list_written_columns(query):
+    for impact, into, column, span in _list_written_columns(query):
         for volatile in column.volatile:
             if volatile.stability in stabilities:
-                yield VolatileFlow(volatile, fate, into, volatile.span or span)
+                yield VolatileFlow(volatile, impact, into, volatile.span or span)
 
 
 def _list_written_columns(query: PlannedQuery) -> Iterator[tuple[ReplayImpact, str, Column, Span | None]]:
     """Yield the columns that sinks write, each with its effect there."""
-    for fate, description in (
+    for impact, description in (
         (ReplayImpact.KEY, "the key of"),
         (ReplayImpact.ROUTE, "the location of a row in"),
     ):
         for sink in query.sinks:
-            for name in sink.key if fate is ReplayImpact.KEY else sink.routed_by:
+            for name in sink.key if impact is ReplayImpact.KEY else sink.routed_by:
                 if column := query.root.column(name):
-                    yield fate, f"{description} {sink.name}", column, sink.span
+                    yield impact, f"{description} {sink.name}", column, sink.span
     for column in query.root.columns:
         yield ReplayImpact.PAYLOAD, f"column '{column.name}'", column, query.root.span or query.span
 

@@ -21,12 +21,12 @@ _CATALOG = "write a catalog table with its database, such as default.NAME"
 def check(facts: Facts) -> Iterator[Finding]:
     """Check the names after FROM and JOIN, the parameters of functions, and `from`."""
     pipeline, places = facts.pipeline, facts.places
-    for view, marks in facts.graph.unknown.items():
+    for view, references in facts.graph.unknown.items():
         sql = pipeline.views[view].sql
         if sql is not None and (parse_sql(sql).mistakes or parse_sql(sql).denied):
             # An incomplete statement may seem to name tables that it does not read.
             continue
-        for mark in marks:
+        for mark in references:
             if (key := _find_input_key(pipeline.views[view], mark.text)) is not None:
                 span, text = places.value("views", view, key), f"reads, by '{key}',"
             elif sql is None:

@@ -45,10 +45,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     Options that a connector refuses, such as a password among Kafka's `options`, are reported by MS302 or MS501.
     No message repeats the secret.
     """
-    refused = list(_list_refused_options(facts))
+    refused_options = list(_list_refused_options(facts))
     for path, value in _list_values(facts):
         scalar = facts.places.scalar(*path)
-        if scalar is None or any(path[: len(prefix)] == prefix for prefix in refused):
+        if scalar is None or any(path[: len(prefix)] == prefix for prefix in refused_options):
             continue
         match = _find_secret(str(path[-1]), value, scalar.value)
         if match is None:

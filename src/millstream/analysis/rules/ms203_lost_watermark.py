@@ -29,10 +29,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for operator in event_time.list_keyed_operators(query):
         if isinstance(operator, Aggregate) and query.output_mode is OutputMode.COMPLETE:
             continue
-        lost = event_time.find_lost_watermark(operator)
-        if lost is None:
+        lost_watermark = event_time.find_lost_watermark(operator)
+        if lost_watermark is None:
             continue
-        key, watermark = lost
+        key, watermark = lost_watermark
         origin = event_time.find_losing_operator(operator, watermark)
         if isinstance(origin, WatermarkOperator):
             continue

@@ -54,7 +54,7 @@ def _find_broker_time(operator: Deduplicate, key: Column, facts: Facts | None) -
         entry = facts.pipeline.sources.get(source) if facts else None
         read = next((read for read in event_time.list_streams(operator) if read.source == source), None)
         if entry is not None:
-            is_broker_time = column in [str(kept) for kept in entry.keep]
+            is_broker_time = column in [str(kept_column) for kept_column in entry.keep]
         else:
             is_broker_time = (
                 read is not None

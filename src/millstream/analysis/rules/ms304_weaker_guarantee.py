@@ -32,13 +32,13 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     if facts is None or not any(entry.guarantee for _, _, entry in facts.sinks()):
         return
     reported = {
-        (one.query, one.number)
-        for one in compute_guarantees(facts.pipeline, (), facts.places)
-        if _is_weaker(facts, one)
+        (promise.query, promise.number)
+        for promise in compute_guarantees(facts.pipeline, (), facts.places)
+        if _is_weaker(facts, promise)
     }
     for promise in compute_guarantees(facts.pipeline, (query,), facts.places):
-        mine = promise.query == query.name and (promise.query, promise.number) not in reported
-        if mine and _is_weaker(facts, promise):
+        is_of_query = promise.query == query.name and (promise.query, promise.number) not in reported
+        if is_of_query and _is_weaker(facts, promise):
             yield _build_finding(facts, promise)
 
 

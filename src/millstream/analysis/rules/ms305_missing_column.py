@@ -24,7 +24,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     columns = list(dict.fromkeys(column.name for column in query.root.columns))
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
         known = set(columns) if entry.sink.is_case_sensitive else {name.lower() for name in columns}
-        for field, names in entry.sink.named().items():
+        for field, names in entry.sink.named_columns().items():
             path: tuple[str | int, ...] = ("queries", query.name, "to", number, "sink", *field.split("."))
             span = facts.places.value(*path) if facts.places.has(*path) else facts.places.key(*path)
             field = field.rpartition(".")[2]

@@ -21,7 +21,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     names = [column.name for column in query.root.columns]
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
-        if not entry.sink.keeps:
+        if not entry.sink.stores_rows:
             continue
         stored_columns = entry.sink.takes(names)
         lower_names = [name.lower() for name in stored_columns]

@@ -26,7 +26,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if len(operator.keys) == 1 and operator.keys[0].origins
     }
     for number, entry in enumerate(facts.pipeline.queries[query.name].to):
-        for field, names in entry.sink.named().items():
+        for field, names in entry.sink.named_columns().items():
             for name in names if field == "partition_by" else ():
                 column = query.root.column(name)
                 reason = (

@@ -25,7 +25,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         early_positions = [
             position
             for position in range(last)
-            if not writes_once[position] and query.to[position].sink.keeps
+            if not writes_once[position] and query.to[position].sink.stores_rows
         ]
         for position in early_positions[:1]:
             first, other = query.to[position].sink, query.to[last].sink

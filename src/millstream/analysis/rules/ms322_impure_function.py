@@ -52,10 +52,10 @@ def _find_unbounded(
     except (OSError, ValueError):
         # MS108 reports a missing file.
         return
-    for one in find_impure_calls(text, called):
+    for impurity in find_impure_calls(text, called):
         yield CODE.warning(
-            f"function '{one.function}' is called for rows and {one.what}: {one.call}",
-            _build_span(name, one),
+            f"function '{impurity.function}' is called for rows and {impurity.what}: {impurity.call}",
+            _build_span(name, impurity),
             why="after a crash the batch runs again and the function is called again: it returns another value, but "
             "Spark assumes that it is deterministic",
             fix="pass the value as a column, such as current_timestamp(), or declare the function "

@@ -22,7 +22,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for sink in query.sinks:
         function = sink.function
         for write in function.writes if function else ():
-            if write.no_replay and not write.once:
+            if write.no_replay and not write.refuses_existing:
                 yield CODE.warning(
                     f"query '{query.name}' fails when a batch is repeated: this write refuses an existing target",
                     write.span,
@@ -32,7 +32,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                     fix='overwrite the result of an earlier attempt: .mode("overwrite")',
                     query=query.name,
                 )
-            elif write.once and function and not function.uses_batch_id:
+            elif write.refuses_existing and function and not function.uses_batch_id:
                 yield CODE.error(
                     f"query '{query.name}' fails in its second batch: this write refuses an existing target",
                     write.span,

@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         sinks = [
             entry.sink
             for entry in pipeline.queries[query].to
-            if entry.sink.keeps and not entry.sink.is_rerun_idempotent(mode)
+            if entry.sink.stores_rows and not entry.sink.is_rerun_idempotent(mode)
         ]
         for sibling in sorted(folder.parent.iterdir()):
             record = _read_used_metadata(sibling) if sibling not in folders.values() else None

@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         setting = next((candidate for candidate in limit.causes if facts.places.has(*path, candidate)), None)
         places = facts.places
         yield CODE.warning(
-            f"source '{name}': the first batch contains {limit.whole}",
+            f"source '{name}': the first batch contains {limit.first_batch}",
             places.value(*path, setting) if setting else places.key(*path),
             why="it is committed only at its end: it may take hours, or too much memory, and after a crash it starts "
             "again; the same happens with the records that arrive during a long stop",
@@ -48,7 +48,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _has_storing_sink(facts: Facts, query: str) -> bool:
     trigger = facts.pipeline.trigger(query)
     in_batches = trigger.flows is None and not trigger.once
-    return in_batches and any(entry.sink.keeps for entry in facts.pipeline.queries[query].to)
+    return in_batches and any(entry.sink.stores_rows for entry in facts.pipeline.queries[query].to)
 
 
 def _build_edit(facts: Facts, source: str, setting: str) -> Edit | None:

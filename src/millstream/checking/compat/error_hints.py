@@ -18,9 +18,9 @@ class Cure:
 
     ids: tuple[str, ...]
     """The ids of the refusal in the catalogue of findings."""
-    refused: str
+    construct: str
     """The refused construct, for the documentation."""
-    says: re.Pattern[str]
+    pattern: re.Pattern[str]
     """A pattern of Spark's message or error class."""
     fix: str
     """The fix, beginning with a verb."""
@@ -28,8 +28,8 @@ class Cure:
     """True if another output mode may be proposed when Spark accepts the plan in one."""
 
 
-def _cure(ids: str, refused: str, says: str, fix: str, *, other_mode: bool = False) -> Cure:
-    return Cure(tuple(ids.split()), refused, re.compile(says), fix, other_mode)
+def _cure(ids: str, construct: str, pattern: str, fix: str, *, other_mode: bool = False) -> Cure:
+    return Cure(tuple(ids.split()), construct, re.compile(pattern), fix, other_mode)
 
 
 # The first entry whose pattern matches applies. The messages are those of Spark 4.2.
@@ -354,7 +354,7 @@ def find_hint(message: str, modes: Sequence[OutputMode] = ()) -> str:
 
     `modes` are output modes in which Spark accepts the same plan.
     """
-    matching = next((hint for hint in CURES if hint.says.search(message)), None)
+    matching = next((hint for hint in CURES if hint.pattern.search(message)), None)
     if matching is None:
         return ""
     if not matching.other_mode or not modes:

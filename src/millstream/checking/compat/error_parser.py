@@ -36,10 +36,10 @@ def split_message(error: Exception) -> tuple[str, str]:
         return error.what, ""
     if not isinstance(error, PySparkException):
         return f"{type(error).__name__}: {error}", ""
-    whole = " ".join(_TAIL.sub("", full_message(error)).split()).rstrip(";. ")
-    sentence = _CLASS.sub("", whole)
+    full_text = " ".join(_TAIL.sub("", full_message(error)).split()).rstrip(";. ")
+    sentence = _CLASS.sub("", full_text)
     first = re.split(r"(?<=[a-z`'\"]{2})\.\s+(?=[A-Z])", sentence)[0].rstrip(".:")
-    return first, f"Spark says: {whole}"
+    return first, f"Spark says: {full_text}"
 
 
 def full_message(error: PySparkException) -> str:

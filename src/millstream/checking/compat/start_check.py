@@ -97,10 +97,10 @@ def find_refusal(
     """
     trigger = trigger or Trigger()
     plan = internals.analyzed_plan(frame)
-    refused = _first_failure(frame, plan, mode, trigger, sink)
-    if refused is None:
+    failure = _first_failure(frame, plan, mode, trigger, sink)
+    if failure is None:
         return None
-    error, cause, late = refused
+    error, cause, late = failure
     modes = tuple(other for other in OutputMode if _first_failure(frame, plan, other, trigger, sink) is None)
     if cause is RefusalCause.PLAN and modes:
         cause = RefusalCause.MODE

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from millstream.analysis.query.plan_model import Expression
-    from millstream.checking.query_plan.expressions.column_lineage import ColumnFlow, Made
+    from millstream.checking.query_plan.expressions.column_lineage import BuiltOperator, ColumnFlow
     from millstream.checking.query_plan.expressions.expressions import Parsed
     from millstream.checking.query_plan.plan_nodes import PlanNode
 
@@ -19,7 +19,7 @@ class Context:
     """A plan node with all that is needed to build its operator."""
 
     node: PlanNode
-    below: Sequence[Made]
+    below: Sequence[BuiltOperator]
     fields: Mapping[str, list[Parsed]]
     values: Mapping[int, Expression]
     flow: ColumnFlow

@@ -51,7 +51,7 @@ def build_join(common_fields: dict[str, Any], of: Context) -> Join:
 
 def _with_text(bound: join_time_bounds.Bound, of: Context) -> TimeBound:
     """Return the bound with the text of the comparisons that set it."""
-    texts = (of.flow.made.value(part).text for part in bound.parts)
+    texts = (of.flow.expressions.value(part).text for part in bound.parts)
     return replace(bound.bound, text=" AND ".join(texts))
 
 
@@ -79,7 +79,7 @@ def _side(
         if leaves and all(leaf.id in side for leaf in leaves):
             if tree.kind == "AttributeReference" and tree.id is not None:
                 return number, side[tree.id]
-            value = of.flow.made.value(tree)
+            value = of.flow.expressions.value(tree)
             origins = frozenset(
                 origin for leaf in leaves for origin in side[-1 if leaf.id is None else leaf.id].origins
             )

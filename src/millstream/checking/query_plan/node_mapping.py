@@ -66,7 +66,12 @@ def specialise_operator(base: Operator, of: Context) -> Operator:
     match kind:
         case "EventTimeWatermark" | "UpdateEventTimeWatermarkColumn":
             event_time = next(
-                (one for one in base.columns if one.delay is not None and _is_event_time(of, one)), None
+                (
+                    column
+                    for column in base.columns
+                    if column.delay is not None and _is_event_time(of, column)
+                ),
+                None,
             )
             if event_time is not None and event_time.delay is not None:
                 return WatermarkOperator(**common_fields, event_time=event_time.name, delay=event_time.delay)
@@ -104,7 +109,10 @@ def specialise_operator(base: Operator, of: Context) -> Operator:
         case kind if kind in _BATCH:
             return BatchFunction(**common_fields, function=_function(of.fields), keys=_grouping_keys(of))
         case "GlobalLimit":
-            rows = next((one.value for one in base.expressions if one.function == "literal"), None)
+            rows = next(
+                (expression.value for expression in base.expressions if expression.function == "literal"),
+                None,
+            )
             return Limit(**common_fields, rows=rows if isinstance(rows, int) else None)
         case _:
             return base
@@ -169,15 +177,17 @@ def find_function_volatile(
     if node.kind not in _STATEFUL and node.kind not in _BATCH:
         return ()
     volatile = tuple(
-        one
+        cause
         for some in fields.values()
         for tree in some
-        for one in find_volatile(values[id(tree)], expressions)
+        for cause in find_volatile(values[id(tree)], expressions)
     )
     name = _function(fields)
     own_volatile = Volatile(name, node.kind, Stability.UNKNOWN)
     return (
-        volatile if any(one.stability is Stability.UNKNOWN for one in volatile) else (*volatile, own_volatile)
+        volatile
+        if any(item.stability is Stability.UNKNOWN for item in volatile)
+        else (*volatile, own_volatile)
     )
 
 
@@ -186,30 +196,32 @@ def read_deduplication_keys(
 ) -> tuple[Column, ...]:
     """Return the columns by which duplicates are detected."""
     keys = [
-        (one.get("exprId", {}).get("id"), one.get("name"))
+        (item.get("exprId", {}).get("id"), item.get("name"))
         for some in node.fields.get("keys") or ()
-        for one in (some if isinstance(some, list) else ())
+        for item in (some if isinstance(some, list) else ())
     ]
     by_id = dict(zip(ids or (), columns, strict=False))
-    by_name = {one.name: one for one in columns}
+    by_name = {column.name: column for column in columns}
     matches = (by_id.get(number) or by_name.get(name) for number, name in keys)
-    return tuple(one for one in matches if one is not None)
+    return tuple(match for match in matches if match is not None)
 
 
 def _aggregate(common_fields: dict[str, Any], of: Context) -> Operator:
     keys: list[Column] = []
     window: TimeWindow | None = None
     event_time_key: Column | None = None
-    known = {number: one for made in of.below for number, one in made.windows.items()}
+    known = {number: time_window for child in of.below for number, time_window in child.windows.items()}
     for tree in of.fields.get("groupingExpressions", ()):
         key = _key_column(tree, of)
         keys.append(key)
-        reads = [one.id for one in tree.walk() if one.kind == "AttributeReference"]
-        window = window or next((known[one] for one in reads if one in known), None)
+        reads = [term.id for term in tree.walk() if term.kind == "AttributeReference"]
+        window = window or next((known[read] for read in reads if read in known), None)
         if key.delay is not None and event_time_key is None:
             event_time_key = key
     functions = tuple(
-        one for tree in of.fields.get("aggregateExpressions", ()) for one in _functions(tree, of.value(tree))
+        expression
+        for tree in of.fields.get("aggregateExpressions", ())
+        for expression in _functions(tree, of.value(tree))
     )
     bounded, leaves = state_growth.growth_of_aggregate(keys, window, event_time_key, complete=of.complete)
     return Aggregate(
@@ -228,7 +240,7 @@ def _functions(tree: Parsed, value: Expression) -> list[Expression]:
     if "isDistinct" in tree.entry or tree.kind == "PythonUDAF":
         return [value]
     pairs = zip(tree.inputs, value.inputs, strict=False)
-    return [function for one, inside in pairs for function in _functions(one, inside)]
+    return [function for term, inside in pairs for function in _functions(term, inside)]
 
 
 def _key_column(tree: Parsed, of: Context) -> Column:
@@ -237,23 +249,25 @@ def _key_column(tree: Parsed, of: Context) -> Column:
     leaf = value.inputs[0] if value.function == "alias" and value.inputs else value
     if leaf.column is not None:
         return leaf.column
-    for place, one in enumerate(of.node.output):
-        alias = next((tree for tree in of.fields.get("aggregateExpressions", ()) if tree.id == one.id), None)
+    for place, attribute in enumerate(of.node.output):
+        alias = next(
+            (tree for tree in of.fields.get("aggregateExpressions", ()) if tree.id == attribute.id), None
+        )
         if alias is not None and alias.kind == "Alias" and of.value(alias).inputs[0].text == leaf.text:
             return of.flow.columns()[place]
-    leaves = [one.column for one in leaf.walk() if one.column]
+    leaves = [expression.column for expression in leaf.walk() if expression.column]
     return Column(
         leaf.text,
         leaf.type,
-        volatile=find_volatile(leaf, of.flow.made),
-        origins=frozenset(origin for one in leaves for origin in one.origins),
+        volatile=find_volatile(leaf, of.flow.expressions),
+        origins=frozenset(origin for column in leaves for origin in column.origins),
     )
 
 
 def _grouping_keys(of: Context) -> tuple[Column, ...]:
-    columns = {number: one for made in of.below for number, one in made.columns.items()}
+    columns = {number: column for child in of.below for number, column in child.columns.items()}
     trees = of.fields.get("groupingAttributes") or of.fields.get("leftAttributes") or ()
-    named = [columns[one.id] for one in trees if one.id in columns]
+    named = [columns[term.id] for term in trees if term.id in columns]
     count = of.node.fields.get("groupingAttributesLen")
     count = of.node.fields.get("leftGroupingLen") if count is None else count
     if not named and isinstance(count, int) and of.below:

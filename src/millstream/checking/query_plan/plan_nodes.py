@@ -117,13 +117,15 @@ def _node_without_json(java: Any) -> PlanNode:
 def _attributes(java: Any) -> list[Attribute]:
     try:
         fields = json.loads(java.schema().json())["fields"]
-        marks = [_ID_SUFFIX.search(mark) for mark in str(java.output().mkString(_BETWEEN)).split(_BETWEEN)]
+        id_suffixes = [
+            _ID_SUFFIX.search(mark) for mark in str(java.output().mkString(_BETWEEN)).split(_BETWEEN)
+        ]
     except (*UNANSWERED, *UNKNOWN_SHAPE):
         return []
-    if len(fields) != len(marks):
+    if len(fields) != len(id_suffixes):
         # A name contains the separator, so no column can be followed through this node.
-        marks = [None] * len(fields)
-    return [_attribute(field, mark) for field, mark in zip(fields, marks, strict=True)]
+        id_suffixes = [None] * len(fields)
+    return [_attribute(field, mark) for field, mark in zip(fields, id_suffixes, strict=True)]
 
 
 def _attribute(field: dict[str, Any], mark: re.Match[str] | None) -> Attribute:

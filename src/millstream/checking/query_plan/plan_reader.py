@@ -9,8 +9,8 @@ from millstream.analysis.query.plan_model import Deduplicate, Operator, Read, Wa
 from millstream.checking.query_plan import node_mapping
 from millstream.checking.query_plan.build_context import Context
 from millstream.checking.query_plan.expressions.column_lineage import (
+    BuiltOperator,
     ColumnFlow,
-    Made,
     merge_volatile,
     plain_column,
 )
@@ -63,7 +63,7 @@ def _with_numbers(operator: Operator, numbers: Iterator[int]) -> Operator:
 
 
 class _Builder:
-    """One pass over a plan, from its leaves to its top."""
+    """Builds the operators of a plan in one traversal, from its leaves to its top."""
 
     def __init__(self, where: Where, *, complete: bool) -> None:
         self._where = where
@@ -73,7 +73,7 @@ class _Builder:
         # Spark stores the names of temporary views in lower case.
         self._names = {name.lower(): name for name in (*where.formats, *where.views)}
 
-    def build(self, node: PlanNode, view: str | None) -> Made:
+    def build(self, node: PlanNode, view: str | None) -> BuiltOperator:
         """Return the operators of a node and all nodes below it. `view` is the view that they belong to."""
         if node.kind == "WithCTE":
             for child in node.children[:-1]:
@@ -99,32 +99,33 @@ class _Builder:
             # An unknown shape of a node must not prevent the check of the pipeline.
             return self._plain_operator(node, below, view)
 
-    def _operator(self, node: PlanNode, below: list[Made], view: str | None) -> Made:
+    def _operator(self, node: PlanNode, below: list[BuiltOperator], view: str | None) -> BuiltOperator:
         fields = parse_fields(node.fields, node.java)
         span = self._span(node, fields, view)
-        columns = {number: column for made in below for number, column in made.columns.items()}
-        made = Expressions(columns, self._where, span)
-        values = {id(one): made.value(one) for some in fields.values() for one in some}
+        columns = {number: column for child in below for number, column in child.columns.items()}
+        expressions = Expressions(columns, self._where, span)
+        values = {id(term): expressions.value(term) for some in fields.values() for term in some}
         rows = merge_volatile(
-            *(one.rows for one in below), *node_mapping.find_row_volatile(node, fields, values, made, columns)
+            *(item.rows for item in below),
+            *node_mapping.find_row_volatile(node, fields, values, expressions, columns),
         )
         flow = ColumnFlow(
             node,
             below,
             fields,
             values,
-            made,
+            expressions,
             rows,
-            node_mapping.find_function_volatile(node, fields, values, made),
+            node_mapping.find_function_volatile(node, fields, values, expressions),
         )
         base = Operator(
             number=0,
             node=node.kind,
             text=node.text,
-            inputs=tuple(one.operator for one in below),
+            inputs=tuple(child.operator for child in below),
             columns=tuple(flow.columns()),
             expressions=tuple(values.values()),
-            streaming=any(one.operator.streaming for one in below),
+            streaming=any(child.operator.streaming for child in below),
             span=span,
             view=view,
             subqueries=tuple(self._subqueries(fields, view)),
@@ -132,9 +133,9 @@ class _Builder:
         origin = self._origin(node)
         processor = origin.processor if isinstance(origin, SourceCall) else ""
         context = Context(node, below, fields, values, flow, processor, complete=self._complete)
-        return Made(
+        return BuiltOperator(
             node_mapping.specialise_operator(base, context),
-            [one.id for one in node.output],
+            [attribute.id for attribute in node.output],
             flow.windows(),
             rows,
         )
@@ -146,23 +147,23 @@ class _Builder:
             if isinstance(plan := expression.entry.get("plan"), list) and plan:
                 yield self.build(read_node(expression.java().plan(), iter(plan)), view).operator
 
-    def _plain_operator(self, node: PlanNode, below: list[Made], view: str | None) -> Made:
+    def _plain_operator(self, node: PlanNode, below: list[BuiltOperator], view: str | None) -> BuiltOperator:
         """Return a plain operator for a node of unknown shape, with its name and columns."""
-        rows = merge_volatile(*(one.rows for one in below))
-        columns = tuple(replace(plain_column(one), volatile=rows) for one in node.output)
+        rows = merge_volatile(*(child.rows for child in below))
+        columns = tuple(replace(plain_column(attribute), volatile=rows) for attribute in node.output)
         operator = Operator(
             number=0,
             node=node.kind,
             text=node.text,
-            inputs=tuple(one.operator for one in below),
+            inputs=tuple(child.operator for child in below),
             columns=columns,
-            streaming=any(one.operator.streaming for one in below),
+            streaming=any(child.operator.streaming for child in below),
             span=self._view_span(view),
             view=view,
         )
-        return Made(operator, [one.id for one in node.output], {}, rows)
+        return BuiltOperator(operator, [item.id for item in node.output], {}, rows)
 
-    def _renamed(self, node: PlanNode, result: Made) -> Made:
+    def _renamed(self, node: PlanNode, result: BuiltOperator) -> BuiltOperator:
         """Return the operator below a node that only names things, with the node's names and ids of columns."""
         ids = [attribute.id for attribute in node.output]
         if ids == result.ids or len(ids) != len(result.ids):
@@ -176,9 +177,9 @@ class _Builder:
             replace(column, name=attribute.name)
             for attribute, column in zip(node.output, result.operator.columns, strict=True)
         )
-        return Made(replace(result.operator, columns=named), ids, windows, result.rows)
+        return BuiltOperator(replace(result.operator, columns=named), ids, windows, result.rows)
 
-    def _leaf(self, node: PlanNode, view: str | None) -> Made:
+    def _leaf(self, node: PlanNode, view: str | None) -> BuiltOperator:
         streaming = node.streaming
         self._leaves += 1
         leaf_read = read_leaf(node, self._leaves)
@@ -198,23 +199,25 @@ class _Builder:
             columns=columns,
             streaming=streaming,
             span=self._node_span(node)
-            or (self._where.named(source) if source else None)
+            or (self._where.span_of_name(source) if source else None)
             or self._view_span(view),
             view=view,
             source=source,
             format=self._where.formats.get(source or "", leaf_read.format),
             options=leaf_read.options,
         )
-        return Made(read, [attribute.id for attribute in node.output])
+        return BuiltOperator(read, [attribute.id for attribute in node.output])
 
-    def _source(self, node: PlanNode, name: str) -> Made:
+    def _source(self, node: PlanNode, name: str) -> BuiltOperator:
         """Return a source of the spec, without its decoding."""
         nodes_below = list(node.walk())
-        span = self._where.named(name)
+        span = self._where.span_of_name(name)
         streaming = node.streaming
         columns = tuple(
-            replace(plain_column(one), delay=None, origins=frozenset({(name, one.name)}), copied=True)
-            for one in node.output
+            replace(
+                plain_column(attribute), delay=None, origins=frozenset({(name, attribute.name)}), copied=True
+            )
+            for attribute in node.output
         )
         format_ = self._where.formats[name]
         operator: Operator = Read(
@@ -227,43 +230,43 @@ class _Builder:
             source=name,
             format=format_,
         )
-        for one in reversed(nodes_below):
-            if one.kind == "EventTimeWatermark":
-                event_time = next((column for column in one.output if column.delay is not None), None)
+        for plan_node in reversed(nodes_below):
+            if plan_node.kind == "EventTimeWatermark":
+                event_time = next((column for column in plan_node.output if column.delay is not None), None)
                 if event_time and event_time.delay is not None:
                     columns = tuple(
                         replace(column, delay=event_time.delay) if column.name == event_time.name else column
                         for column in columns
                     )
                     operator = WatermarkOperator(
-                        **_common_fields(one, operator, columns, self._where.watermark(name) or span),
+                        **_common_fields(plan_node, operator, columns, self._where.watermark(name) or span),
                         event_time=event_time.name,
                         delay=event_time.delay,
                     )
-            elif one.kind in ("Deduplicate", "DeduplicateWithinWatermark"):
-                keys = node_mapping.read_deduplication_keys(one, columns)
-                within = one.kind != "Deduplicate"
+            elif plan_node.kind in ("Deduplicate", "DeduplicateWithinWatermark"):
+                keys = node_mapping.read_deduplication_keys(plan_node, columns)
+                within = plan_node.kind != "Deduplicate"
                 growth, leaves = growth_of_deduplicate(keys, within=within, every=len(keys) == len(columns))
                 operator = Deduplicate(
-                    **_common_fields(one, operator, columns, self._where.deduplication(name) or span),
+                    **_common_fields(plan_node, operator, columns, self._where.deduplication(name) or span),
                     growth=growth,
                     leaves=leaves,
                     keys=keys,
                     within_watermark=within,
                 )
-        return Made(operator, [one.id for one in node.output])
+        return BuiltOperator(operator, [item.id for item in node.output])
 
     def _span(self, node: PlanNode, fields: dict[str, list[Parsed]], view: str | None) -> Span | None:
         """Return the operator's place, narrowed to its part of a statement if possible."""
         if isinstance(origin := self._origin(node), SourceCall):
             # A call creates one operator, and no expression locates it better.
             return self._where.call(origin) or self._view_span(view)
-        whole = self._node_span(node)
+        node_span = self._node_span(node)
         part = node_mapping.locating_expression(node, fields)
         if part is not None:
-            expressions = Expressions({}, self._where, whole)
+            expressions = Expressions({}, self._where, node_span)
             return expressions.place(part) or self._view_span(view)
-        return whole or self._view_span(view)
+        return node_span or self._view_span(view)
 
     def _node_span(self, node: PlanNode) -> Span | None:
         match self._origin(node):
@@ -281,19 +284,19 @@ class _Builder:
             return None
 
     def _view_span(self, view: str | None) -> Span | None:
-        return self._where.named(view) if view else None
+        return self._where.span_of_name(view) if view else None
 
 
 def _common_fields(
-    node: PlanNode, made: Operator, columns: tuple[Column, ...], span: Span | None
+    node: PlanNode, child: Operator, columns: tuple[Column, ...], span: Span | None
 ) -> dict[str, Any]:
     return {
         "number": 0,
         "node": node.kind,
         "text": node.text,
-        "inputs": (made,),
+        "inputs": (child,),
         "columns": columns,
-        "streaming": made.streaming,
+        "streaming": child.streaming,
         "span": span,
     }
 

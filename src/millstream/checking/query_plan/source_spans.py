@@ -66,7 +66,7 @@ class Where:
         """Return the span of a call."""
         return None
 
-    def named(self, name: str) -> Span | None:  # noqa: ARG002 - the base knows none
+    def span_of_name(self, name: str) -> Span | None:  # noqa: ARG002 - the base knows none
         """Return the span of a source or view, for operators without a place."""
         return None
 

@@ -33,45 +33,45 @@ if TYPE_CHECKING:
 ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 
-def check_recording(ran: Ran, first: str, found: Sequence[Finding] = ()) -> Checked:
+def check_recording(script_run: Ran, first: str, other_findings: Sequence[Finding] = ()) -> Checked:
     """Check what was recorded. `first` is the file whose findings come first, as findings name it.
 
     `found` are earlier findings to include.
     """
-    recording = ran.recording
-    places = ScriptSpans.of(recording, ran.texts)
+    recording = script_run.recording
+    places = ScriptSpans.of(recording, script_run.texts)
     verdict: list[Finding] = []
     plans: list[PlannedQuery] = []
     promised: list[Promise] = []
     for query in recording.queries:
         if not isinstance(query.frame, DataFrame):
             continue
-        refused = list(find_start_refusals(query, query.frame, places))
-        verdict += refused
+        refusals = list(find_start_refusals(query, query.frame, places))
+        verdict += refusals
         plan = plan_query(query, places, recording.conf)
         plans.append(plan)
         promised.append(derive_guarantee(query, streams_read(plan, recording.sources), plan))
-    own_findings = [*found, *find_script_problems(ran), *find_shared_resources(recording)]
+    own_findings = [*other_findings, *find_script_problems(script_run), *find_shared_resources(recording)]
     ruled = [*own_findings, *run_plan_rules(plans)]
     files = {finding.span.file for finding in (*ruled, *verdict) if finding.span} | {first}
     texts = {name: text for name in files if (text := _read_text(name)) is not None}
     known = set(load_rules()) | ALLOWABLE
-    unsuppressed = apply_suppressions(ruled, texts, known, known if ran.raised is None else set())
+    unsuppressed = apply_suppressions(ruled, texts, known, known if script_run.raised is None else set())
     findings = sort_findings(deduplicate_findings(unsuppressed, verdict, phrases_by_code()), first)
-    failed = any(finding.severity is Severity.ERROR for finding in findings)
-    return Checked(findings, tuple(plans), [] if failed else promised, tuple(verdict), texts)
+    has_errors = any(finding.severity is Severity.ERROR for finding in findings)
+    return Checked(findings, tuple(plans), [] if has_errors else promised, tuple(verdict), texts)
 
 
 def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
     """Yield the refusal of `start()`, located at the refused operator or at the call that sets the output mode."""
-    refused = find_refusal(frame, query.mode, query.trigger, query.format or None)
-    if refused is not None:
-        message = f"query '{query.name}' {refused.about(query.mode, query.trigger)}"
-        span = places.span_of_node(refused.node)
-        if span is None and refused.cause is not RefusalCause.TRIGGER:
+    refusals = find_refusal(frame, query.mode, query.trigger, query.format or None)
+    if refusals is not None:
+        message = f"query '{query.name}' {refusals.about(query.mode, query.trigger)}"
+        span = places.span_of_node(refusals.node)
+        if span is None and refusals.cause is not RefusalCause.TRIGGER:
             span = query.mode_span
         yield build_finding(
-            "MS311", message, span or query.span, why=refused.why, fix=refused.fix, query=query.name
+            "MS311", message, span or query.span, why=refusals.why, fix=refusals.fix, query=query.name
         )
     if not query.checkpoint and query.format.lower() not in OWN_CHECKPOINT:
         yield build_finding(
@@ -84,9 +84,9 @@ def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -
         )
 
 
-def find_script_problems(ran: Ran) -> Iterator[Finding]:
+def find_script_problems(script_run: Ran) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
-    recording, raised = ran.recording, ran.raised
+    recording, raised = script_run.recording, script_run.raised
     if raised is not None:
         empty = raised.is_missing_value and recording.emptied
         yield build_finding(
@@ -99,7 +99,7 @@ def find_script_problems(ran: Ran) -> Iterator[Finding]:
             else raised.why,
             fix=raised.fix,
         )
-    elif ran.script and not recording.queries:
+    elif script_run.script and not recording.queries:
         yield build_finding(
             "MS115",
             "the script starts no streaming query",
@@ -110,8 +110,8 @@ def find_script_problems(ran: Ran) -> Iterator[Finding]:
         )
     for doubt in recording.doubts:
         yield describe_unknown(doubt, recording)
-    if raised is None and ran.script:
-        yield from _wait_findings(ran)
+    if raised is None and script_run.script:
+        yield from _wait_findings(script_run)
 
 
 def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
@@ -140,7 +140,7 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
     for query in recording.queries:
         if query.checkpoint:
             by_checkpoint[query.checkpoint.rstrip("/")].append(query)
-        if query.named:
+        if query.has_name:
             by_name[query.name].append(query)
         if not query.checkpoint and query.format == "foreachBatch":
             yield build_finding(
@@ -181,9 +181,9 @@ def _shared_findings(queries: list[Started], shared: str, reason: str) -> Iterab
         )
 
 
-def _wait_findings(ran: Ran) -> Iterator[Finding]:
+def _wait_findings(script_run: Ran) -> Iterator[Finding]:
     """Yield findings if the script ends before its queries do, or waits before it has started all of them."""
-    queries, waits = ran.recording.queries, ran.recording.waits
+    queries, waits = script_run.recording.queries, script_run.recording.waits
     running = [query for query in queries if not query.trigger.ends]
     for wait in waits:
         blocking = next(
@@ -205,7 +205,7 @@ def _wait_findings(ran: Ran) -> Iterator[Finding]:
                 query=later[0].name,
             )
             return
-    if queries and not waits and not ran.is_endless:
+    if queries and not waits and not script_run.is_endless:
         yield build_finding(
             "MS119",
             "the script ends without waiting for its queries",

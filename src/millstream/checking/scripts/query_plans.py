@@ -46,7 +46,7 @@ class ScriptSpans(Where):
         """Return the span of the method's name at its call."""
         return call_sites.method_span(call.file, call.line, call.method)
 
-    def named(self, name: str) -> Span | None:
+    def span_of_name(self, name: str) -> Span | None:
         """Return the span of the call that reads a source."""
         return self.sources[name].span if name in self.sources else None
 

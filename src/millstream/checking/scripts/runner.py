@@ -84,9 +84,9 @@ def run_script(spark: SparkSession, path: Path, args: Sequence[str] = ()) -> Ran
     """
     absent: dict[str, Doubt] = {}
     while True:
-        ran, missing = _run_once(spark, path, list(args), absent)
+        script_run, missing = _run_once(spark, path, list(args), absent)
         if missing is None or missing.what in absent or len(absent) >= MOST_ABSENT:
-            return ran
+            return script_run
         absent[missing.what] = missing
 
 
@@ -95,14 +95,14 @@ def _run_once(
 ) -> tuple[Ran, Doubt | None]:
     """Run the script once. The second value is the missing module or name that ended the run, or None."""
     recording = Recording(doubts=[doubt for doubt in absent.values() if doubt.what not in _PROVIDED])
-    ran = Ran(recording)
+    script_run = Ran(recording)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
         as_python_runs(path, args),
         _placeholders(absent, inside.session),
     ):
-        ran.texts = inside.statements.texts
+        script_run.texts = inside.statements.texts
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
         # The script's functions are found by the name of their module, as in a normal run.
@@ -111,20 +111,20 @@ def _run_once(
             with time_limit(PATIENCE):
                 exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 - the purpose of the check
         except Waits:
-            ran.is_endless = True
+            script_run.is_endless = True
         except SystemExit as exit_error:
             if exit_error.code not in (None, 0):
                 fix = "if the script needs arguments, pass them after its name"
-                ran.raised = Raised(
+                script_run.raised = Raised(
                     f"it exits with {exit_error.code!r}", "", _user_line(exit_error, path), fix
                 )
         except Exception as error:
             if _is_bug(error):
                 raise
             if (missing := _missing(error, path)) is not None and missing.what not in absent:
-                return ran, missing
-            ran.raised = describe_error(error, path, ran.texts)
-    return ran, None
+                return script_run, missing
+            script_run.raised = describe_error(error, path, script_run.texts)
+    return script_run, None
 
 
 @dataclass

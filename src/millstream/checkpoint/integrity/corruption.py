@@ -1,4 +1,4 @@
-"""Find torn, empty or missing files in a checkpoint folder before Spark fails on them or reads wrong data."""
+"""Find truncated, empty or missing files in a checkpoint folder before Spark fails on them or reads wrong data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FILES_READ = 2
 
 @dataclass(frozen=True)
 class _Logs:
-    """The numbers in `offsets/` and `commits/`, and which of the files that Spark reads are torn."""
+    """The numbers in `offsets/` and `commits/`, and which of the files that Spark reads are truncated."""
 
     folder: Path
     planned: tuple[int, ...]
@@ -35,7 +35,7 @@ class _Logs:
     def of(cls, folder: Path) -> _Logs:
         return cls(folder, _list_numbers(folder / "offsets"), _list_numbers(folder / "commits"))
 
-    def torn(self, log: str, number: int) -> str | None:
+    def describe_damage(self, log: str, number: int) -> str | None:
         """Describe what is wrong with one file of a log, or return None."""
         return _describe_damage(self.folder / log / str(number), lines=2)
 
@@ -60,7 +60,7 @@ def find_damage(folder: Path) -> list[CheckpointDamage]:
         planned = Checkpoint(folder).offsets(logs.planned[-1])
         assert planned is not None, "its file was read just before"
         is_committed = bool(logs.committed) and logs.committed[-1] == logs.planned[-1]
-        damages += check_source_logs(folder, planned, done=is_committed)
+        damages += check_source_logs(folder, planned, is_committed=is_committed)
         damages += check_state_stores(folder, logs.planned[-1] + int(is_committed))
     return damages
 
@@ -76,7 +76,7 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
     else:
         if not (is_missing and has_begun):
             return
-    state = "is gone" if is_missing else "is torn: it does not contain a query's id"
+    state = "is gone" if is_missing else "is truncated: it does not contain a query's id"
     recorded_id = _recorded_id(logs.folder)
     if not has_begun and recorded_id is None:
         yield CheckpointDamage(
@@ -84,7 +84,7 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
             file,
             "no batch was ever planned here, so no sink has rows under the former id",
             "create a fresh id",
-            aside=(file,),
+            moved_files=(file,),
         )
     elif recorded_id is not None:
         yield CheckpointDamage(
@@ -92,8 +92,8 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
             file,
             "the sinks know the query by that id; with another one they would accept rows that they already have",
             f"write it again with the id of _millstream/record.json, {recorded_id}",
-            aside=() if is_missing else (file,),
-            written=json.dumps({"id": recorded_id}, separators=(",", ":")),
+            moved_files=() if is_missing else (file,),
+            new_text=json.dumps({"id": recorded_id}, separators=(",", ":")),
         )
     else:
         yield CheckpointDamage(
@@ -114,7 +114,7 @@ def _recorded_id(folder: Path) -> str | None:
 
 
 def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
-    """Check the newest commit, which may be torn, or of a batch whose offsets are missing."""
+    """Check the newest commit, which may be truncated, or of a batch whose offsets are missing."""
     if not logs.committed:
         return
     newest = logs.committed[-1]
@@ -129,7 +129,7 @@ def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
             COPY,
         )
         return
-    state = logs.torn("commits", newest)
+    state = logs.describe_damage("commits", newest)
     if state is None:
         return
     # State under commits of version 2 is found by names in the commit before.
@@ -147,17 +147,17 @@ def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
         if newest == last
         else f"batch {newest} had ended before batch {last} was planned, so no row is read again for it"
     )
-    yield CheckpointDamage(f"{file} {state}", file, effect, "move the file aside", aside=(file,))
+    yield CheckpointDamage(f"{file} {state}", file, effect, "move the file aside", moved_files=(file,))
 
 
 def _check_offsets(logs: _Logs) -> Iterator[CheckpointDamage]:
-    """Check the newest offsets and those before, which may be torn or missing."""
+    """Check the newest offsets and those before, which may be truncated or missing."""
     if not logs.planned:
         return
     newest = logs.planned[-1]
     file = logs.folder / "offsets" / str(newest)
     is_committed = bool(logs.committed) and logs.committed[-1] >= newest
-    state = logs.torn("offsets", newest)
+    state = logs.describe_damage("offsets", newest)
     if state is not None and is_committed:
         yield CheckpointDamage(
             f"{file} {state}, and batch {newest} was committed",
@@ -171,12 +171,12 @@ def _check_offsets(logs: _Logs) -> Iterator[CheckpointDamage]:
             file,
             f"batch {newest} is planned again, perhaps with more rows; a sink that has it ends the start",
             "move the file aside",
-            aside=(file,),
+            moved_files=(file,),
         )
     if newest == 0:
         return
     previous = logs.folder / "offsets" / str(newest - 1)
-    state = logs.torn("offsets", newest - 1) if newest - 1 in logs.planned else "is gone"
+    state = logs.describe_damage("offsets", newest - 1) if newest - 1 in logs.planned else "is gone"
     if state is not None:
         yield CheckpointDamage(
             f"{previous} {state}",
@@ -196,7 +196,7 @@ def _check_unplanned_state(logs: _Logs) -> Iterator[CheckpointDamage]:
         state,
         "a first batch wrote it and never ended, and Spark does not start with it; batch 0 is planned again",
         "move the folder aside",
-        aside=(state,),
+        moved_files=(state,),
     )
 
 
@@ -207,11 +207,11 @@ def _check_record(folder: Path) -> Iterator[CheckpointDamage]:
     except CannotGoOn:
         file = folder / "_millstream" / "record.json"
         yield CheckpointDamage(
-            f"{file} is torn",
+            f"{file} is truncated",
             file,
             "no sink is affected; changes of the pipeline since the last start cannot be detected",
             "move the file aside; the next start writes it again",
-            aside=(file,),
+            moved_files=(file,),
         )
 
 
@@ -228,7 +228,7 @@ def _describe_damage(file: Path, *, lines: int) -> str | None:
         return "is empty"
     text = raw.decode(errors="replace").splitlines()
     if len(text) < lines or text[0] not in ("v1", "v2", "v3"):
-        return "is torn"
+        return "is truncated"
     try:
         # Continuous processing writes no metadata with its offsets: that line exists and is empty.
         json.loads(text[1] if text[1] or len(text) == lines else "{}")
@@ -238,5 +238,5 @@ def _describe_damage(file: Path, *, lines: int) -> str | None:
             if offset != "-":
                 json.loads(offset)
     except ValueError:
-        return "is torn"
+        return "is truncated"
     return None

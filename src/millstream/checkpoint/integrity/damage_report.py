@@ -18,7 +18,7 @@ COPY = (
 
 @dataclass(frozen=True)
 class CheckpointDamage:
-    """A file that is torn, empty or missing, and whether `run --repair` can repair it.
+    """A file that is truncated, empty or missing, and whether `run --repair` can repair it.
 
     `what` and `why` go together as `what: why`. It can be repaired if there is a file to move aside or to write.
     `cure` then says what is done, and otherwise what the user must do.
@@ -28,12 +28,12 @@ class CheckpointDamage:
     file: Path
     why: str
     cure: str
-    aside: tuple[Path, ...] = ()
+    moved_files: tuple[Path, ...] = ()
     """Files that are moved to `_millstream/aside/`."""
-    written: str | None = None
+    new_text: str | None = None
     """The text that is written to `file`."""
 
     @property
     def is_repairable(self) -> bool:
         """Whether `run --repair` can repair it."""
-        return bool(self.aside) or self.written is not None
+        return bool(self.moved_files) or self.new_text is not None

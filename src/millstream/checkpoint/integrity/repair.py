@@ -1,4 +1,4 @@
-"""Repair a checkpoint where possible. Torn files are moved aside, never deleted."""
+"""Repair a checkpoint where possible. Truncated files are moved aside, never deleted."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def repair(folder: Path, damage: CheckpointDamage) -> list[Path]:
     They go into `_millstream/aside/`, under their path with slashes as dots and a number. Raises OSError if the
     folder cannot be written.
     """
-    moved = []
-    for file in damage.aside:
-        moved.append(_move_aside(folder, file))
+    moved_files = []
+    for file in damage.moved_files:
+        moved_files.append(_move_aside(folder, file))
     # Hadoop compares a file with its checksum file, which is that of the former file.
     sum_file = damage.file.with_name(f".{damage.file.name}.crc")
     sum_file.unlink(missing_ok=True)
-    if damage.written is not None:
-        write_durably(damage.file, damage.written)
-    return moved
+    if damage.new_text is not None:
+        write_durably(damage.file, damage.new_text)
+    return moved_files
 
 
 def _move_aside(folder: Path, file: Path) -> Path:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from millstream.checkpoint.folder import Offsets
 
 
-def check_source_logs(folder: Path, planned: Offsets, *, done: bool) -> Iterator[CheckpointDamage]:
+def check_source_logs(folder: Path, planned: Offsets, *, is_committed: bool) -> Iterator[CheckpointDamage]:
     """Yield the damage of `sources/`, given the newest planned batch and whether it was committed."""
     record = read(folder)
     for index, text in enumerate(planned.sources):
@@ -26,7 +26,11 @@ def check_source_logs(folder: Path, planned: Offsets, *, done: bool) -> Iterator
         log = folder / "sources" / str(record.log(index) if record else index)
         if "logOffset" in offset:
             yield from _check_file_log(log, int(offset["logOffset"]))
-        elif planned.batch_id == 0 and not done and all(isinstance(part, dict) for part in offset.values()):
+        elif (
+            planned.batch_id == 0
+            and not is_committed
+            and all(isinstance(part, dict) for part in offset.values())
+        ):
             yield from _check_start(log / "0")
 
 
@@ -45,7 +49,13 @@ def _check_file_log(log: Path, newest: int) -> Iterator[CheckpointDamage]:
         names = [str(number) for number in range(newest + 1)]
     for name in names:
         file = log / name
-        state = "is gone" if name not in names_found else None if file.read_bytes()[:1] == b"v" else "is torn"
+        state = (
+            "is gone"
+            if name not in names_found
+            else None
+            if file.read_bytes()[:1] == b"v"
+            else "is truncated"
+        )
         if state:
             yield CheckpointDamage(
                 f"{file} {state}",

@@ -125,7 +125,7 @@ def check_with_spark(loaded: Loaded) -> Checked:
     from millstream.checking.targets import CheckTarget, TargetKind
 
     with Checker(load=lambda _: loaded, say=print_progress) as checker:
-        report = checker.again(CheckTarget(TargetKind.SPEC, Path(loaded.places.file)))
+        report = checker.recheck(CheckTarget(TargetKind.SPEC, Path(loaded.places.file)))
     print_progress("")
     return report.checked
 
@@ -183,9 +183,11 @@ def format_total(reports: Sequence[CheckReport]) -> str:
     """Return `3 checked: 2 without errors, 1 with errors`, and the number of findings."""
     from millstream.diagnostics.text import count_by_severity
 
-    failed = sum(report.exit_code > 0 for report in reports)
-    findings = [found for report in reports for found in report.checked.findings]
-    message = f"{len(reports)} checked: {len(reports) - failed} without errors, {failed} with errors"
+    failed_count = sum(report.exit_code > 0 for report in reports)
+    findings = [finding for report in reports for finding in report.checked.findings]
+    message = (
+        f"{len(reports)} checked: {len(reports) - failed_count} without errors, {failed_count} with errors"
+    )
     return f"{message} ({count_by_severity(findings)})" if findings else message
 
 
@@ -244,7 +246,7 @@ def _fixed(checker: Checker, report: CheckReport, *, unsafe: bool) -> CheckRepor
     from millstream.checking.apply_fixes import collect_edits, fix_findings
     from millstream.diagnostics.snippet import escape_control
 
-    fixed = fix_findings(report, lambda: checker.again(report.target), unsafe=unsafe)
+    fixed = fix_findings(report, lambda: checker.recheck(report.target), unsafe=unsafe)
     print_progress("")
     for change in fixed.changes:
         name, finding = change.edit.file, change.finding

@@ -61,7 +61,7 @@ def _round(
     start = time.monotonic()
     error = ""
     try:
-        reports = [checker.again(target) for target in targets]
+        reports = [checker.recheck(target) for target in targets]
     except MillstreamError as failure:
         # For example, a file that an editor is replacing, or a missing Java: the next save may fix it.
         reports, error = [], f"millstream: {failure.what}\n  fix: {failure.fix}"

@@ -142,7 +142,7 @@ def show(
 
     WHICH is its number in `list`, or its place as TOPIC/PARTITION@OFFSET.
     """
-    letter = _found(_pipeline(file, overrides, env_file).letters, which)
+    letter = _find(_pipeline(file, overrides, env_file).letters, which)
     if as_json:
         click.echo(json.dumps(dead_letter_json(letter)))
         return
@@ -191,9 +191,9 @@ def replay(
     click.echo(f"delivered: {count}", err=True)
 
 
-def _print_delivery(batch: SpooledBatch, written: WriteResult) -> None:
+def _print_delivery(batch: SpooledBatch, result: WriteResult) -> None:
     """Print whether a batch was delivered, or was in the sink already."""
-    if written.skipped:
+    if result.skipped:
         click.echo(f"{batch.query}: batch {batch.batch} was in {batch.sink} already")
     else:
         click.echo(f"{batch.query}: batch {batch.batch} delivered to {batch.sink}")
@@ -228,7 +228,7 @@ def delete(
 
     pipeline = _pipeline(file, overrides, env_file)
 
-    def named() -> list[SpooledBatch]:
+    def list_named_batches() -> list[SpooledBatch]:
         spooled = (
             batch_spool.list_spooled_batches(pipeline, [query])
             if query in pipeline.queries
@@ -240,7 +240,7 @@ def delete(
             if batch.query == query and batch_spool.is_for_sink(batch, sink) and number in (None, batch.batch)
         ]
 
-    candidates = named()
+    candidates = list_named_batches()
     if not candidates:
         click.echo("there is no such spooled batch", err=True)
         return
@@ -251,7 +251,7 @@ def delete(
         else:
             for folder in {batch.checkpoint for batch in candidates if batch.checkpoint.is_dir()}:
                 stack.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query} deadletter"))
-        batches = named()
+        batches = list_named_batches()
         if not yes:
             rows = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
             sinks = ", ".join(dict.fromkeys(batch.sink for batch in batches))
@@ -292,13 +292,13 @@ def resend(
         )
     pipeline = _pipeline(file, overrides, env_file)
     chosen = (
-        (_found(pipeline.letters, item) for item in which) if which else _of(pipeline.letters, source or "")
+        (_find(pipeline.letters, item) for item in which) if which else _of(pipeline.letters, source or "")
     )
-    sent: Counter[str] = Counter()
+    sent_counts: Counter[str] = Counter()
     while portion := list(islice(chosen, PORTION)):
         _resend(pipeline, portion, topic)
-        sent.update(item.source for item in portion)
-    for name, count in sent.items():
+        sent_counts.update(item.source for item in portion)
+    for name, count in sent_counts.items():
         click.echo(f"{name}: {count} records sent to topic '{topic}'", err=True)
 
 
@@ -375,7 +375,7 @@ def _pipeline(file: Path | None, overrides: Sequence[str], env_file: Path | None
     return pipeline
 
 
-def _found(store: DeadLetterStore, which: str) -> DeadLetter:
+def _find(store: DeadLetterStore, which: str) -> DeadLetter:
     """Return the record with that number, counted from the oldest, or at that place."""
     total = store.counts().total()
     if which.isdecimal() and 0 < int(which) <= total:

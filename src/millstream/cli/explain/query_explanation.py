@@ -103,8 +103,8 @@ def format_explanation(explanation: Story) -> Iterator[str]:
 
 def _step(number: int, step: PlanStep) -> Iterator[str]:
     yield f"{number:>3}. {_placed(step.text, step.span)}"
-    if step.kept:
-        state = step.kept
+    if step.state:
+        state = step.state
         details = [("state", state.entry), ("leaves", state.leaves), ("size", state.growth)]
         yield from (f"       {word:<7} {text}" for word, text in details)
     yield from (f"       note    {note}" for note in step.notes)

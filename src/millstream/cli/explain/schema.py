@@ -28,7 +28,7 @@ def command(file: Path | None, *, write: bool, tests: bool) -> None:
         click.echo(_tests_text() if tests else _text(), nl=False)
         return
     folder = find_spec(file).parent
-    path = _put(folder / TESTS, _tests_text()) if tests else write_schema(folder)
+    path = _write(folder / TESTS, _tests_text()) if tests else write_schema(folder)
     user, line = ("a test file", f"../{TESTS}") if tests else ("a spec", str(PLACE))
     click.echo(
         f"wrote {path}; to use it, begin {user} with: # yaml-language-server: $schema={line}",
@@ -38,10 +38,10 @@ def command(file: Path | None, *, write: bool, tests: bool) -> None:
 
 def write_schema(folder: Path) -> Path:
     """Write the schema to the place in the project that the first line of its spec names, and return the path."""
-    return _put(folder / PLACE, _text())
+    return _write(folder / PLACE, _text())
 
 
-def _put(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> Path:
     make_private(path.parent)
     path.write_text(text, encoding="utf-8")
     return path

@@ -110,8 +110,8 @@ class Backfills:
 
         result = compute_batch_results(self.spark, reduce_to_query(self.pipeline, target.query))[target.query]
         schema = StructType([result.schema[name] for name in target.sink.takes(result.columns)])
-        put = open_backfill_write(self.spark, self.pipeline, target, schema, time_range)
-        put(self.spark.createDataFrame([], schema))
+        write_rows = open_backfill_write(self.spark, self.pipeline, target, schema, time_range)
+        write_rows(self.spark.createDataFrame([], schema))
 
     def _fill(self, plan: PlannedQuery, options: BackfillOptions) -> None:
         """Run one backfill as a user would, and print the number of rows it added."""

@@ -52,7 +52,7 @@ class ProveProject:
         """Return the pipeline, and its copy in that folder."""
         pipeline = self.open().pipeline
         assert pipeline is not None, "opened without errors"
-        return pipeline, _moved(pipeline, folder)
+        return pipeline, _copy_pipeline(pipeline, folder)
 
 
 def run_driver(folder: Path, project: ProveProject) -> int:
@@ -67,7 +67,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
 
     loaded = project.open()
     assert loaded.pipeline is not None, "opened without errors"
-    loaded = replace(loaded, pipeline=_moved(loaded.pipeline, folder).pipeline)
+    loaded = replace(loaded, pipeline=_copy_pipeline(loaded.pipeline, folder).pipeline)
     spark, checked = _get_ready(loaded)
     click.echo(json.dumps({"event": "ready"}))
     order = Order.of(sys.stdin.readline())
@@ -78,7 +78,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     os.environ[VARIABLE] = order.failpoints
     BackgroundThread("orders", _arm).start()
     options = RunOptions(until_caught_up=order.to_the_end)
-    return start(loaded, options, as_json=True, known=checked, wish=PageOptions(served=False))
+    return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(served=False))
 
 
 def _backfill(spark: SparkSession, loaded: Loaded, checked: Checked) -> int:
@@ -127,7 +127,7 @@ def _get_ready(loaded: Loaded) -> tuple[SparkSession, Checked]:
     return spark, check(loaded, spark)
 
 
-def _moved(pipeline: Pipeline, folder: Path) -> SandboxCopy:
+def _copy_pipeline(pipeline: Pipeline, folder: Path) -> SandboxCopy:
     from millstream.connectors.api.sandbox import Sandbox
     from millstream.engine.run import RunOptions, choose_queries
     from millstream.proof.sandbox import copy_to_sandbox

@@ -48,20 +48,20 @@ def possible_faults(stage: FaultContext) -> dict[str, Fault]:
         possible.append(Around(f"{server}-pause", _bound(_pause, stage.project, server)))
         possible.append(Around(f"{server}-stop", _bound(_stop, stage.project, server)))
     if "postgres" in stage.servers:
-        possible.append(Around("postgres-cut", _bound(_cut, stage.project)))
+        possible.append(Around("postgres-cut", _bound(_end_sessions, stage.project)))
     if stage.small:
         possible.append(FullDisk(stage.folder))
     return {fault.name: fault for fault in possible}
 
 
 def choose_faults(
-    known: Mapping[str, Fault], wanted: str | None, stage: FaultContext
+    known: Mapping[str, Fault], requested: str | None, stage: FaultContext
 ) -> tuple[list[Fault], tuple[str, ...]]:
     """Return the requested faults, and a note on the one that is impossible on this machine.
 
     Raises click's `UsageError` if a name is not a fault of this pipeline.
     """
-    names = [*known, DISK] if wanted == "all" else [name for name in (wanted or "").split(",") if name]
+    names = [*known, DISK] if requested == "all" else [name for name in (requested or "").split(",") if name]
     notes: tuple[str, ...] = ()
     if DISK in names and not stage.small:
         notes = (
@@ -72,8 +72,8 @@ def choose_faults(
     return [known[name] for name in dict.fromkeys(names) if name in known], notes
 
 
-def _bound(act: Callable[..., None], *given: object) -> Callable[[], None]:
-    return lambda: act(*given)
+def _bound(act: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    return lambda: act(*arguments)
 
 
 def _pause(project: Path, server: str) -> None:
@@ -99,7 +99,7 @@ def _stop(project: Path, server: str) -> None:
         stack.start(project, server)
 
 
-def _cut(project: Path) -> None:
+def _end_sessions(project: Path) -> None:
     """End every session of Millstream in the database."""
     import psycopg
 

@@ -39,7 +39,7 @@ class ProveArguments:
     seed: int | None
     rows: int
     point: str | None
-    wanted: str | None
+    faults: str | None
     backfill: bool
     report: Path | None
     keep: bool
@@ -60,9 +60,7 @@ class ProveArguments:
     help="Approximate number of input rows.",
 )
 @click.option("--point", metavar="POINT", help="Kill only at this failpoint, such as batch.delivered.")
-@click.option(
-    "--faults", "wanted", metavar="NAMES", help="Also inject these faults: a comma-separated list, or all."
-)
+@click.option("--faults", metavar="NAMES", help="Also inject these faults: a comma-separated list, or all.")
 @click.option(
     "--backfill",
     is_flag=True,
@@ -138,9 +136,9 @@ def _proven(
     from millstream.proof.prove import ProofOptions, discard_sandbox, prove
 
     steps, project_folder = ProgressReporter(), project.spec.parent
-    cleanup.callback(steps.done)
-    needs_disk = arguments.wanted is not None and bool(
-        {"all", "disk-full"} & set(arguments.wanted.split(","))
+    cleanup.callback(steps.clear)
+    needs_disk = arguments.faults is not None and bool(
+        {"all", "disk-full"} & set(arguments.faults.split(","))
     )
     small = needs_disk and cleanup.enter_context(mount_small_disk(folder))
     # The time is in the prefix so that two proofs with the same seed use different topics and tables.
@@ -153,14 +151,14 @@ def _proven(
         running = stack.environment(project_folder)
         if not running:
             cleanup.callback(stack.down, project_folder)
-        endpoints = stack.up(project_folder, (), steps.tell, attached=not running, servers=servers)
+        endpoints = stack.up(project_folder, (), steps.show, attached=not running, servers=servers)
         # Copied again, because the addresses of the servers decide where the copy's topics are created.
         original, copy = project.copied(folder)
         needs = _needs(copy.pipeline)
         _on_the_stack(needs, endpoints)
-        stack.up(project_folder, needs, steps.tell, servers=servers)
+        stack.up(project_folder, needs, steps.show, servers=servers)
     context = FaultContext(project_folder, servers, list_failpoints(copy.pipeline), folder, small=small)
-    chosen_faults, notes = choose_faults(possible_faults(context), arguments.wanted, context)
+    chosen_faults, notes = choose_faults(possible_faults(context), arguments.faults, context)
     options = ProofOptions(
         kills=arguments.kills,
         seed=seed,
@@ -178,7 +176,7 @@ def _proven(
         original,
         copy,
         options,
-        steps.tell,
+        steps.show,
         read_recorded_traffic(project_folder, options.portions, arguments.rows, seed),
     )
     report.notes = (*report.notes, *notes)

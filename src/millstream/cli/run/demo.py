@@ -72,8 +72,8 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         copy_example(EXAMPLE, folder)
         running.callback(stack.down, folder)
-        stack.up(folder, lambda _: _needs(folder), steps.tell, attached=True, grace=SERVERS_GRACE)
-        steps.done()
+        stack.up(folder, lambda _: _needs(folder), steps.show, attached=True, grace=SERVERS_GRACE)
+        steps.clear()
         traffic = TrafficProcess(folder, rate, lock)
         running.callback(traffic.close)
 
@@ -188,7 +188,7 @@ def _lock(folder: Path, steps: ProgressReporter) -> Iterator[int]:
                         f"another demo is running in {folder}",
                         "end it with Ctrl-C, or start this one in another folder",
                     ) from None
-                steps.tell("waiting for an earlier demo to end")
+                steps.show("waiting for an earlier demo to end")
                 time.sleep(_LOOK)
             else:
                 break
@@ -215,8 +215,8 @@ def _report(pipeline: Any, summary: Mapping[str, Any] | None) -> None:
     for sent_counts in (summary or {}).get("topics", []):
         topic = sent_counts["topic"]
         counted = sum(int(row[names.index(COUNTS[topic])]) for row in rows)
-        sent = sent_counts["good"] + sent_counts["late"]
-        dropped = sent - counted
+        sent_total = sent_counts["good"] + sent_counts["late"]
+        dropped = sent_total - counted
         verdict = "agrees" if 0 <= dropped <= sent_counts["late"] else "DOES NOT AGREE"
         click.echo(
             f"{topic}: {sent_counts['sent']:,} sent = {counted:,} counted + {dropped:,} too late + "

@@ -97,7 +97,7 @@ def command(
 
         return past(loaded, history, page_options, as_json=as_json)
     options = RunOptions(select, exclude, until_caught_up, _seconds(length), repair, accept_gap, adopt)
-    return start(loaded, options, as_json=as_json, verbose=verbose, wish=page_options)
+    return start(loaded, options, as_json=as_json, verbose=verbose, page_options=page_options)
 
 
 def start(
@@ -107,14 +107,14 @@ def start(
     as_json: bool = False,
     verbose: bool = False,
     known: Checked | None = None,
-    wish: PageOptions | None = None,
+    page_options: PageOptions | None = None,
     afterwards: Callable[[], RunOptions | None] = lambda: None,
 ) -> int:
     """Run a loaded pipeline, display it as JSON lines, live table or plain lines, and return the exit code.
 
     When the run ends successfully without a request to end, `afterwards` is called and may return the options of a
-    next run in the same session. `known` is the result of an earlier check with this process's session. `wish` is
-    the address of the live page; by default the standard one.
+    next run in the same session. `known` is the result of an earlier check with this process's session.
+    `page_options` is the address of the live page; by default the standard one.
     """
     from millstream.checking.check import check
     from millstream.cli.project import exit_on_errors
@@ -129,18 +129,18 @@ def start(
     pipeline = loaded.pipeline
     assert pipeline is not None
     checked = known or check(loaded)
-    if checked.failed:
+    if checked.has_errors:
         exit_on_errors(_unprinted(checked, loaded), checked.texts)
     queries = choose_queries(pipeline, options)
     log = pipeline.folder / ".millstream" / "logs" / f"{pipeline.name}.log"
     events = EventBus()
     with ExitStack() as stack, _Ending() as ending:
         display = stack.enter_context(_display(pipeline, queries, log, as_json=as_json))
-        page = stack.enter_context(LivePage(pipeline, queries, wish or PageOptions()))
+        page = stack.enter_context(LivePage(pipeline, queries, page_options or PageOptions()))
         events.listen(page.feed.take)
         events.listen(display.show)
         stack.callback(events.close)
-        display.page(page.address, page.refused)
+        display.page(page.address, page.reason_not_served)
         for note in page.notes:
             display.say(note)
         display.say("connecting to sources and sinks")
@@ -162,7 +162,7 @@ def start(
         exit_on_errors(_unprinted(checked, loaded), checked.texts)
         page.checked(checked)
         guarantees = [promise.plain() for promise in checked.promises if promise.query in queries]
-        events.tell(
+        events.emit(
             "run_started", pipeline=pipeline.name, queries=queries, log=str(log), guarantees=guarantees
         )
         following: RunOptions | None = options
@@ -170,9 +170,9 @@ def start(
             succeeded = run_pipeline(
                 spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=ending.watch
             )
-            following, gaps = afterwards() if succeeded and not ending.asked else None, {}
+            following, gaps = afterwards() if succeeded and not ending.is_requested else None, {}
         code = ending.exit_code
-        events.tell("run_stopped", exit_code=code)
+        events.emit("run_stopped", exit_code=code)
     return 130 if ending.at_once else code
 
 
@@ -186,18 +186,18 @@ class _Ending:
 
     def __init__(self) -> None:
         self._supervisor: Supervisor | None = None
-        self._asked = 0
+        self._signals = 0
         self._before: Mapping[int, Any] = {}
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a signal asked the run to end."""
-        return self._asked > 0
+        return self._signals > 0
 
     @property
     def at_once(self) -> bool:
         """Whether a second signal asked the run to end immediately."""
-        return self._asked > 1
+        return self._signals > 1
 
     @property
     def exit_code(self) -> int:
@@ -207,7 +207,7 @@ class _Ending:
     def watch(self, supervisor: Supervisor) -> None:
         """Send signals to this supervisor from now on."""
         self._supervisor = supervisor
-        for _ in range(self._asked):
+        for _ in range(self._signals):
             supervisor.end()
 
     def __enter__(self) -> _Ending:
@@ -219,10 +219,10 @@ class _Ending:
             signal.signal(number, handler)
 
     def _take(self, number: int, frame: object) -> None:  # noqa: ARG002 - a signal handler's signature
-        self._asked += 1
+        self._signals += 1
         if self._supervisor is not None:
             self._supervisor.end()
-        elif number == signal.SIGINT or self._asked > 1:
+        elif number == signal.SIGINT or self._signals > 1:
             raise KeyboardInterrupt
         else:
             raise SystemExit(0)

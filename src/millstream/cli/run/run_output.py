@@ -30,24 +30,24 @@ class JsonLines:
 
     def __init__(self) -> None:
         self._out: TextIO = sys.stdout
-        self._others = redirect_stdout(sys.stderr)
+        self._redirect = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> JsonLines:
         self._out = sys.stdout
-        self._others.__enter__()
+        self._redirect.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Send other output to stdout again."""
-        self._others.__exit__(None, None, None)
+        self._redirect.__exit__(None, None, None)
 
     def say(self, text: str) -> None:
         """Print a progress message to stderr."""
         click.echo(redact(f"millstream: {text}"), err=True)
 
-    def page(self, address: str | None, refused: str) -> None:
+    def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
-        if text := page_message(address, refused):
+        if text := page_message(address, reason):
             self.say(text)
 
     def show(self, event: Event) -> None:
@@ -72,9 +72,9 @@ class PlainLines:
         """Print a progress message."""
         click.echo(redact(f"millstream: {text}"), err=True)
 
-    def page(self, address: str | None, refused: str) -> None:
+    def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
-        if text := page_message(address, refused):
+        if text := page_message(address, reason):
             self.say(text)
 
     def show(self, event: Event) -> None:
@@ -84,10 +84,10 @@ class PlainLines:
             click.echo(f"{event.at} {text}", err=True)
 
 
-def page_message(address: str | None, refused: str) -> str:
+def page_message(address: str | None, reason: str) -> str:
     """Return a sentence on where the live page is or why there is none; empty if it was turned off."""
     if address is None:
-        return f"the live page is not available: {refused}" if refused else ""
+        return f"the live page is not available: {reason}" if reason else ""
     is_loopback = is_local(urlsplit(address).hostname or "")
     warning = "" if is_loopback else "; the token in it is a secret, and HTTP is not encrypted"
     return f"the live page is {address}{warning}"

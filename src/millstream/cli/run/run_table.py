@@ -95,9 +95,9 @@ class LiveTable:
         with self._lock:
             self._messages.append(redact(text))
 
-    def page(self, address: str | None, refused: str) -> None:
+    def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none, above the table, where it stays."""
-        if text := page_message(address, refused):
+        if text := page_message(address, reason):
             self._live.console.print(Text(text))
 
     def show(self, event: Event) -> None:

@@ -104,9 +104,9 @@ def command(
         stop.set()
 
     handle_ending(signalled)
-    steps.tell(f"sending to {kafka}")
-    summary = send_traffic(Sender(traffic, plan, kafka), stop, journal, steps.tell)
-    steps.done()
+    steps.show(f"sending to {kafka}")
+    summary = send_traffic(Sender(traffic, plan, kafka), stop, journal, steps.show)
+    steps.clear()
     click.echo(json.dumps(summary.to_json()) if as_json else _table(summary))
     click.echo("next: millstream run", err=True)
 
@@ -124,10 +124,10 @@ def _table(summary: Summary) -> str:
     """Format the summary as a table."""
     header = f"{'topic':<20}{'sent':>12}{'good':>12}{'duplicates':>12}{'late':>10}{'malformed':>11}"
     lines = [
-        f"{name:<20}{topic.sent:>12,}{topic.good:>12,}{topic.duplicate:>12,}{topic.late:>10,}{topic.malformed:>11,}"
+        f"{name:<20}{topic.total:>12,}{topic.good:>12,}{topic.duplicate:>12,}{topic.late:>10,}{topic.malformed:>11,}"
         for name, topic in summary.topics.items()
     ]
-    total = sum(topic.sent for topic in summary.topics.values())
+    total = sum(topic.total for topic in summary.topics.values())
     rate = total / summary.seconds if summary.seconds else 0.0
     speed = f"{total:,} records in {summary.seconds:.1f} s ({rate:,.0f} per second)"
     footer = f"{speed}, seed {summary.seed}, start {summary.start}"

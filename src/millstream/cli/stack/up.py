@@ -66,13 +66,13 @@ def command(
     endpoints = stack.up(
         folder,
         needs,
-        steps.tell,
+        steps.show,
         attached=not detach,
         servers=servers or stack.SERVERS,
-        wanted_ports=_given(kafka=kafka_port, postgres=postgres_port),
-        outside=_given(kafka=kafka, postgres=postgres_url),
+        wanted_ports=_drop_unset(kafka=kafka_port, postgres=postgres_port),
+        outside=_drop_unset(kafka=kafka, postgres=postgres_url),
     )
-    steps.done()
+    steps.clear()
     if detach or before or not any(server.pid for server in stack.status(folder)):
         _print(endpoints, as_json=as_json)
         click.echo("next: millstream run; 'millstream down' stops the servers and keeps their data", err=True)
@@ -110,7 +110,7 @@ def _traffic_needs(folder: Path, steps: ProgressReporter) -> list[RequiredResour
         return []
 
 
-def _given(**options: Value | None) -> dict[str, Value]:
+def _drop_unset(**options: Value | None) -> dict[str, Value]:
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -68,13 +68,13 @@ class TestOutput:
     def say(self, text: str) -> None:
         """Show a progress message; messages for each single test appear only on a terminal."""
         if self.steps.live or not text[:1].isdigit():
-            self.steps.tell(text)
+            self.steps.show(text)
 
-    def told(self, result: Result, outcome: Outcome) -> None:
+    def print_result(self, result: Result, outcome: Outcome) -> None:
         """Print the result of one test."""
         from millstream.testing.runner.failure_report import format_report
 
-        self.steps.done()
+        self.steps.clear()
         if self.quiet:
             return
         if result.file != self.file:
@@ -93,10 +93,10 @@ def run_cases(
     """Run tests and print each result. Each error of an invalid file counts as a result."""
     from millstream.testing.runner.results import list_load_errors
 
-    file_errors = [result for suite in suites if suite.failed for result in list_load_errors(suite)]
+    file_errors = [result for suite in suites if suite.has_errors for result in list_load_errors(suite)]
     if file_errors and stop:
         return file_errors
-    return [*file_errors, *runner.all(cases, stop=stop, tell=screen.told)]
+    return [*file_errors, *runner.all(cases, stop=stop, report=screen.print_result)]
 
 
 def format_summary(results: Sequence[Result], start: float) -> str:
@@ -116,13 +116,13 @@ def exit_code(suites: Sequence[Suite], results: Sequence[Result]) -> int:
 
 def next_command(suites: Sequence[Suite], results: Sequence[Result]) -> str:
     """Return the next command to run."""
-    failed = next((result for result in results if result.outcome == "failed"), None)
-    if failed is not None:
+    failed_result = next((result for result in results if result.outcome == "failed"), None)
+    if failed_result is not None:
         return (
-            f"next: millstream test {failed.file} -k '{_plain(failed.name)}', "
+            f"next: millstream test {failed_result.file} -k '{_plain(failed_result.name)}', "
             "or add --update if the actual results are right"
         )
-    if any(suite.failed for suite in suites):
+    if any(suite.has_errors for suite in suites):
         return "next: fix the findings, then millstream test"
     if any(result.outcome != "passed" for result in results):
         return "next: millstream check"

@@ -27,20 +27,20 @@ def record_test(
     pipeline = open_project(paths[0] if paths else None, (), env_file).pipeline
     assert pipeline is not None
     source = record.find_source(pipeline, word)
-    played = record.choose_query(pipeline, source, query)
+    query_name = record.choose_query(pipeline, source, query)
     entry = pipeline.sources[source]
     steps = ProgressReporter()
-    steps.tell("starting Spark")
+    steps.show("starting Spark")
     spark = open_session(f"{pipeline.name}-record", dict(pipeline.spark))
     try:
-        steps.tell(f"reading {entry.source.describe()}")
+        steps.show(f"reading {entry.source.describe()}")
         rows = record.read_newest_rows(spark, entry, source, row_count)
     finally:
-        steps.done()
+        steps.clear()
         stop_session(spark)
     items = [record.to_feed_item(entry, row) for row in rows]
     name = f"the newest {len(items)} records of {source}"
-    click.echo(record.format_test(name, played, source, items), nl=False)
+    click.echo(record.format_test(name, query_name, source, items), nl=False)
     click.echo(
         "next: save this in a file under tests/, then fill in the results: millstream test FILE --update",
         err=True,

@@ -42,7 +42,9 @@ def shuffle_tests(
     start = time.monotonic()
     seed = random.SystemRandom().randrange(1, 1_000_000) if seed is None else seed
     suites, cases = load_tests(paths, words, env_file)
-    results: list[Result] = [result for suite in suites if suite.failed for result in list_load_errors(suite)]
+    results: list[Result] = [
+        result for suite in suites if suite.has_errors for result in list_load_errors(suite)
+    ]
     screen = TestOutput(quiet=as_json)
     shuffled: list[dict[str, Any]] = []
     with Runner(screen.say) as runner:
@@ -50,7 +52,7 @@ def shuffle_tests(
             if stop and (results or any(not result["passed"] for result in shuffled)):
                 break
             shuffled.append(_shuffled(runner, case, split_count, seed, screen))
-    screen.steps.done()
+    screen.steps.clear()
     if as_json:
         file_errors = [
             {"name": result.name, "file": result.file, "line": result.line, **_error(result)}
@@ -86,10 +88,10 @@ def _shuffled(runner: Runner, case: Case, split_count: int, seed: int, screen: T
     baseline = Baseline(runner.spark([case]), case, list_items(case))
     with runner.open_replay(case) as play:
         shuffled = shuffle(baseline, play, split_count, seed, say)
-    test_data = _own(case)
+    test_data = _written_test(case)
     outcome = _outcome(shuffled)
     file = str(display_path(case.file))
-    screen.steps.done()
+    screen.steps.clear()
     if not screen.quiet:
         _print(
             screen,
@@ -128,7 +130,7 @@ def _print(screen: TestOutput, file: str, outcome: str, shuffled: Shuffled, line
         click.echo(f"        {line}".rstrip())
 
 
-def _own(case: Case) -> Mapping[str, Any]:
+def _written_test(case: Case) -> Mapping[str, Any]:
     """Return the test as written in its file. Empty for a row of a table, because its values are filled in."""
     from millstream.pipeline.load.document import parse_yaml
     from millstream.testing.files.parametrize import fill_placeholders
@@ -163,8 +165,8 @@ def _summary(results: Sequence[Mapping[str, Any]], start: float, seed: int) -> s
 
 
 def _following(results: Sequence[Mapping[str, Any]], split_count: int, seed: int) -> str:
-    failed = next((result for result in results if result["outcome"] == "failed"), None)
-    if failed is None:
+    failed_result = next((result for result in results if result["outcome"] == "failed"), None)
+    if failed_result is None:
         return "next: millstream prove"
-    name = failed["name"].replace("'", " ")
-    return f"next: millstream test {failed['file']} -k '{name}' --shuffle {split_count} --seed {seed}"
+    name = failed_result["name"].replace("'", " ")
+    return f"next: millstream test {failed_result['file']} -k '{name}' --shuffle {split_count} --seed {seed}"

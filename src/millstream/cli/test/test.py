@@ -113,7 +113,7 @@ def run_tests(
     screen = TestOutput(quiet=as_json)
     with Runner(screen.say) as runner:
         results = run_cases(runner, suites, cases, screen, stop=stop)
-    screen.steps.done()
+    screen.steps.clear()
     if junit is not None:
         try:
             junit.write_text(forms.format_junit(results), encoding="utf-8")

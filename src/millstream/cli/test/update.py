@@ -22,7 +22,7 @@ def update_tests(paths: Sequence[Path], words: str | None, env_file: Path | None
 
     suites, cases = load_tests(paths, words, env_file, filling=True)
     screen = TestOutput()
-    needs_manual_change = any(suite.failed for suite in suites)
+    needs_manual_change = any(suite.has_errors for suite in suites)
     with Runner(screen.say) as runner:
         if cases:
             runner.spark(cases)
@@ -32,7 +32,7 @@ def update_tests(paths: Sequence[Path], words: str | None, env_file: Path | None
             for case in file_cases:
                 screen.say(f"1/{len(file_cases)} {case.name}")
                 outcomes.append((case, runner.play(case, on=True)))
-            screen.steps.done()
+            screen.steps.clear()
             needs_manual_change = _write(suite.file, outcomes) or needs_manual_change
     click.echo("next: git diff, then millstream test", err=True)
     return 1 if needs_manual_change else 0
@@ -48,11 +48,11 @@ def _write(file: Path, outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
     update = update_expectations(
         str(file),
         before.removeprefix(byte_order_mark),
-        [(case, outcome.played) for case, outcome in outcomes],
+        [(case, outcome.results) for case, outcome in outcomes],
     )
     for case, outcome in outcomes:
         if outcome.fault is not None:
-            update.left.append(f"'{case.name}' could not be run: {outcome.fault}")
+            update.not_updated.append(f"'{case.name}' could not be run: {outcome.fault}")
     if update.steps:
         try:
             file.write_bytes((byte_order_mark + update.text).encode("utf-8"))
@@ -62,6 +62,6 @@ def _write(file: Path, outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
             ) from None
         steps = "1 step" if update.steps == 1 else f"{update.steps} steps"
         click.echo(f"{file}: {steps} updated")
-    for reason in update.left:
+    for reason in update.not_updated:
         click.echo(f"{file}: not changed: {reason}")
-    return bool(update.left)
+    return bool(update.not_updated)

@@ -67,7 +67,7 @@ def _round(
             file.parent for suite in suites for file in suite.files
         ]
         results = run_cases(runner, suites, cases, screen, stop=stop)
-        screen.steps.done()
+        screen.steps.clear()
         click.echo(format_summary(results, start))
     except MillstreamError as failure:
         # For example, a file that an editor is replacing: the next save may fix it.

@@ -55,12 +55,12 @@ class Cdc(Spec):
         return (*self.keys, self.sequence_by) if self.history else self.keys
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def history_columns(self) -> tuple[str, ...]:
         """Columns that the table has in addition to the query's."""
         return (START, END) if self.history else ()
 
     @property
-    def gone(self) -> str:
+    def is_deletion(self) -> str:
         """Condition for a change that deletes; null counts as false."""
         return f"coalesce(CAST(({self.apply_as_deletes or 'false'}) AS BOOLEAN), false)"
 
@@ -69,7 +69,7 @@ class Cdc(Spec):
         excluded = {name.lower() for name in self.except_column_list}
         return tuple(name for name in names if name.lower() not in excluded)
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the columns that settings name, by setting."""
         return {
             "cdc.keys": self.keys,
@@ -150,8 +150,8 @@ class Cdc(Spec):
             f"raise_error(concat('{UNORDERED}', to_json(struct({keys}), map('ignoreNullFields', 'false'))))"
         )
         ordered = f"if({quote_name(self.sequence_by)} IS NULL, CAST({raise_unordered} AS BOOLEAN), true)"
-        written = [quote_name(name) for name in self.takes(rows.columns)]
-        return rows.where(ordered).selectExpr(*written, f"{self.gone} AS {GONE}")
+        columns = [quote_name(name) for name in self.takes(rows.columns)]
+        return rows.where(ordered).selectExpr(*columns, f"{self.is_deletion} AS {GONE}")
 
     def newest(self, changes: DataFrame) -> DataFrame:
         """Return the last change of each key.

@@ -32,10 +32,10 @@ class ConnectivityFinding:
 class CheckpointedSource:
     """A checkpoint's record of one of the query's sources.
 
-    `told` is the source's identity when the query last started. `offsets` is the end of the newest batch, in Spark's
-    JSON; None if the source had no data yet.
+    `identity` is the source's identity when the query last started. `offsets` is the end of the newest batch, in
+    Spark's JSON; None if the source had no data yet.
     """
 
     query: str
-    told: Mapping[str, str] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
     offsets: str | None = None

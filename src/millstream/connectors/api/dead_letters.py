@@ -162,15 +162,15 @@ def skip_duplicates(dead_letters: Iterable[DeadLetter], counts: Mapping[Group, i
     of two queries.
     """
     readers = Counter(source for _, source in {(query, source) for query, source, _ in counts})
-    seen: set[int] = set()
+    positions: set[int] = set()
     for dead_letter in dead_letters:
         if readers[dead_letter.source] > 1 and dead_letter.offset is not None:
             position = hash(
                 (dead_letter.source, dead_letter.topic, dead_letter.partition, dead_letter.offset)
             )
-            if position in seen:
+            if position in positions:
                 continue
-            seen.add(position)
+            positions.add(position)
         yield dead_letter
 
 
@@ -179,7 +179,7 @@ def read_unique(store: DeadLetterStore) -> list[DeadLetter]:
 
     A record that two queries read is stored for both, and returned once, for the first in alphabetical order.
     """
-    seen: dict[tuple[object, ...], str] = {}
+    positions: dict[tuple[object, ...], str] = {}
     unique = []
     for dead_letter in sorted(store.all(), key=_sort_key):
         position = (
@@ -191,8 +191,10 @@ def read_unique(store: DeadLetterStore) -> list[DeadLetter]:
             dead_letter.value,
         )
         # Rows without an offset may be identical, and a query stores each of them.
-        if position not in seen or (dead_letter.offset is None and seen[position] == dead_letter.query):
-            seen[position] = dead_letter.query
+        if position not in positions or (
+            dead_letter.offset is None and positions[position] == dead_letter.query
+        ):
+            positions[position] = dead_letter.query
             unique.append(dead_letter)
     return unique
 

@@ -19,7 +19,7 @@ class EventTimeRange:
     end: datetime | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether the range contains every row."""
         return self.start is None and self.end is None
 

@@ -27,10 +27,10 @@ def repeated_key_error(table: str, key: Mapping[str, object], rows: int, deletio
 
     It is unknown which of them is the last, so the table would depend on where a batch ends.
     """
-    shown = ", ".join(f"{name} = {'null' if value is None else value}" for name, value in key.items())
+    values = ", ".join(f"{name} = {'null' if value is None else value}" for name, value in key.items())
     deletion_clause = f"; {deletions} of them delete{'s' * (deletions == 1)}" if deletions else ""
     return MillstreamError(
-        f"{rows} rows of one batch have the same key for {table}: {to_printable_line(shown)}{deletion_clause}",
+        f"{rows} rows of one batch have the same key for {table}: {to_printable_line(values)}{deletion_clause}",
         "use cdc with sequence_by instead of merge_on, so that the newest row of a key wins; or aggregate or "
         "remove duplicates by the key in the view, so that each batch has one row per key",
     )

@@ -107,14 +107,14 @@ class Writer(ABC):
         """
         return ()
 
-    def answer(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
+    def verify_ledger(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
         """Verify the ledger with `judge` before `open`, or once a sink that may be offline is back."""
         judge(self.last_committed_batches(spark))
 
     def newest(self, spark: SparkSession) -> LedgerEntry | None:
-        """Return the last batch of this writer, waiting for batches that are not visible to `remembered` yet.
+        """Return the last batch of this writer, waiting for batches that `last_committed_batches` misses.
 
-        Called before `open`, if batches seem to be missing. Raises as `remembered` does.
+        Called before `open`, if batches seem to be missing. Raises as `last_committed_batches` does.
         """
         return next(
             (entry for entry in self.last_committed_batches(spark) if entry.writer == self.identity.key), None
@@ -130,7 +130,7 @@ class Writer(ABC):
         Raises `NotReady` if the sink is unreachable or rejects `schema`, the query's columns.
         """
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether this sink has committed the batch; False if that is unknown."""
         return False
 
@@ -167,7 +167,7 @@ class Sink(Spec):
     """Output modes that this kind supports with any settings."""
     refuses_text: ClassVar[str | None] = None
     """Text that stops a batch, in a few words such as `a NUL character`; None if any text is accepted."""
-    keeps: ClassVar[bool] = True
+    stores_rows: ClassVar[bool] = True
     """Whether rows still exist after the run."""
     is_case_sensitive: ClassVar[bool] = True
     """Whether settings must use the case of the query's column names."""
@@ -230,7 +230,7 @@ class Sink(Spec):
         """Return the written columns of a query."""
         return tuple(names)
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the query's columns that settings name, by field."""
         return {}
 
@@ -292,7 +292,7 @@ class Sink(Spec):
         """Read the latest rows without Spark for `show`, as column names and rows; None if a kind cannot."""
         return None
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Return the sink with a target in the sandbox; None if a kind cannot."""
         return None
 
@@ -301,7 +301,7 @@ class Sink(Spec):
         system = type(self).__module__.split(".")[-2]
         return tuple(point for point in POINTS if point.startswith(f"{system}."))
 
-    def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
+    def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
         """Read all rows as a reader sees them, with names and types of `schema`; None if unknown.
 
         If a later version of a row replaces an earlier one for readers, return the last versions.
@@ -315,11 +315,11 @@ class Sink(Spec):
         """
         return None
 
-    def held(
-        self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: EventTimeRange
+    def read_time_range(
+        self, spark: SparkSession, schema: StructType, mode: OutputMode, time_range: EventTimeRange
     ) -> DataFrame | None:
-        """Read at least the rows of a range, as `whole` does, from a table of any size."""
-        return self.whole(spark, schema, mode)
+        """Read at least the rows of a range, as `read_all` does, from a table of any size."""
+        return self.read_all(spark, schema, mode)
 
     def into(self, name: str) -> Sink | None:
         """Return the sink with another table, folder or topic; None if a kind cannot."""
@@ -329,7 +329,7 @@ class Sink(Spec):
         """Explain why a backfill may not add rows next to the query's, as a clause; empty if it may."""
         return ""
 
-    def replacing_range(self, cut: EventTimeRange) -> Sink | None:
+    def replacing_range(self, time_range: EventTimeRange) -> Sink | None:
         """Return the sink with a writer that replaces the rows of a range atomically; None if it cannot."""
         return None
 
@@ -351,7 +351,7 @@ class Sink(Spec):
         return False
 
     @property
-    def marks(self) -> tuple[str, str] | None:
+    def delete_marker(self) -> tuple[str, str] | None:
         """The setting that marks deletions, and its condition in Spark SQL, true or false for each row."""
         return None
 

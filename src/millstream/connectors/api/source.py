@@ -69,13 +69,13 @@ class Problem:
 class BatchLimit:
     """Suggested setting to limit the size of a batch: its field and a first value.
 
-    `whole` describes the first batch without it: `all records of topic 'orders'`. `causes` are the fields that
+    `first_batch` describes the first batch without it: `all records of topic 'orders'`. `causes` are the fields that
     determine the first batch, if they are set.
     """
 
     field: str
     value: int
-    whole: str
+    first_batch: str
     causes: tuple[str, ...] = ()
 
 
@@ -169,7 +169,7 @@ class Source(Spec):
 
     server: ClassVar[str] = ""
     """Server of the local stack that the kind needs; empty if none."""
-    fed: ClassVar[bool] = False
+    is_feedable: ClassVar[bool] = False
     """Whether `feed` can add records."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class Source(Spec):
         """Return records that the source had before its oldest one, as far as known. Connects."""
         return []
 
-    def elsewhere(self, sandbox: Sandbox) -> Source | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Source | None:
         """Return the source reading everything from a sandbox; None if a kind cannot."""
         return None
 
@@ -340,11 +340,11 @@ class Source(Spec):
         return self
 
     def ask(
-        self, *, static: bool, begun: Sequence[CheckpointedSource], fresh: Sequence[str]
+        self, *, static: bool, checkpoints: Sequence[CheckpointedSource], fresh: Sequence[str]
     ) -> Iterable[ConnectivityFinding]:
         """Check the external system: a probe, unless a kind checks more.
 
-        `begun` is the checkpoint data of the queries that read the source; `fresh` are the queries without a
+        `checkpoints` is the checkpoint data of the queries that read the source; `fresh` are the queries without a
         checkpoint. Raises `Silent` if the system does not respond, `NotReady` if what the source reads does not
         exist.
         """

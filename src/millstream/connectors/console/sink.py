@@ -20,7 +20,7 @@ class ConsoleSink(Sink):
     kind = "console"
     main = "num_rows"
     modes = frozenset(OutputMode)
-    keeps = False
+    stores_rows = False
 
     num_rows: int = Field(default=20, ge=1)
     """Maximum number of rows shown per batch."""
@@ -37,7 +37,7 @@ class ConsoleSink(Sink):
         """Guarantee at-least-once."""
         return Guarantee.AT_LEAST_ONCE, "a batch that is replayed after a crash is printed again"
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:  # noqa: ARG002 - it stores nothing
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:  # noqa: ARG002 - it stores nothing
         """Return the sink itself, because it stores nothing."""
         return self
 

@@ -37,7 +37,7 @@ _CHANGES = ("UPDATE", "DELETE", "MERGE", "TRUNCATE")
 
 
 def check_source(
-    source: DeltaSource, *, static: bool, begun: Sequence[CheckpointedSource]
+    source: DeltaSource, *, static: bool, checkpoints: Sequence[CheckpointedSource]
 ) -> Iterator[ConnectivityFinding]:
     """Check the table of a source. A catalog table is not checked, because that needs Spark."""
     if source.path is None:
@@ -60,8 +60,8 @@ def check_source(
             f"set a version up to {newest}",
         )
     current_id = str(table.metadata().id)
-    for query in begun:
-        if query.told.get("table_id", current_id) != current_id:
+    for query in checkpoints:
+        if query.identity.get("table_id", current_id) != current_id:
             yield ConnectivityFinding(
                 "MS564",
                 f"the Delta table at {source.path} was recreated since query '{query.query}' started",
@@ -88,8 +88,8 @@ def check_sink(
         return
     try:
         require_writable(sink.path)
-    except NotReady as refused:
-        yield ConnectivityFinding("MS567", refused.what, "path", fix=refused.fix)
+    except NotReady as error:
+        yield ConnectivityFinding("MS567", error.what, "path", fix=error.fix)
         return
     table = _open(sink.path)
     if table is None:
@@ -102,8 +102,8 @@ def check_sink(
     )
     try:
         require_compatible(snapshot, sink, sink.table_columns(list(columns)) if columns else [])
-    except NotReady as refused:
-        yield ConnectivityFinding("MS568", refused.what, "path", fix=refused.fix)
+    except NotReady as error:
+        yield ConnectivityFinding("MS568", error.what, "path", fix=error.fix)
     lower = {name.lower(): kind for name, kind in table_columns.items()}
     for name in sink.merge_on:
         if name.lower() not in lower and not sink.merge_schema:

@@ -71,7 +71,7 @@ class DeltaSink(Sink):
     properties: dict[str, str] = Field(default_factory=dict, examples=[{"delta.appendOnly": "true"}])
     """Table properties; used when the table is created."""
 
-    _cut: EventTimeRange | None = PrivateAttr(None)
+    _time_range: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
         """Create a writer that commits the batch number with the rows."""
@@ -149,10 +149,10 @@ class DeltaSink(Sink):
             )
         ]
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the key and partition columns."""
         columns = {"merge_on": self.merge_on, "partition_by": self.partition_by}
-        return columns | dict(self.cdc.named()) if self.cdc else columns
+        return columns | dict(self.cdc.named_columns()) if self.cdc else columns
 
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return all columns except those that `cdc` leaves out."""
@@ -160,7 +160,7 @@ class DeltaSink(Sink):
 
     def table_columns(self, names: Sequence[str]) -> list[str]:
         """Return the columns of a table created for these query columns."""
-        return [*self.takes(names), *(self.cdc.own if self.cdc else ())]
+        return [*self.takes(names), *(self.cdc.history_columns if self.cdc else ())]
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
         """Check for types that Delta cannot store and partition columns that are not simple values."""
@@ -226,23 +226,23 @@ class DeltaSink(Sink):
         """Check as for this sink, because Delta refuses the same columns."""
         return cls(path=Location(options.get("path") or "-"), partition_by=partition_columns).refuses(columns)
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Use a sandbox table in a folder, also for a catalog table."""
         return self.model_copy(update={"path": sandbox.path(self.target()), "table": None})
 
-    def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
+    def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
         """Read the table's rows; None before the table exists."""
         local = None if self.path is None else self.path.local
         if local is None or not (local / "_delta_log").is_dir():
             return None if local is None else spark.createDataFrame([], schema)
         return spark.read.format("delta").load(str(self.path)).select(*schema.names)
 
-    def held(
+    def read_time_range(
         self,
         spark: SparkSession,
         schema: StructType,
         mode: OutputMode,  # noqa: ARG002
-        cut: EventTimeRange,  # noqa: ARG002
+        time_range: EventTimeRange,  # noqa: ARG002
     ) -> DataFrame | None:
         """Read the table's rows, also from storage that only Spark can read."""
         from millstream.connectors.delta.commit.log import read_table  # noqa: PLC0415 - as the writer
@@ -265,18 +265,18 @@ class DeltaSink(Sink):
             return self.model_copy(update={"table": name})
         return self.model_copy(update={"path": self.path.beside(name)})
 
-    def replacing_range(self, cut: EventTimeRange) -> Sink | None:
+    def replacing_range(self, time_range: EventTimeRange) -> Sink | None:
         """Replace the range with Delta's `replaceWhere`; None for changes."""
         if self.cdc:
             return None
         copy = self.model_copy()
-        copy._cut = cut  # noqa: SLF001 - a copy of this sink
+        copy._time_range = time_range  # noqa: SLF001 - a copy of this sink
         return copy
 
     @property
     def replaced(self) -> EventTimeRange | None:
         """The range that each batch of the writer replaces; None for an ordinary writer."""
-        return self._cut
+        return self._time_range
 
     @property
     def orders_by_column(self) -> bool:
@@ -294,10 +294,10 @@ class DeltaSink(Sink):
         return self.delete_when
 
     @property
-    def marks(self) -> tuple[str, str] | None:
+    def delete_marker(self) -> tuple[str, str] | None:
         """The setting that marks deletions, and its condition over the query's columns."""
         if self.cdc and self.cdc.apply_as_deletes is not None:
-            return "apply_as_deletes", self.cdc.gone
+            return "apply_as_deletes", self.cdc.is_deletion
         if self.delete_when is not None:
             return "delete_when", f"coalesce(CAST(({self.delete_when}) AS BOOLEAN), false)"
         return None

@@ -64,9 +64,9 @@ class DeltaSource(Source):
         assert self.table is not None
         return reader.table(self.table)
 
-    fed = True
+    is_feedable = True
 
-    def elsewhere(self, sandbox: Sandbox) -> Source | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Source | None:
         """Use a sandbox table, read from its first version; None for a change feed."""
         if self.change_feed:
             return None
@@ -145,13 +145,13 @@ class DeltaSource(Source):
         self,
         *,
         static: bool,
-        begun: Sequence[CheckpointedSource],
+        checkpoints: Sequence[CheckpointedSource],
         fresh: Sequence[str],  # noqa: ARG002
     ) -> Iterable[ConnectivityFinding]:
         """Check that the table exists and is the one of the checkpoints."""
         from millstream.connectors.delta.connectivity import check_source  # noqa: PLC0415 - loads deltalake
 
-        return check_source(self, static=static, begun=begun)
+        return check_source(self, static=static, checkpoints=checkpoints)
 
     def describe(self) -> str:
         """Describe as kind and table."""

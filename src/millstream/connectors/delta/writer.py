@@ -71,7 +71,7 @@ class DeltaWriter(Writer):
         self._exists = False
         self._last: int | None = None
         """Last batch in the log; set by `open`, and reset after a failed write."""
-        self._known = False
+        self._is_last_known = False
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
         # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
         # the deletions first, so it executes the batch three times.
@@ -88,14 +88,14 @@ class DeltaWriter(Writer):
                 "rename it in the view",
             )
         query_columns = {name.lower() for name in schema.names}
-        for field, names in self._sink.named().items():
+        for field, names in self._sink.named_columns().items():
             if absent := [name for name in names if name.lower() not in query_columns]:
                 raise NotReady(
                     f"{field} contains column '{absent[0]}', which the query does not have",
                     f"correct {field}, or select the column in the view",
                 )
-        if self._sink.marks is not None:
-            field, deletion = self._sink.marks
+        if self._sink.delete_marker is not None:
+            field, deletion = self._sink.delete_marker
             try:
                 spark.createDataFrame([], schema).selectExpr(deletion)
             except Exception as error:
@@ -111,7 +111,7 @@ class DeltaWriter(Writer):
         if snapshot.version >= 0:
             require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
         self._exists = snapshot.version >= 0
-        self._last, self._known = snapshot.batch(self.identity.key), True
+        self._last, self._is_last_known = snapshot.batch(self.identity.key), True
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
         """Return the entries of this query in the table's log."""
@@ -127,12 +127,12 @@ class DeltaWriter(Writer):
             else None
         )
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the table's log has this batch or a later one."""
-        if not self._known:
+        if not self._is_last_known:
             snapshot = read_snapshot(self._session, self._sink)
             self._exists = snapshot.version >= 0
-            self._last, self._known = snapshot.batch(self.identity.key), True
+            self._last, self._is_last_known = snapshot.batch(self.identity.key), True
         return self._last is not None and batch_id <= self._last
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
@@ -145,7 +145,7 @@ class DeltaWriter(Writer):
         """
         rows = frame.count() if self._merges else None
         for attempt in range(ATTEMPTS):
-            if self.holds(batch_id):
+            if self.has_batch(batch_id):
                 return self._passed_over(batch_id) if attempt else WriteResult(rows=0, skipped=True)
             if rows == 0 and self._exists:
                 if self.checkpoint is not None:
@@ -153,16 +153,16 @@ class DeltaWriter(Writer):
                 return WriteResult(rows=0)
             if attempt:
                 self.reset_metrics()
-            marks = self._commit_options(batch_id)
+            commit_options = self._commit_options(batch_id)
             try:
                 if self._changes:
                     self._changes.keep_deletions(frame)
                 hit_failpoint("delta.before")
-                self._commit(frame, batch_id, marks)
+                self._commit(frame, batch_id, commit_options)
                 hit_failpoint("delta.committed")
             except Exception as error:
                 # Any failure leaves open whether the commit happened, so the log is read again.
-                self._known = False
+                self._is_last_known = False
                 if is_concurrent_write(error_condition(error)) and attempt + 1 < ATTEMPTS:
                     time.sleep(FIRST_WAIT * 2**attempt * (0.5 + random.random()))  # noqa: S311 - spreads retries
                     continue
@@ -170,7 +170,7 @@ class DeltaWriter(Writer):
                 if explained is None:
                     raise
                 raise explained from error
-            if is_skipped(self._session, cached_snapshot(self._session, self._sink), marks):
+            if is_skipped(self._session, cached_snapshot(self._session, self._sink), commit_options):
                 return self._passed_over(batch_id)
             self._last, self._exists = batch_id, True
             break
@@ -182,7 +182,7 @@ class DeltaWriter(Writer):
         Only a run from a copy of the checkpoint, or an attempt of this query with a lost response, writes under this
         number. Raises `Unfit` unless the log's entry is for the same records.
         """
-        self._known = False
+        self._is_last_known = False
         note, recorded = self.note(batch_id), self.entry(batch_id)
         if note.is_known and (recorded is None or recorded.note.contradicts(note)):
             raise conflicting_batch_error(self.identity, batch_id)
@@ -201,37 +201,37 @@ class DeltaWriter(Writer):
             "userMetadata": self._commit_metadata(batch_id),
         }
 
-    def _commit(self, frame: DataFrame, batch_id: int, marks: dict[str, str]) -> None:
+    def _commit(self, frame: DataFrame, batch_id: int, commit_options: dict[str, str]) -> None:
         """Make one attempt to commit the batch."""
         if self._sink.replaced is not None and self._exists:
-            self._replace(frame, batch_id, marks, self._sink.replaced)
+            self._replace(frame, batch_id, commit_options, self._sink.replaced)
         elif self.identity.mode is OutputMode.COMPLETE:
-            self._save(frame, "overwrite", marks)
+            self._save(frame, "overwrite", commit_options)
         elif self._changes:
-            self._change(self._changes, frame, marks)
+            self._change(self._changes, frame, commit_options)
         elif not self._sink.merge_on:
-            self._append(frame, marks)
+            self._append(frame, commit_options)
         else:
             with self._unique_rows(frame, batch_id) as source:
                 if self._exists:
-                    self._merge(frame.sparkSession, source, frame.columns, marks)
+                    self._merge(frame.sparkSession, source, frame.columns, commit_options)
                 else:
                     # In a new table no key can match, so every row is added by the commit that creates it. If two
                     # writers create it at once, one conflicts, and then merges.
                     rows = frame.sparkSession.sql(source)
                     if self._sink.delete_when is not None:
                         rows = rows.where(f"NOT {self._deletion_condition}")
-                    self._save(rows, "append", marks)
+                    self._save(rows, "append", commit_options)
 
-    def _append(self, frame: DataFrame, marks: dict[str, str]) -> None:
+    def _append(self, frame: DataFrame, commit_options: dict[str, str]) -> None:
         """Add the rows, without a lookup of the table's state if the log's checksum has this writer's last number."""
         if self._exists and self._sink.path is not None:
             schema_options = {"mergeSchema": "true"} if self._sink.merge_schema else {}
-            numbered = NumberedAppend(frame, str(self._sink.path), {**marks, **schema_options})
+            numbered = NumberedAppend(frame, str(self._sink.path), {**commit_options, **schema_options})
             if numbered.last() is not None:
                 numbered.commit(table_lock(self._session, self._sink))
                 return
-        self._save(frame, "append", marks)
+        self._save(frame, "append", commit_options)
 
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:
         """Append to the table or overwrite it; create it if it is missing."""
@@ -252,24 +252,26 @@ class DeltaWriter(Writer):
                 with _with_settings(frame.sparkSession, {"userMetadata": options["userMetadata"]}):
                     writer.saveAsTable(self._sink.table)
 
-    def _replace(self, frame: DataFrame, batch_id: int, marks: dict[str, str], cut: EventTimeRange) -> None:
+    def _replace(
+        self, frame: DataFrame, batch_id: int, commit_options: dict[str, str], time_range: EventTimeRange
+    ) -> None:
         """Replace the rows of a range."""
-        options = {**marks, "replaceWhere": cut.sql()}
+        options = {**commit_options, "replaceWhere": time_range.sql()}
         if not self._sink.merge_on:
             self._save(frame, "overwrite", options)
             return
         with self._unique_rows(frame, batch_id) as source:
             self._save(frame.sparkSession.sql(source), "overwrite", options)
 
-    def _change(self, changes: ChangeBatch, frame: DataFrame, marks: dict[str, str]) -> None:
+    def _change(self, changes: ChangeBatch, frame: DataFrame, commit_options: dict[str, str]) -> None:
         """Merge the changes into the table."""
         if not self._exists:
-            self._save(changes.first(frame), "append", marks)
+            self._save(changes.first(frame), "append", commit_options)
             return
         with (
             changes.merging(frame, self._sink.merge_schema) as statement,
             table_lock(self._session, self._sink),
-            _with_settings(frame.sparkSession, marks),
+            _with_settings(frame.sparkSession, commit_options),
         ):
             frame.sparkSession.sql(statement)
 
@@ -288,7 +290,9 @@ class DeltaWriter(Writer):
         finally:
             frame.sparkSession.catalog.dropTempView(view)
 
-    def _merge(self, spark: SparkSession, source: str, columns: list[str], marks: dict[str, str]) -> None:
+    def _merge(
+        self, spark: SparkSession, source: str, columns: list[str], commit_options: dict[str, str]
+    ) -> None:
         """Replace or delete rows by key and insert the others."""
         evolve = "WITH SCHEMA EVOLUTION " if self._sink.merge_schema else ""
         same_key = " AND ".join(
@@ -305,7 +309,7 @@ class DeltaWriter(Writer):
                 f" WHEN NOT MATCHED AND NOT come.`{GONE}` THEN INSERT ({', '.join(names)})"
                 f" VALUES ({', '.join(f'come.{name}' for name in names)})"
             )
-        with table_lock(self._session, self._sink), _with_settings(spark, marks):
+        with table_lock(self._session, self._sink), _with_settings(spark, commit_options):
             spark.sql(
                 f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same_key}{actions}"
             )
@@ -313,7 +317,7 @@ class DeltaWriter(Writer):
     @property
     def _deletion_condition(self) -> str:
         """The condition for a row that deletes another; null counts as false."""
-        return self._sink.marks[1] if self._sink.marks else "false"
+        return self._sink.delete_marker[1] if self._sink.delete_marker else "false"
 
     def _commit_metadata(self, batch_id: int) -> str:
         """Return the metadata that the table's history shows for the commit."""
@@ -348,12 +352,12 @@ def unique_rows_sql(view: str, keys: list[str], columns: list[str], is_deletion:
 
 
 @contextmanager
-def _with_settings(spark: SparkSession, marks: dict[str, str]) -> Iterator[None]:
+def _with_settings(spark: SparkSession, commit_options: dict[str, str]) -> Iterator[None]:
     """Set session settings for one statement; a batch number left behind would turn later writes into no-ops."""
     metadata_setting = _SETTINGS["userMetadata"]
     before: str | None = spark.conf.get(metadata_setting, None)
     try:
-        for name, value in marks.items():
+        for name, value in commit_options.items():
             spark.conf.set(_SETTINGS[name], value)
         yield
     finally:

@@ -88,36 +88,40 @@ class FilesSource(Source):
         self._require_folder(static=static)
         reader: Any = (spark.read if static else spark.readStream).format(self.form)
         if schema is not None:
-            reader = reader.schema(self.asked(schema))
-        return self.given(reader.options(**self._options(static=static)).load(str(self.path)), schema)
+            reader = reader.schema(self.reader_schema(schema))
+        return self.convert_frame(reader.options(**self._options(static=static)).load(str(self.path)), schema)
 
     def read_range(self, spark: SparkSession, offsets: OffsetRange, schema: str | None) -> DataFrame | None:
         """Read the rows of the files of one batch; None if it read none, or without a schema."""
         if schema is None or not offsets.files:
             return None
-        reader = spark.read.format(self.form).schema(self.asked(schema)).options(**self._options(static=True))
+        reader = (
+            spark.read.format(self.form)
+            .schema(self.reader_schema(schema))
+            .options(**self._options(static=True))
+        )
         if not self.recursive_file_lookup and not _is_pattern(str(self.path)):
             # Files given one by one have the columns of their folders, day=…, only below a base path.
             reader = reader.option("basePath", str(self.path))
         # The checkpoint has URLs, with %20 for a space; a reader takes paths.
-        return self.given(reader.load([unquote(file) for file in offsets.files]), schema)
+        return self.convert_frame(reader.load([unquote(file) for file in offsets.files]), schema)
 
-    def asked(self, schema: str) -> str:
+    def reader_schema(self, schema: str) -> str:
         """Return the schema for the reader, as DDL."""
         return schema
 
-    def given(self, frame: DataFrame, schema: str | None) -> DataFrame:  # noqa: ARG002 - for kinds that add columns
+    def convert_frame(self, frame: DataFrame, schema: str | None) -> DataFrame:  # noqa: ARG002 - for kinds that add columns
         """Convert the frame that was opened to the result of `read`."""
         return frame
 
-    def elsewhere(self, sandbox: Sandbox) -> Source | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Source | None:
         """Use a sandbox folder from which nothing is removed; None for a pattern of folders."""
         if _is_pattern(str(self.path)):
             return None
         reset = {"clean_source": None, "archive_to": None, "latest_first": False, "path_glob_filter": None}
         return self.model_copy(update={"path": sandbox.path(str(self.path)), **reset})
 
-    def _put(self, number: int, write: Callable[[Path], object]) -> None:
+    def _write_portion(self, number: int, write: Callable[[Path], object]) -> None:
         """Write a portion's file, and put it into the folder by a rename."""
         local = self.path.local
         assert local is not None, "a sandbox is a local folder"

@@ -42,7 +42,7 @@ class FileLayout(ABC):
         """Finish an earlier start's work. Raises `NotReady` if the folder has the other layout."""
 
     @abstractmethod
-    def holds(self, batch: int) -> bool:
+    def has_batch(self, batch: int) -> bool:
         """Return whether the batch is committed and all its files are in place."""
 
     @abstractmethod
@@ -65,21 +65,21 @@ class FileLayout(ABC):
 class RenamedFiles(FileLayout):
     """A manifest commits a batch, then its files are renamed one by one into the folder or its partitions."""
 
-    _kept: list[int]
+    _manifests: list[int]
     _below = 0
 
     def open(self) -> None:
         """Make the moves that a crash left."""
         if any(_FOLDER.fullmatch(name) for name in self.place.names("")):
             raise NotReady(
-                "the folder contains batches in folders of their own, and other files next to them could not "
+                "the folder contains one folder for each batch, and other files next to them could not "
                 "be read",
                 "set layout: by_batch, or write to another folder",
             )
-        self._kept = publish.finish_moves(self.place, self.identity)
+        self._manifests = publish.finish_moves(self.place, self.identity)
         self._below = manifests.first_kept_batch(self.place, self.identity)
 
-    def holds(self, batch: int) -> bool:
+    def has_batch(self, batch: int) -> bool:
         """Return whether the manifest exists and all files are in place."""
         if batch < self._below:
             return True
@@ -115,10 +115,10 @@ class RenamedFiles(FileLayout):
         publish.roll_forward(self.place, manifest)
         hit_failpoint("files.published")
         publish.clear_staging(self.place, self.identity, batch)
-        self._kept.append(batch)
-        if len(self._kept) >= 2 * KEEP:
-            self._kept = manifests.drop_old_manifests(self.place, self.identity, self._kept, KEEP)
-            self._below = self._kept[0]
+        self._manifests.append(batch)
+        if len(self._manifests) >= 2 * KEEP:
+            self._manifests = manifests.drop_old_manifests(self.place, self.identity, self._manifests, KEEP)
+            self._below = self._manifests[0]
         return manifest.staging == home
 
     def _is_forgotten(self, batch: int) -> bool:
@@ -127,7 +127,7 @@ class RenamedFiles(FileLayout):
         Called after creating the manifest, because a run records what it drops before dropping it. Manifests are
         dropped in order, so that an existing one shows that all later ones exist.
         """
-        before = self._kept[-1] if self._kept else batch
+        before = self._manifests[-1] if self._manifests else batch
         if before < batch and self.place.exists(manifests.manifest_path(self.identity, before)):
             return False
         self._below = manifests.first_kept_batch(self.place, self.identity)
@@ -154,15 +154,15 @@ class ByBatch(FileLayout):
                 "would reject both together",
                 "remove layout, or write to another folder",
             )
-        own = [
+        own_folders = [
             int(match["batch"])
             for match in matches
             if match and match["tag"] == manifests.writer_tag(self.identity)
         ]
-        self._newest = max(own, default=-1)
+        self._newest = max(own_folders, default=-1)
         publish.clear_staging(self.place, self.identity, self._newest)
 
-    def holds(self, batch: int) -> bool:
+    def has_batch(self, batch: int) -> bool:
         """Return whether the folder of this batch or of a later one exists.
 
         Raises `CannotGoOn` if the folder belongs to another writer.
@@ -182,8 +182,8 @@ class ByBatch(FileLayout):
         return True
 
     def finish(self, batch: int) -> bool:
-        """Return the same as `holds`, because a folder is complete from the start."""
-        return self.holds(batch)
+        """Return the same as `has_batch`, because a folder is complete from the start."""
+        return self.has_batch(batch)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return the entry in the newest folder of each writer."""
@@ -219,7 +219,7 @@ class ByBatch(FileLayout):
         if first:
             place.settle("")
             hit_failpoint("files.committed")
-        elif not self.holds(batch):
+        elif not self.has_batch(batch):
             raise CannotGoOn(
                 f"the folder of batch {batch} disappeared while it was read",
                 "find out which program deletes such folders",

@@ -110,7 +110,7 @@ class FilesSink(Sink):
         ]
         return problems
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the partition columns."""
         return {"partition_by": self.partition_by}
 
@@ -189,11 +189,11 @@ class FilesSink(Sink):
         """The columns of `partition_by`."""
         return tuple(self.partition_by)
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Use a sandbox folder."""
         return self.model_copy(update={"path": sandbox.path(str(self.path))})
 
-    def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
+    def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
         """Read all files as any reader of the folder would; None except in append mode."""
         local = self.path.local
         if local is None or mode is not OutputMode.APPEND:

@@ -23,14 +23,14 @@ class ParquetSource(FilesSource):
 
     kind = "parquet"
     form = "parquet"
-    fed = True
+    is_feedable = True
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these rows into the folder by a rename."""
         from pyarrow import parquet  # noqa: PLC0415 - for proofs alone
 
         rows = to_arrow_table(records, columns)
-        self._put(number, lambda file: parquet.write_table(rows, file))
+        self._write_portion(number, lambda file: parquet.write_table(rows, file))
 
 
 class OrcSource(FilesSource):
@@ -38,14 +38,14 @@ class OrcSource(FilesSource):
 
     kind = "orc"
     form = "orc"
-    fed = True
+    is_feedable = True
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these rows into the folder by a rename."""
         from pyarrow import orc  # noqa: PLC0415 - for proofs alone
 
         rows = to_arrow_table(records, columns, zoned=False)
-        self._put(number, lambda file: orc.write_table(rows, str(file)))
+        self._write_portion(number, lambda file: orc.write_table(rows, str(file)))
 
 
 class TextSource(FilesSource):
@@ -54,13 +54,13 @@ class TextSource(FilesSource):
     kind = "text"
     form = "text"
     columns = "value STRING"
-    fed = True
+    is_feedable = True
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - one
         """Put a file with these lines into the folder by a rename."""
-        self._put(number, lambda file: file.write_bytes(join_values(records)))
+        self._write_portion(number, lambda file: file.write_bytes(join_values(records)))
 
-    def asked(self, schema: str) -> str:  # noqa: ARG002 - lines have no schema
+    def reader_schema(self, schema: str) -> str:  # noqa: ARG002 - lines have no schema
         """Return the schema with its single column `value`."""
         return "value STRING"
 
@@ -70,11 +70,11 @@ class _Parsed(FilesSource):
 
     place = (FILE,)
 
-    def asked(self, schema: str) -> str:
+    def reader_schema(self, schema: str) -> str:
         """Return the schema with a column for malformed rows."""
         return f"{schema}, `{CORRUPT}` STRING"
 
-    def given(self, frame: DataFrame, schema: str | None) -> DataFrame:
+    def convert_frame(self, frame: DataFrame, schema: str | None) -> DataFrame:
         """Select the schema's columns, `_corrupt_record` (the text of a malformed row, or NULL) and `_file`.
 
         Without a schema, select only the columns that Spark infers, and `_file`.
@@ -101,11 +101,11 @@ class JsonSource(_Parsed):
 
     kind = "json"
     form = "json"
-    fed = True
+    is_feedable = True
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - JSON
         """Put a file with these lines into the folder by a rename."""
-        self._put(number, lambda file: file.write_bytes(join_records(records)))
+        self._write_portion(number, lambda file: file.write_bytes(join_records(records)))
 
 
 class CsvSource(_Parsed):
@@ -118,12 +118,12 @@ class CsvSource(_Parsed):
     """Whether each file starts with a line of column names."""
     sep: str = ","
     """Separator between two values."""
-    fed = True
+    is_feedable = True
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these lines into the folder by a rename."""
         content = format_csv(records, list(columns), self.sep, header=self.header)
-        self._put(number, lambda file: file.write_bytes(content))
+        self._write_portion(number, lambda file: file.write_bytes(content))
 
     def _options(self, *, static: bool) -> dict[str, str]:
         return {"header": str(self.header).lower(), "sep": self.sep, **super()._options(static=static)}

@@ -75,9 +75,9 @@ class FilesWriter(Writer):
         kind = ByBatch if self.sink.layout == "by_batch" else RenamedFiles
         return kind(open_folder(spark, self.sink.path), self.identity)
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the batch is committed and all its files are in place."""
-        return self.layout.holds(batch_id)
+        return self.layout.has_batch(batch_id)
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch. A committed batch is not written again; only its missing moves are made."""

@@ -43,7 +43,7 @@ class Ends:
 
 
 def check_source(
-    source: KafkaSource, *, static: bool, begun: Sequence[CheckpointedSource], fresh: Sequence[str]
+    source: KafkaSource, *, static: bool, checkpoints: Sequence[CheckpointedSource], fresh: Sequence[str]
 ) -> Iterator[ConnectivityFinding]:
     """Check the topics of a source. `fresh` contains the queries without a checkpoint."""
     probed = describe_topics(
@@ -62,7 +62,7 @@ def check_source(
         if source.starting_timestamp is None:
             yield from _check_first_batch(source, ends, fresh)
     yield from _check_starting_offsets(source, ends)
-    for query in begun:
+    for query in checkpoints:
         yield from _check_checkpoint(query, probed, ends)
 
 
@@ -178,36 +178,38 @@ def _check_starting_offsets(
 
 
 def _check_checkpoint(
-    begun: CheckpointedSource, probed: Mapping[str, str], ends: Mapping[str, Mapping[int, Ends]]
+    checkpoints: CheckpointedSource, probed: Mapping[str, str], ends: Mapping[str, Mapping[int, Ends]]
 ) -> Iterator[ConnectivityFinding]:
     """Check that topics are those of the checkpoint and still have the records it has not read."""
     recreated = {
         key.partition(".")[2]
-        for key, recorded_id in begun.told.items()
+        for key, recorded_id in checkpoints.identity.items()
         if key.startswith("topic.") and probed.get(key, recorded_id) != recorded_id
     }
     for topic in sorted(recreated):
         yield ConnectivityFinding(
             "MS564",
-            f"topic '{topic}' was deleted and recreated since query '{begun.query}' started",
+            f"topic '{topic}' was deleted and recreated since query '{checkpoints.query}' started",
             "subscribe",
             "its checkpoint has offsets of the old topic: records of the new topic below them are never read",
-            f"start the query with an empty checkpoint: move the folder of '{begun.query}' away",
+            f"start the query with an empty checkpoint: move the folder of '{checkpoints.query}' away",
         )
-    offsets: dict[str, dict[str, int]] = json.loads(begun.offsets) if begun.offsets else {}
+    offsets: dict[str, dict[str, int]] = json.loads(checkpoints.offsets) if checkpoints.offsets else {}
     for topic, parts in offsets.items():
         for part, offset in parts.items() if topic in ends and topic not in recreated else ():
             end = ends[topic].get(int(part))
             if end is None:
-                message = f"topic '{topic}' has no partition {part}, which query '{begun.query}' has read"
+                message = (
+                    f"topic '{topic}' has no partition {part}, which query '{checkpoints.query}' has read"
+                )
             elif offset < end.low:
                 message = (
-                    f"query '{begun.query}' resumes at offset {offset} of partition {part} of topic "
+                    f"query '{checkpoints.query}' resumes at offset {offset} of partition {part} of topic "
                     f"'{topic}', but the oldest record is {end.low}: {end.low - offset:,} are gone"
                 )
             elif offset > end.high:
                 message = (
-                    f"query '{begun.query}' resumes at offset {offset} of partition {part} of topic "
+                    f"query '{checkpoints.query}' resumes at offset {offset} of partition {part} of topic "
                     f"'{topic}', which ends at {end.high}"
                 )
             else:
@@ -217,7 +219,7 @@ def _check_checkpoint(
                 message,
                 "subscribe",
                 "Spark fails a query whose next records do not exist",
-                f"find out what is lost; then start '{begun.query}' with an empty checkpoint",
+                f"find out what is lost; then start '{checkpoints.query}' with an empty checkpoint",
             )
 
 

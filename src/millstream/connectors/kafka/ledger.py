@@ -86,7 +86,7 @@ def last_entry(native: Mapping[str, Any], topic: str, writer: str) -> LedgerEntr
     """
     own_entries = [
         _parse_entry(message)
-        for message in _read_entries(native, topic, whole=True)
+        for message in _read_entries(native, topic, has_all=True)
         if message.key() == writer.encode()
     ]
     return own_entries[-1] if own_entries else None
@@ -100,7 +100,7 @@ def visible_entries(
     Entries behind an open transaction are not visible. Returns nothing if there is no ledger yet.
     """
     last_entries = {}
-    for message in _read_entries(native, topic, whole=False):
+    for message in _read_entries(native, topic, has_all=False):
         payload = json.loads(message.value() or b"{}")
         writer = (message.key() or b"").decode()
         # Entries of older versions name the target only in their key: `id/kafka:topic`.
@@ -126,8 +126,8 @@ def _parse_entry(message: Any) -> LedgerEntry:
     )
 
 
-def _read_entries(native: Mapping[str, Any], topic: str, *, whole: bool) -> Iterator[Any]:
-    """Yield entries of committed transactions, oldest first; with `whole`, wait for open transactions."""
+def _read_entries(native: Mapping[str, Any], topic: str, *, has_all: bool) -> Iterator[Any]:
+    """Yield entries of committed transactions, oldest first; with `has_all`, wait for open transactions."""
     consumer = Consumer(
         {
             **native,
@@ -160,7 +160,7 @@ def _read_entries(native: Mapping[str, Any], topic: str, *, whole: bool) -> Iter
                     yield message
             elif error.name() == "_PARTITION_EOF":
                 # The end of the committed entries; later ones wait for another writer's transaction.
-                is_at_end = not whole or (message.offset() or 0) >= end
+                is_at_end = not has_all or (message.offset() or 0) >= end
             elif not error.retriable():
                 raise KafkaException(error)
     except KafkaException as cause:

@@ -32,17 +32,17 @@ def send_records(broker: Broker, topic: str, records: Sequence[InputRecord]) -> 
     # Idempotent, so that a record sent again after a lost acknowledgement is stored once.
     settings = {**broker.native(), "enable.idempotence": True, "partitioner": "murmur2_random"}
     producer = Producer(settings, logger=SILENT)
-    lost: list[str] = []
+    errors: list[str] = []
     for record in records:
         producer.produce(
             record.topic or topic,
             record.value,
             record.key,
-            on_delivery=lambda error, _: lost.append(error.str()) if error is not None else None,
+            on_delivery=lambda error, _: errors.append(error.str()) if error is not None else None,
         )
         producer.poll(0)
-    if producer.flush(_FLUSH) or lost:
-        reason = lost[0] if lost else "no response"
+    if producer.flush(_FLUSH) or errors:
+        reason = errors[0] if errors else "no response"
         raise NotReady(
             f"the broker did not accept the records of topic '{topic}': {reason}", "see the broker's log"
         )

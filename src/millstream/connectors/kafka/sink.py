@@ -173,7 +173,7 @@ class KafkaSink(Broker, Sink):
                 )
         return problems
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the columns used for topic, key, headers and raw value."""
         return {
             "topic_column": (self.topic_column,) if self.topic_column else (),
@@ -322,7 +322,7 @@ class KafkaSink(Broker, Sink):
         """The topic column, and the key columns, from which the producer chooses a partition."""
         return (*((self.topic_column,) if self.topic_column else ()), *self.key)
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Use a sandbox topic and ledger; None if the rows choose their topics."""
         if self.topic is None:
             return None
@@ -333,18 +333,18 @@ class KafkaSink(Broker, Sink):
         """Leave out `kafka.sent` without transactions: the records are then visible as soon as they are sent."""
         return tuple(point for point in super().moments() if self.transactional or point != "kafka.sent")
 
-    def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
+    def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
         """Read committed JSON records and their headers; in update mode, the last record of each key."""
         from millstream.connectors.kafka.sandbox_io import read_committed  # noqa: PLC0415 - as the writer
 
         return read_committed(self, spark, schema, mode) if self.format == "json" else None
 
-    def held(
-        self, spark: SparkSession, schema: StructType, mode: OutputMode, cut: EventTimeRange
+    def read_time_range(
+        self, spark: SparkSession, schema: StructType, mode: OutputMode, time_range: EventTimeRange
     ) -> DataFrame | None:
-        """Read the same rows as `whole`; raise `NotReady` if the topic does not exist."""
+        """Read the same rows as `read_all`; raise `NotReady` if the topic does not exist."""
         self.probe()
-        return super().held(spark, schema, mode, cut)
+        return super().read_time_range(spark, schema, mode, time_range)
 
     def into(self, name: str) -> Sink | None:
         """Write to another topic of the same brokers."""

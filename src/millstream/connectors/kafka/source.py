@@ -48,7 +48,7 @@ class KafkaSource(Broker, Source):
 
     kind = "kafka"
     server = "kafka"
-    fed = True
+    is_feedable = True
     main = "subscribe"
     static = True
     replayable = True
@@ -155,7 +155,7 @@ class KafkaSource(Broker, Source):
 
         return find_expired_offsets(self)
 
-    def elsewhere(self, sandbox: Sandbox) -> Source | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Source | None:
         """Use sandbox topics, read from their oldest record; None if topics are not chosen by name."""
         if not self.subscribe:
             return None
@@ -304,12 +304,12 @@ class KafkaSource(Broker, Source):
         return describe_topics(self, self.topics, pattern=self.subscribe_pattern, partitions=self.assign)
 
     def ask(
-        self, *, static: bool, begun: Sequence[CheckpointedSource], fresh: Sequence[str]
+        self, *, static: bool, checkpoints: Sequence[CheckpointedSource], fresh: Sequence[str]
     ) -> Iterable[ConnectivityFinding]:
         """Check the topics' existence and retention, and whether they are the topics of the checkpoints."""
         from millstream.connectors.kafka.connectivity import check_source  # noqa: PLC0415 - loads the client
 
-        return check_source(self, static=static, begun=begun, fresh=fresh)
+        return check_source(self, static=static, checkpoints=checkpoints, fresh=fresh)
 
     def identity_change(self, recorded: Mapping[str, str], current: Mapping[str, str]) -> str | None:
         """Report a topic whose id differs, because it was deleted and recreated."""

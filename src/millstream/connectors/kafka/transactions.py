@@ -62,7 +62,7 @@ class TransactionalWriter(KafkaWriter):
     _producer: Any = None
     _last: LedgerEntry | None = None
     # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
-    _begun = 0.0
+    _began_at = 0.0
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Check the topic, create the ledger topic if it is missing, and fence the producer of an earlier start."""
@@ -75,10 +75,10 @@ class TransactionalWriter(KafkaWriter):
         native, owner = self.sink.native(), self.identity
         try:
             entries = ledger.visible_entries(native, self.sink.ledger_topic, owner, self.sink.target())
-            own = tuple(entry for entry in entries if entry.writer == owner.key)
-            if entries == own or self.sink.topic is None:
+            own_entries = tuple(entry for entry in entries if entry.writer == owner.key)
+            if entries == own_entries or self.sink.topic is None:
                 return entries
-            return entries if any(read_end_offsets(native, self.sink.topic).values()) else own
+            return entries if any(read_end_offsets(native, self.sink.topic).values()) else own_entries
         except KafkaException as cause:
             raise self._explain_error(cause.args[0]) from cause
 
@@ -93,7 +93,7 @@ class TransactionalWriter(KafkaWriter):
         """Return the entry of the newest batch; the ledger keeps no earlier ones."""
         return self._last if self._last is not None and self._last.batch == batch_id else None
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the ledger has this batch or a later one."""
         return self._last is not None and batch_id <= self._last.batch
 
@@ -103,7 +103,7 @@ class TransactionalWriter(KafkaWriter):
         Raises `Outage` if a retry may help, also after a transaction that outlived its timeout; `CannotGoOn` if a
         later run has taken over; and another `MillstreamError` if the broker rejects the records themselves.
         """
-        if self.holds(batch_id):
+        if self.has_batch(batch_id):
             return WriteResult(rows=0, skipped=True)
         # Spark computes the rows before the transaction opens, so that it is open only while records are sent.
         with self._collected(self.records(frame, batch_id)) as (rows, chunks):
@@ -157,7 +157,7 @@ class TransactionalWriter(KafkaWriter):
         self._last = ledger.last_entry(self.sink.native(), self.sink.ledger_topic, self.identity.key)
 
     def _commit(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
-        self._begun = time.time()
+        self._began_at = time.time()
         self._producer.begin_transaction()
         for topic, messages in self._messages(chunks):
             self._send_all(topic, messages)
@@ -227,12 +227,12 @@ class TransactionalWriter(KafkaWriter):
         if self._last is not None and self._last.batch > batch_id:
             raise self._replaced_error()
         if (
-            self.holds(batch_id)
+            self.has_batch(batch_id)
             and self._last is not None
             and self._last.note.contradicts(self.note(batch_id))
         ):
             raise conflicting_batch_error(self.identity, batch_id)
-        return self.holds(batch_id)
+        return self.has_batch(batch_id)
 
     def _abort(self) -> None:
         """Abort the transaction. If the brokers are away, its timeout or the producer of the next start ends it."""
@@ -257,7 +257,7 @@ class TransactionalWriter(KafkaWriter):
 
     def _open_seconds(self) -> float:
         """Return how long the transaction has been open, in seconds."""
-        return time.time() - self._begun
+        return time.time() - self._began_at
 
     def _explain_failure(self, error: Any, batch_id: int) -> MillstreamError:
         """Return the error for a batch that was not committed."""

@@ -15,7 +15,7 @@ class MemorySink(Sink):
     kind = "memory"
     main = "table"
     modes = frozenset(OutputMode)
-    keeps = False
+    stores_rows = False
 
     table: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", examples=["counts"])
     """Name of the table; Spark reads it as `global_temp.NAME`."""

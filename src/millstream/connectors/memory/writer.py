@@ -22,7 +22,7 @@ class MemoryWriter(Writer):
         super().__init__(identity)
         self.sink = sink
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether this process has the batch or a later one."""
         last = tables.last_batch(self.sink.table, self.identity.key)
         return last is not None and batch_id <= last
@@ -34,7 +34,7 @@ class MemoryWriter(Writer):
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Collect one batch and update the view."""
-        if self.holds(batch_id):
+        if self.has_batch(batch_id):
             return WriteResult(skipped=True)
         rows = frame.toArrow()
         alone = self.identity.mode is OutputMode.COMPLETE

@@ -55,11 +55,11 @@ class TableChanges:
                 )
         row = connection.execute(self.incoming.nulls(self.cdc.sequence_by, self.cdc.keys)).fetchone()
         if row:
-            shown = ", ".join(
+            names = ", ".join(
                 f"{name} = {to_printable_line(str(value))}"
                 for name, value in zip(self.cdc.keys, row, strict=True)
             )
-            raise self.cdc.unordered(f"table {table}", shown)
+            raise self.cdc.unordered(f"table {table}", names)
 
     def _latest(self) -> tuple[Composed, ...]:
         names, keys = self.incoming.names, comma_separated(self.cdc.keys)

@@ -43,7 +43,7 @@ def check_sink(
         try:
             yield from _check_table(connection, sink, columns, mode)
         except psycopg.Error as error:
-            raise explain(error, address.shown, sink.table) from error
+            raise explain(error, address.label, sink.table) from error
 
 
 def _check_table(
@@ -79,9 +79,11 @@ def _check_table(
                 fix="create it, or remove `create: false`",
             )
         return
-    written = _written_columns(sink, columns)
+    written_columns = _written_columns(sink, columns)
     key_setting = "cdc" if sink.cdc else "merge_on"
-    yield from _report_refusal(lambda: tables.require_compatible(table, tuple(written), ()), "MS568", "table")
+    yield from _report_refusal(
+        lambda: tables.require_compatible(table, tuple(written_columns), ()), "MS568", "table"
+    )
     yield from _report_refusal(
         lambda: tables.require_compatible(table, (), sink.row_key, key_setting), "MS569", key_setting
     )
@@ -89,7 +91,7 @@ def _check_table(
         lambda: require_privileges(connection, sink.table, _required_privileges(sink, mode)), "MS567", "table"
     )
     table_types = dict(connection.execute(_TYPES, (f'"{schema}"."{name}"',)).fetchall())
-    for column, query_type in written.items():
+    for column, query_type in written_columns.items():
         if (
             column in table_types
             and query_type
@@ -101,7 +103,8 @@ def _check_table(
                 f"is {query_type}",
                 "table",
                 mismatch.why,
-                f"cast it in the view, or ALTER TABLE {sink.table} ALTER COLUMN {column} TYPE {mismatch.wanted}",
+                f"cast it in the view, or "
+                f"ALTER TABLE {sink.table} ALTER COLUMN {column} TYPE {mismatch.fitting_type}",
                 Severity.ERROR if mismatch.always else Severity.WARNING,
             )
 
@@ -120,7 +123,7 @@ def _written_columns(sink: PostgresSink, columns: Mapping[str, str] | None) -> d
     if sink.cdc and columns is not None:
         kind = query_columns.get(sink.cdc.sequence_by, "")
         return {name: query_columns[name] for name in sink.takes(list(query_columns))} | dict.fromkeys(
-            sink.cdc.own, kind
+            sink.cdc.history_columns, kind
         )
     return {name: query_columns.get(name, "") for name in sink.columns} if sink.columns else query_columns
 

@@ -105,7 +105,7 @@ def _stream_rows(sink: PostgresSink, query: Composed, values: list[Any]) -> Iter
                 "set dead_letters to another table; it is created if missing",
             ) from missing_column
         except psycopg.Error as error:
-            raise explain(error, address.shown, sink.table) from error
+            raise explain(error, address.label, sink.table) from error
 
 
 def _parse_dead_letter(values: tuple[Any, ...]) -> DeadLetter:

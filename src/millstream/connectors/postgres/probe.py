@@ -45,7 +45,7 @@ def probe(sink: PostgresSink) -> None:
             else:
                 raise NotReady(f"there is no table {sink.table}", "create it, or remove `create: false`")
         except psycopg.Error as error:
-            raise explain(error, address.shown, sink.table) from error
+            raise explain(error, address.label, sink.table) from error
 
 
 def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[list[object]]]:
@@ -66,7 +66,7 @@ def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[li
                 f"there is no table {sink.table} yet", "the first run of the pipeline creates it"
             ) from None
         except psycopg.Error as error:
-            raise explain(error, address.shown, sink.table) from error
+            raise explain(error, address.label, sink.table) from error
 
 
 def read_table(sink: PostgresSink, columns: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -71,7 +71,7 @@ class PostgresSink(Sink):
     ledger_schema: str = "millstream"
     """Schema of the batch ledger. The role must own it or be allowed to create it."""
 
-    _cut: EventTimeRange | None = PrivateAttr(None)
+    _time_range: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
         """Create a writer that commits the batch number with the rows."""
@@ -154,10 +154,10 @@ class PostgresSink(Sink):
             return self.cdc.takes(names)
         return tuple(name for name in names if name in self.columns) if self.columns else tuple(names)
 
-    def named(self) -> Mapping[str, tuple[str, ...]]:
+    def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the key columns and the written columns."""
         columns = {"merge_on": self.merge_on, "columns": self.columns}
-        return columns | dict(self.cdc.named()) if self.cdc else columns
+        return columns | dict(self.cdc.named_columns()) if self.cdc else columns
 
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
         """Check for types and column names that Postgres does not support."""
@@ -192,10 +192,10 @@ class PostgresSink(Sink):
         return (self.cdc.sequence_by,) if self.cdc else ()
 
     @property
-    def marks(self) -> tuple[str, str] | None:
+    def delete_marker(self) -> tuple[str, str] | None:
         """The setting that marks deletions, and its condition over the query's columns."""
         if self.cdc:
-            return "apply_as_deletes", self.cdc.gone
+            return "apply_as_deletes", self.cdc.is_deletion
         return None if self.delete_when is None else ("delete_when", f"coalesce({self.delete_when}, false)")
 
     @property
@@ -216,12 +216,12 @@ class PostgresSink(Sink):
         """Refuse a backfill of a table that is built from changes."""
         return "it is built from changes, not from rows" if self.cdc else ""
 
-    def elsewhere(self, sandbox: Sandbox) -> Sink | None:
+    def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Use a table in a sandbox schema, created from the query's columns, with a ledger in the same schema."""
         table = f"{sandbox.prefix}.{self.table.replace('.', '_')[:LONGEST]}"
         return self.model_copy(update={"table": table, "create": True, "ledger_schema": sandbox.prefix})
 
-    def whole(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
+    def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
         """Read the table's rows; none before the table exists."""
         from millstream.connectors.postgres.probe import read_table  # noqa: PLC0415 - loads psycopg
 
@@ -232,34 +232,34 @@ class PostgresSink(Sink):
         """The condition of `delete_when`."""
         return self.delete_when
 
-    def held(
+    def read_time_range(
         self,
         spark: SparkSession,
         schema: StructType,
         mode: OutputMode,  # noqa: ARG002
-        cut: EventTimeRange,
+        time_range: EventTimeRange,
     ) -> DataFrame | None:
         """Read the table's rows of a range through the driver's memory."""
         from millstream.connectors.postgres.table_reader import read_range  # noqa: PLC0415 - loads psycopg
 
-        return None if self.delete_when else read_range(self, spark, schema, cut)
+        return None if self.delete_when else read_range(self, spark, schema, time_range)
 
     def into(self, name: str) -> Sink | None:
         """Write to another table of the same database, created from the query's columns if it is missing."""
         return None if self.cdc else self.model_copy(update={"table": name, "create": True})
 
-    def replacing_range(self, cut: EventTimeRange) -> Sink | None:
+    def replacing_range(self, time_range: EventTimeRange) -> Sink | None:
         """Replace the range with a DELETE in the transaction; None for changes or a nested time column."""
-        if len(cut.path) > 1 or self.cdc:
+        if len(time_range.path) > 1 or self.cdc:
             return None
         copy = self.model_copy()
-        copy._cut = cut  # noqa: SLF001 - a copy of this sink
+        copy._time_range = time_range  # noqa: SLF001 - a copy of this sink
         return copy
 
     @property
     def replaced(self) -> EventTimeRange | None:
         """The range that each batch of the writer replaces; None for an ordinary writer."""
-        return self._cut
+        return self._time_range
 
     def discard(self) -> None:
         """Drop the schema with the table and the ledger."""

@@ -29,7 +29,9 @@ _NESTED = frozenset({"array", "map", "struct", "variant"})
 _TEXT_FORMATS = SQL("SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL bytea_output = 'hex'")
 
 
-def read_range(sink: PostgresSink, spark: SparkSession, schema: StructType, cut: EventTimeRange) -> DataFrame:
+def read_range(
+    sink: PostgresSink, spark: SparkSession, schema: StructType, time_range: EventTimeRange
+) -> DataFrame:
     """Read the table's rows in a range, with the columns and types of `schema`; none if it does not exist.
 
     The rows pass through the driver's memory. Fails at a text that is not valid for its column's type.
@@ -47,24 +49,24 @@ def read_range(sink: PostgresSink, spark: SparkSession, schema: StructType, cut:
                 )
             with connection.transaction():
                 connection.execute(_TEXT_FORMATS)
-                rows = _copy_as_text(connection, table, schema, cut)
+                rows = _copy_as_text(connection, table, schema, time_range)
         except psycopg.Error as error:
-            raise explain(error, sink.address().shown, sink.table) from error
+            raise explain(error, sink.address().label, sink.table) from error
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
     texts = spark.createDataFrame(rows)
     return texts.selectExpr(*(_cast_column(index, field) for index, field in enumerate(schema.fields)))
 
 
-def range_condition(cut: EventTimeRange, table: tables.Table) -> Composed | SQL:
+def range_condition(time_range: EventTimeRange, table: tables.Table) -> Composed | SQL:
     """Return the SQL condition for a range."""
-    if cut.whole:
+    if time_range.is_unbounded:
         return SQL("true")
-    (name,) = cut.path
+    (name,) = time_range.path
     kind = table.types.get(name, "")
     conditions = [
         SQL("{} {} {}").format(Identifier(name), SQL(operator), Literal(_convert_time(limit, kind)))
-        for operator, limit in ((">=", cut.start), ("<", cut.end))
+        for operator, limit in ((">=", time_range.start), ("<", time_range.end))
         if limit is not None
     ]
     return SQL(" AND ").join(conditions)
@@ -79,11 +81,11 @@ def _convert_time(moment: datetime, kind: str) -> Any:
 
 
 def _copy_as_text(
-    connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, cut: EventTimeRange
+    connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, time_range: EventTimeRange
 ) -> Any:
     """Return the table's rows as an Arrow table of texts: `c0`, `c1` and so on."""
     names = SQL(", ").join([Identifier(name) for name in schema.names])
-    where = SQL("true") if len(cut.path) > 1 else range_condition(cut, table)
+    where = SQL("true") if len(time_range.path) > 1 else range_condition(time_range, table)
     copy = SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT CSV)").format(
         names, table.identifier, where
     )

@@ -80,7 +80,7 @@ class PostgresWriter(Writer):
                 raise NotReady(reason, "rename the column in the view")
         types = {name: column_type(schema[name]) for name in columns}
         if cdc:
-            types |= dict.fromkeys(cdc.own, types[cdc.sequence_by])
+            types |= dict.fromkeys(cdc.history_columns, types[cdc.sequence_by])
         connection = self._connect()
         try:
             self._ledger.make(connection)
@@ -103,8 +103,10 @@ class PostgresWriter(Writer):
                     key,
                 )
             self._wired = encode_columns(schema, columns, self._table.types)
-            if self._sink.marks is not None:
-                self._wired += (Wired(DELETED, f"{self._sink.marks[1]} AS {DELETED}", "bool", fits=False),)
+            if self._sink.delete_marker is not None:
+                self._wired += (
+                    Wired(DELETED, f"{self._sink.delete_marker[1]} AS {DELETED}", "bool", fits=False),
+                )
             with connection.transaction():
                 connection.execute(_LIMITS)
                 self._epoch = self._ledger.claim(connection)
@@ -117,8 +119,12 @@ class PostgresWriter(Writer):
         try:
             connection = self._connect()
             entries = self._ledger.entries(connection, self._sink.table)
-            own = tuple(entry for entry in entries if entry.writer == self.identity.key)
-            return entries if entries != own and tables.has_rows(connection, self._sink.table) else own
+            own_entries = tuple(entry for entry in entries if entry.writer == self.identity.key)
+            return (
+                entries
+                if entries != own_entries and tables.has_rows(connection, self._sink.table)
+                else own_entries
+            )
         except psycopg.Error as error:
             raise self._explain_error(error) from error
 
@@ -129,7 +135,7 @@ class PostgresWriter(Writer):
         except psycopg.Error as error:
             raise self._explain_error(error) from error
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the ledger has this batch or a later one."""
         try:
             last = self._last_batch()
@@ -143,16 +149,16 @@ class PostgresWriter(Writer):
         Raises `Outage` if a retry may help, `CannotGoOn` if a later run has taken over, and another `MillstreamError`
         if the rows themselves are rejected.
         """
-        if self.holds(batch_id):
+        if self.has_batch(batch_id):
             return WriteResult(rows=0, skipped=True)
         try:
             # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
             rows = self._collect_rows(frame, batch_id)
             hit_failpoint("postgres.staged")
-            written = self._commit_or_recover(rows, batch_id)
+            result = self._commit_or_recover(rows, batch_id)
         except psycopg.Error as error:
             raise self._explain_error(error) from error
-        return WriteResult(rows=rows.count) if written else WriteResult(rows=0, skipped=True)
+        return WriteResult(rows=rows.count) if result else WriteResult(rows=0, skipped=True)
 
     def trial(self, frame: DataFrame) -> None:
         """Copy rows in a transaction that is rolled back.
@@ -176,7 +182,7 @@ class PostgresWriter(Writer):
         try:
             return self._commit(rows, batch_id)
         except psycopg.Error as error:
-            if self._is_disconnected() and self.holds(batch_id):
+            if self._is_disconnected() and self.has_batch(batch_id):
                 return True
             if error.sqlstate == psycopg.errors.CardinalityViolation.sqlstate and (
                 duplicate := self._find_duplicate(rows)
@@ -345,4 +351,4 @@ class PostgresWriter(Writer):
         return self._connection is None or self._connection.closed
 
     def _explain_error(self, error: psycopg.Error) -> MillstreamError:
-        return explain(error, self._address.shown, self._sink.table)
+        return explain(error, self._address.label, self._sink.table)

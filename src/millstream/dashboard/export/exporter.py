@@ -36,7 +36,7 @@ class Exporter(Protocol):
     name: str
     """The name of the receiver's protocol in messages and metrics."""
 
-    def told(self, event: Event) -> Sequence[Any]:
+    def convert(self, event: Event) -> Sequence[Any]:
         """Convert an event to messages; most events give none."""
 
     def send(self, messages: list[Any]) -> None:
@@ -54,9 +54,9 @@ class ExportQueue:
 
     def __init__(self, teller: Exporter, *, waits: tuple[float, ...] = WAITS, waiting: int = WAITING) -> None:
         self.name = teller.name
-        self.sent = 0
+        self.sent_count = 0
         """The number of accepted messages."""
-        self.lost = 0
+        self.lost_count = 0
         """The number of events that did not fit into the queue, and of messages that were not accepted."""
         self._exporter = teller
         self._waits = waits
@@ -71,7 +71,7 @@ class ExportQueue:
         try:
             self._queue.put_nowait(event)
         except queue.Full:
-            self.lost += 1
+            self.lost_count += 1
 
     def close(self) -> None:
         """Send queued events, for at most `FAREWELL` seconds."""
@@ -97,7 +97,7 @@ class ExportQueue:
         event, deadline = self._queue.get(), time.monotonic() + LINGER
         while event is not None:
             try:
-                messages += self._exporter.told(event)
+                messages += self._exporter.convert(event)
             except Exception:  # noqa: BLE001 - a failing event must not block those after it
                 _log.exception("%s could not convert event %s", self.name, event.event)
             remaining = deadline - time.monotonic()
@@ -115,22 +115,24 @@ class ExportQueue:
             try:
                 self._exporter.send(messages)
             except (OSError, HTTPException, ValueError) as error:
-                self.sent += before - len(messages)
+                self.sent_count += before - len(messages)
                 # Logged without address and headers, because they may contain secrets.
                 if wait is None or self._closed.wait(wait):
                     self._count_lost(messages, type(error).__name__)
                     return
             else:
-                self.sent += before
+                self.sent_count += before
                 if self._away:
                     _log.warning(
-                        "%s: the receiver accepts messages again; %d were lost so far", self.name, self.lost
+                        "%s: the receiver accepts messages again; %d were lost so far",
+                        self.name,
+                        self.lost_count,
                     )
                 self._away = False
                 return
 
     def _count_lost(self, messages: list[Any], reason: str) -> None:
-        self.lost += len(messages)
+        self.lost_count += len(messages)
         if not self._away:
             # One line per outage; /metrics has the count.
             _log.warning(

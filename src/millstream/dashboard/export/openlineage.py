@@ -69,7 +69,7 @@ class _Started:
     run: str
     sources: list[str | None]
     sinks: list[str]
-    told: float
+    reported_at: float
     rows: Counter[str] = field(default_factory=Counter)
     batches: int = 0
 
@@ -87,7 +87,7 @@ class Lineage:
         self._columns: dict[str, dict[str, str]] = {}
         self._started: dict[str, _Started] = {}
 
-    def told(self, event: Event) -> list[Json]:
+    def convert(self, event: Event) -> list[Json]:
         """Convert an event of the run to lineage events."""
         match event.event:
             case "checked":
@@ -135,9 +135,9 @@ class Lineage:
             started.rows[f"from {name}"] += source.get("numInputRows") or 0
         started.batches += 1
         at = timestamps.parse(event.at)
-        if started.batches > 1 and at - started.told < EVERY:
+        if started.batches > 1 and at - started.reported_at < EVERY:
             return []
-        started.told = at
+        started.reported_at = at
         return [self._of_query("RUNNING", event.query, event.at)]
 
     def _ended(self, kind: str, event: Event) -> list[Json]:

@@ -47,10 +47,10 @@ class _Known:
     """The data of a query between two of its batches."""
 
     start: SpanContext | None = None
-    heard: float = 0.0
+    last_event_at: float = 0.0
     sources: list[str] = field(default_factory=list)
     sinks: list[str] = field(default_factory=list)
-    written: deque[Event] = field(default_factory=lambda: deque(maxlen=WRITTEN))
+    writes: deque[Event] = field(default_factory=lambda: deque(maxlen=WRITTEN))
 
 
 class _Ended(SpanProcessor):
@@ -63,7 +63,7 @@ class _Ended(SpanProcessor):
         """Collect an ended span."""
         self.spans.append(span)
 
-    def taken(self) -> list[ReadableSpan]:
+    def take(self) -> list[ReadableSpan]:
         """Return the spans since the last call."""
         ended, self.spans = self.spans, []
         return ended
@@ -85,24 +85,24 @@ class Spans:
         self._common = {"millstream.pipeline": pipeline, "millstream.run": run}
         self._queries: dict[str, _Known] = {}
 
-    def told(self, event: Event) -> list[ReadableSpan]:
+    def convert(self, event: Event) -> list[ReadableSpan]:
         """Return the spans that an event ends."""
         if not event.query:
             return []
         at = timestamps.parse(event.at)
-        query_state = self._queries.setdefault(event.query, _Known(heard=at))
+        query_state = self._queries.setdefault(event.query, _Known(last_event_at=at))
         match event.event:
             case "query_started":
                 self._started(event, at, query_state)
             case "batch_written":
-                query_state.written.append(event)
+                query_state.writes.append(event)
             case "batch_committed":
                 self._batch(event, at, query_state)
             case "retry" | "query_failed":
-                self._failed(event, at, query_state)
+                self._end_failed_span(event, at, query_state)
         if event.event != "batch_written":
-            query_state.heard = at
-        return self._ended.taken()
+            query_state.last_event_at = at
+        return self._ended.take()
 
     def send(self, messages: list[ReadableSpan]) -> None:
         """Export spans. Raises `OSError` if they are not accepted."""
@@ -119,7 +119,7 @@ class Spans:
         data = event.data
         query_state.sources = [source for source in data.get("sources") or () if source]
         query_state.sinks = list(data.get("sinks") or ())
-        query_state.written.clear()
+        query_state.writes.clear()
         span = self._tracer.start_span(
             f"{event.query} start",
             context=trace.set_span_in_context(trace.INVALID_SPAN),
@@ -149,22 +149,26 @@ class Spans:
                 child = self._tracer.start_span(phase, context=parent, start_time=_nanos(phase_start))
                 phase_start += seconds
                 child.end(_nanos(phase_start))
-        for written in [written for written in query_state.written if written.data["batch"] <= data["batch"]]:
-            query_state.written.remove(written)
-            if written.data["batch"] == data["batch"]:
+        for write_event in [
+            write_event for write_event in query_state.writes if write_event.data["batch"] <= data["batch"]
+        ]:
+            query_state.writes.remove(write_event)
+            if write_event.data["batch"] == data["batch"]:
                 attributes = {
-                    "millstream.sink": written.data["sink"],
-                    "millstream.skipped": bool(written.data["skipped"]),
+                    "millstream.sink": write_event.data["sink"],
+                    "millstream.skipped": bool(write_event.data["skipped"]),
                 }
-                rows = written.data.get("rows")
+                rows = write_event.data.get("rows")
                 attributes |= {} if rows is None else {"millstream.rows": rows}
-                span.add_event("written", attributes, _nanos(timestamps.parse(written.at)))
+                span.add_event("written", attributes, _nanos(timestamps.parse(write_event.at)))
         span.end(_nanos(start + total))
 
-    def _failed(self, event: Event, at: float, query_state: _Known) -> None:
+    def _end_failed_span(self, event: Event, at: float, query_state: _Known) -> None:
         """Create the span of a failed batch. It begins at the last event, because its progress is unknown."""
         data = event.data
-        span = self._root(event, query_state, query_state.heard, {"millstream.batch": data.get("batch")})
+        span = self._root(
+            event, query_state, query_state.last_event_at, {"millstream.batch": data.get("batch")}
+        )
         kind = str(data.get("cause", "outage"))
         attributes = {"exception.type": kind, "exception.message": data["reason"]}
         if data.get("record"):
@@ -173,7 +177,7 @@ class Spans:
         span.set_attribute("error.type", kind)
         span.set_status(Status(StatusCode.ERROR, data["reason"]))
         span.end(_nanos(at))
-        query_state.written.clear()
+        query_state.writes.clear()
 
     def _root(self, event: Event, query_state: _Known, start: float, figures: dict[str, Any]) -> trace.Span:
         """Start the span of a batch as a separate trace, with a link to the start of its query."""

@@ -56,19 +56,21 @@ def format_metrics(
     """Return all metrics with their samples, each name once. A metric without samples has only its header."""
     pipeline = {"pipeline": state["run"]["pipeline"]}
     samples = _samples(state, counts, dropped)
-    for one in outward:
-        samples["millstream_exported_total"].append(("", {"to": one.name}, one.sent))
-        samples["millstream_export_lost_total"].append(("", {"to": one.name}, one.lost))
+    for exporter in outward:
+        samples["millstream_exported_total"].append(("", {"to": exporter.name}, exporter.sent_count))
+        samples["millstream_export_lost_total"].append(("", {"to": exporter.name}, exporter.lost_count))
     metrics = [*METRICS]
     if engine:
-        metrics += [one.metric for one in ENGINE]
+        metrics += [exporter.metric for exporter in ENGINE]
         for name, sample in spark_samples(engine):
             samples.setdefault(name, []).append(sample)
     lines: list[str] = []
     for metric in metrics:
         lines += [f"# HELP {metric.name} {_plain(metric.what)}", f"# TYPE {metric.name} {metric.kind}"]
         for suffix, labels, value in samples.get(metric.name, []):
-            pairs = ",".join(f'{name}="{_escaped(one)}"' for name, one in {**pipeline, **labels}.items())
+            pairs = ",".join(
+                f'{name}="{_escaped(exporter)}"' for name, exporter in {**pipeline, **labels}.items()
+            )
             lines.append(f"{metric.name}{suffix}{{{pairs}}} {_number(value)}")
     return "\n".join(lines) + "\n"
 

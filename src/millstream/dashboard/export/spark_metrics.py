@@ -163,7 +163,7 @@ class Engine:
     """Reads the engine's metrics, with one call for all requests within a second."""
 
     def __init__(self, read: Read) -> None:
-        self._read = read
+        self._read_metrics = read
         # One thread, because Py4J opens a connection per thread.
         self._pool = ThreadPoolExecutor(1, "millstream-spark")
         self._lock = threading.Lock()
@@ -185,7 +185,7 @@ class Engine:
             if self._cached is None or (
                 self._cached[1].done() and time.monotonic() - self._cached[0] > FRESH
             ):
-                self._cached = time.monotonic(), self._pool.submit(self._read)
+                self._cached = time.monotonic(), self._pool.submit(self._read_metrics)
             future = self._cached[1]
         try:
             return future.result(timeout=PATIENCE)

@@ -86,9 +86,9 @@ class Guard:
             return False
         return self.cookie in cookies and self.fits(cookies[self.cookie].value)
 
-    def fits(self, given: str) -> bool:
+    def fits(self, token: str) -> bool:
         """Return whether this is the token, in constant time."""
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+        return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
 
 def is_local(host: str) -> bool:

@@ -115,7 +115,7 @@ class EventStream:
         engine = self.engine
         return {} if engine is None else engine.figures()
 
-    def failed(self, what: str) -> None:
+    def log_failure(self, what: str) -> None:
         """Log the traceback of a failed response; called from its exception handler."""
         _log.exception("the live page could not respond to %s", what)
 
@@ -213,7 +213,7 @@ class EventStream:
                 "query": query,
                 "id": self.folded.last,
                 "trigger_seconds": state.interval,
-                **state.series.told(now - minutes * 60),
+                **state.series.as_json(now - minutes * 60),
                 "runs": [*self.runs, this_run],
             }
 
@@ -222,7 +222,7 @@ class EventStream:
         with self._changed:
             if not last:
                 return self._place
-            return next((sent.place for sent in reversed(self._ring) if sent.id == last), None)
+            return next((message.place for message in reversed(self._ring) if message.id == last), None)
 
     def after(self, place: int, timeout: float) -> list[Sent] | None:
         """Return entries after a position, waiting up to `timeout` seconds for the first; None if some are gone."""
@@ -231,7 +231,7 @@ class EventStream:
                 self._changed.wait(timeout)
             if self._ring and self._ring[0].place > place + 1:
                 return None
-            return [sent for sent in self._ring if sent.place > place]
+            return [message for message in self._ring if message.place > place]
 
     @property
     def place(self) -> int:

@@ -29,13 +29,18 @@ def is_same_user(connection: socket.socket) -> bool:
     return uid is not None and uid in (os.geteuid(), ROOT)
 
 
-def peer_uid(peer: tuple[str, int], own: tuple[str, int], tables: Sequence[Path] = TABLES) -> int | None:
-    """Return the uid of the socket at `peer` that is connected to `own`, or None; each is an address and a port.
+def peer_uid(
+    peer: tuple[str, int], local_address: tuple[str, int], tables: Sequence[Path] = TABLES
+) -> int | None:
+    """Return the uid of the socket at `peer` that is connected to `local_address`, or None. Both are (address, port).
 
     Linux shows users of other namespaces as one overflow uid, which is no real user; the result is then None.
     """
     overflow = _overflow()
-    pairs = {(_written(mapped, *peer[:2]), _written(mapped, *own[:2])) for mapped in (False, True)}
+    pairs = {
+        (_format_address(mapped, *peer[:2]), _format_address(mapped, *local_address[:2]))
+        for mapped in (False, True)
+    }
     for table in tables:
         for local, remote, state, uid, inode in _rows(table):
             if state == ESTABLISHED and inode != NO_INODE and (local, remote) in pairs:
@@ -54,7 +59,7 @@ def _rows(table: Path) -> Iterator[tuple[str, str, str, int, str]]:
             yield fields[1], fields[2], fields[3], int(fields[7]), fields[9]
 
 
-def _written(mapped: bool, host: str, port: int) -> str:
+def _format_address(mapped: bool, host: str, port: int) -> str:
     """Format an address as in the tables; `mapped` formats an IPv4 address as an IPv6 socket shows it."""
     address = ipaddress.ip_address(host.partition("%")[0])
     if mapped and address.version == 4:

@@ -77,7 +77,7 @@ class Server(ThreadingHTTPServer):
                 with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)
 
-    def came(self, request: Any) -> None:
+    def mark_complete(self, request: Any) -> None:
         """Mark a request as complete, so that its response may take longer."""
         self._due.pop(request, None)
 
@@ -96,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Respond to a request, if it is permitted."""
-        self.server.came(self.connection)
+        self.server.mark_complete(self.connection)
         self.close_connection = True
         denied = self.server.guard.refuses(self.headers, self.command)  # type: ignore[arg-type]
         if denied is not None:
@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         elif parts.path == "/api/events" and self.command == "GET":
             self._stream(parameters)
         else:
-            self._send(self._answer(parts.path, parameters))
+            self._send(self._respond(parts.path, parameters))
 
     def _public_response(self, path: str) -> Response:
         """Return the response for another user of this machine, such as Prometheus or a health probe."""
@@ -131,11 +131,11 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
     do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_GET
 
-    def _answer(self, path: str, parameters: dict[str, str]) -> Response:
+    def _respond(self, path: str, parameters: dict[str, str]) -> Response:
         try:
             return self.server.answers.get(path, parameters)
         except Exception:  # noqa: BLE001 - every request gets a response, without a traceback
-            self.server.answers.feed.failed(path)
+            self.server.answers.feed.log_failure(path)
             return error_response(
                 500, "internal error while building this response", "see Spark's log of the run"
             )

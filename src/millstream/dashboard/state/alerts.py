@@ -29,14 +29,14 @@ class Alarms:
         """Parse the alerts of a spec. Raises `ValueError` if a text is not an alert."""
         return cls(tuple(parse_condition(text) for text in texts))
 
-    def told(self, queries: Mapping[str, QueryState], now: float) -> list[api_schema.Alert]:
+    def evaluate(self, queries: Mapping[str, QueryState], now: float) -> list[api_schema.Alert]:
         """Evaluate each alert for each query at a time, with firing alerts first."""
         alerts = [
-            self._one(declared, query, now) for declared in self.conditions for query in queries.values()
+            self._evaluate(declared, query, now) for declared in self.conditions for query in queries.values()
         ]
         return sorted(alerts, key=lambda alert: not alert["firing"])
 
-    def _one(self, alert: Condition, query: QueryState, now: float) -> api_schema.Alert:
+    def _evaluate(self, alert: Condition, query: QueryState, now: float) -> api_schema.Alert:
         value = alert_value(alert, query, now)
         # A query that has ended cannot be late, and the state of a failed query is already shown.
         has_ended = query.state in ("stopped", "failed")
@@ -77,7 +77,7 @@ def alert_value(alert: Condition, query: QueryState, now: float) -> float | None
         case Watch.LAG_GROWING:
             return alert.limit if is_growing(query.behind, now, alert.limit) else 0.0
         case Watch.SILENCE:
-            return query.triggers_silent(now) if query.heard else None
+            return query.triggers_silent(now) if query.last_event_at else None
         case Watch.DEAD_LETTERS:
             return float(query.counts["dead_letters"])
         case Watch.BATCH_TIME:

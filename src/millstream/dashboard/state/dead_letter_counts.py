@@ -23,7 +23,7 @@ class Counted:
         match event.event:
             case "dead_letter":
                 reasons = data.get("reasons") or [
-                    {"source": name, "reason": "set aside", "records": records}
+                    {"source": name, "reason": "dead letter", "records": records}
                     for name, records in data.get("sources", {}).items()
                 ]
                 for entry in reasons:
@@ -55,7 +55,7 @@ class Counted:
             "last": event.at,
         }
 
-    def told(self) -> api_schema.Letters:
+    def as_json(self) -> api_schema.Letters:
         """Convert to the page's JSON, most frequent reason first."""
         reasons = sorted(self.reasons.values(), key=lambda entry: -entry["records"])
         return {

@@ -19,7 +19,7 @@ class Drawing:
     nodes: list[dict[str, Any]] = field(default_factory=list)
     edges: list[dict[str, str]] = field(default_factory=list)
 
-    def told(
+    def as_json(
         self, known: Mapping[str, api_schema.QueryDetails], queries: Mapping[str, QueryState]
     ) -> api_schema.Graph:
         """Return the graph with rates. A source has the rate of its fastest reader, a sink that of its query."""

@@ -36,7 +36,7 @@ class QueryState:
     state: State = "starting"
     since: float = 0.0
     why: str = ""
-    heard: float = 0.0
+    last_event_at: float = 0.0
     """The time of the last activity: a start, a batch, a part of a batch in a sink, or an idle event."""
     figures: dict[str, Any] = field(default_factory=dict)
     batch_at: float | None = None
@@ -65,7 +65,7 @@ class QueryState:
         match event.event:
             case "query_started":
                 self.starts += 1
-                self.heard = at
+                self.last_event_at = at
                 self.sources = list(data.get("sources") or self.sources)
                 self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
                 self.become("starting", at)
@@ -75,9 +75,9 @@ class QueryState:
                 # Part of a log from which earlier batches may be missing.
                 self.counts, self.starts = Counter(data["counts"]), data["starts"]
             case "batch_written":
-                self.heard = at
+                self.last_event_at = at
             case "idle":
-                self.heard = at
+                self.last_event_at = at
                 self.rates.append(0.0)
                 self.source_rates = {}
                 self.become("idle", at)
@@ -86,10 +86,10 @@ class QueryState:
             case "waiting":
                 self.become("waiting", at, f"no response from {data['source']}")
             case "going_on":
-                self.heard = at
+                self.last_event_at = at
                 self.become("running", at)
             case "retry":
-                self.heard = at
+                self.last_event_at = at
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
                 self.failure = _failure(data)
@@ -98,7 +98,7 @@ class QueryState:
                 self.become("stopped", at, data.get("reason", ""))
 
     def _batch(self, data: dict[str, Any], at: float) -> None:
-        self.figures, self.batch_at, self.heard = data, at, at
+        self.figures, self.batch_at, self.last_event_at = data, at, at
         self.newest = max(filter(None, (self.newest, timestamps.parse_or_none(data["newest"]))), default=None)
         for name in ("rows_in", "rows_out", "late_rows", "malformed"):
             self.counts[name] += data[name] or 0
@@ -135,7 +135,7 @@ class QueryState:
 
     def silence(self, now: float) -> float:
         """Return the seconds since the last activity."""
-        return max(0.0, now - self.heard)
+        return max(0.0, now - self.last_event_at)
 
     def triggers_silent(self, now: float) -> float:
         """Return the silence in triggers. Without an interval, a trigger counts as the last batch, at least 1 s."""
@@ -147,7 +147,7 @@ class QueryState:
             least = FIRST if self.state == "starting" else PATIENCE
             patience = max(least, TRIGGERS * (self.interval or self.seconds() or 1.0))
             if self.silence(now) > patience:
-                return "stalled", self.heard, f"no batch was committed for {self.silence(now):.0f} s"
+                return "stalled", self.last_event_at, f"no batch was committed for {self.silence(now):.0f} s"
         return self.state, self.since, self.why
 
     def seconds(self) -> float | None:
@@ -164,7 +164,7 @@ class QueryState:
         """Return the number of Kafka records that are not read yet, or None without a partition."""
         return self.behind[-1][1] if self.behind else None
 
-    def told(self, now: float) -> api_schema.QueryDetails:
+    def as_json(self, now: float) -> api_schema.QueryDetails:
         """Convert to the page's JSON."""
         state, since, reason = self.judged(now)
         figures, seconds = self.figures, self.seconds()

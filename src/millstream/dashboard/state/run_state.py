@@ -104,11 +104,15 @@ class RunState:
     def worst(self, now: float) -> api_schema.Worst | None:
         """Return the query in the worst state; of several, the one that is in it longest."""
         judgements = [
-            (one, *one.judged(now)) for one in self.queries.values() if one.starts or one.state != "starting"
+            (query_state, *query_state.judged(now))
+            for query_state in self.queries.values()
+            if query_state.starts or query_state.state != "starting"
         ]
         if not judgements:
             return None
-        query, state, since, reason = min(judgements, key=lambda one: (-GRAVITY.index(one[1]), one[2]))
+        query, state, since, reason = min(
+            judgements, key=lambda query_state: (-GRAVITY.index(query_state[1]), query_state[2])
+        )
         return {
             "query": query.name,
             "state": state,
@@ -122,7 +126,7 @@ class RunState:
         if self.run["ended"] is not None:
             now = timestamps.parse(self.run["ended"])
         worst = self.worst(now)
-        queries = [state.told(now) for state in self.queries.values()]
+        queries = [state.as_json(now) for state in self.queries.values()]
         details_by_name = {details["name"]: details for details in queries}
         newest = [state.newest for state in self.queries.values() if state.newest is not None]
         behind = [details["behind"] for details in queries if details["behind"] is not None]
@@ -139,19 +143,19 @@ class RunState:
             "rows_in": sum(details["rows_in"] for details in queries),
             "input_rate": round(sum(rates), 1) if rates else None,
             "behind": sum(behind) if behind else None,
-            "graph": self.drawing.told(details_by_name, self.queries),
+            "graph": self.drawing.as_json(details_by_name, self.queries),
             "queries": queries,
             "lag": [
                 row
                 for state in self.queries.values()
                 for row in kafka_lag.lag_json(state.name, state.partitions)
             ],
-            "letters": self.letters.told(),
+            "letters": self.letters.as_json(),
             "log": list(self.log),
             "findings": self.findings,
             "guarantees": self.guarantees,
             "plans": self.plans,
-            "alerts": self.alarms.told(self.queries, now),
+            "alerts": self.alarms.evaluate(self.queries, now),
         }
 
 

@@ -41,14 +41,14 @@ class Series:
 
     points: list[Point] = field(default_factory=list)
 
-    def add(self, one: Point) -> None:
+    def add(self, point: Point) -> None:
         """Add a point; thin the older half if there are too many."""
-        self.points.append(one)
+        self.points.append(point)
         if len(self.points) > MOST:
             half = MOST // 2
             self.points = self.points[:half:2] + self.points[half:]
 
-    def told(self, since: float) -> dict[str, Any]:
+    def as_json(self, since: float) -> dict[str, Any]:
         """Return at most `SHOWN` points after a time as columns, always with the last one."""
         selected = [item for item in self.points if item["time"] >= since]
         if len(selected) > SHOWN:

@@ -28,20 +28,20 @@ _CLASS = Path("org/apache/kafka/common/network/PlaintextChannelBuilder.class")
 _TABLE = "/proc/self/net/tcp"
 
 
-def compile_access_check(java: Java, jars: Sequence[Path], tell: Callable[[str], None]) -> Path | None:
+def compile_access_check(java: Java, jars: Sequence[Path], report: Callable[[str], None]) -> Path | None:
     """Return the folder that comes before the broker's jars on its class path.
 
     Returns None if the system does not report the owner of a connection, as on macOS: every user of such a machine
     can reach the broker. The class is compiled once for these jars. Raises NotReady if it cannot be compiled.
     """
     if not os.access(_TABLE, os.R_OK):
-        tell(
+        report(
             "every user of this machine can reach the broker: the system does not report the owner of a connection"
         )
         return None
     folder = cache_folder.create_folder("broker-access") / _version(jars)
     if not (folder / _CLASS).is_file():
-        tell("compiling the broker's access check")
+        report("compiling the broker's access check")
         _compile(java, jars, folder)
     if not (folder / _CLASS).is_file():  # without it the broker would start, open to all
         raise NotReady(f"the folder {folder} is incomplete", f"remove it and try again: rm -r {folder}")
@@ -62,7 +62,7 @@ def _compile(java: Java, jars: Sequence[Path], folder: Path) -> None:
     ]
     draft = Path(tempfile.mkdtemp(prefix="compiling-", dir=folder.parent))
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 str(java.binary),
                 "-XX:TieredStopAtLevel=1",
@@ -80,9 +80,9 @@ def _compile(java: Java, jars: Sequence[Path], folder: Path) -> None:
             text=True,
             check=False,
         )
-        if done.returncode or not (draft / _CLASS).is_file():
+        if result.returncode or not (draft / _CLASS).is_file():
             raise NotReady(
-                f"the broker's access check could not be compiled: {_reason(done.stderr)}",
+                f"the broker's access check could not be compiled: {_reason(result.stderr)}",
                 "install PySpark again, or use an existing broker: millstream up --kafka HOST:PORT",
             )
         with contextlib.suppress(OSError):  # another process was faster: the same class is in place

@@ -67,15 +67,15 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-def prepare(home: Home, port: int, controller: int, tell: Callable[[str], None]) -> ServerSpec:
+def prepare(home: Home, port: int, controller: int, report: Callable[[str], None]) -> ServerSpec:
     """Write the broker's settings, format its folder if it is empty, and return its server spec.
 
     Raises NotReady if Java or the jars are missing, the access check cannot be compiled, or the folder cannot be
     formatted.
     """
     java = find_java()
-    jars = ensure_jars("broker", tell)
-    access = compile_access_check(java, jars, tell)
+    jars = ensure_jars("broker", report)
+    access = compile_access_check(java, jars, report)
     data, settings, logging = home / NAME, home / "kafka.properties", home / "kafka-log4j2.properties"
     values = {"local": LOCAL, "port": port, "controller": controller, "data": _escaped(data)}
     settings.write_text(_SETTINGS.format(**values))
@@ -89,7 +89,7 @@ def prepare(home: Home, port: int, controller: int, tell: Callable[[str], None])
         os.pathsep.join(map(str, [*([access] if access else []), *jars])),
     )
     if not (data / "meta.properties").exists():
-        tell("formatting the broker's folder")
+        report("formatting the broker's folder")
         _format(run, settings)
     return ServerSpec(NAME, (*run, "kafka.Kafka", str(settings)), str(home.log(NAME)), grace=6.0)
 
@@ -133,14 +133,14 @@ def _format(run: tuple[str, ...], settings: Path) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # StorageTool reads an identifier that begins with a dash as an option.
     cluster = "m" + cluster[1:]
-    done = subprocess.run(
+    result = subprocess.run(
         [*run, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c", str(settings)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[-1]
+    if result.returncode:
+        last = (result.stderr.strip() or result.stdout.strip() or "no reason given").splitlines()[-1]
         raise NotReady(
             f"the broker's folder could not be formatted: {last}",
             "check the folder's permissions and the free space, or run 'millstream doctor'",

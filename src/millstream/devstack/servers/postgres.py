@@ -34,7 +34,7 @@ _SETTINGS = {
 _CLIENT_PREFIX = "PG"
 
 
-def prepare(home: Home, port: int, tell: Callable[[str], None]) -> ServerSpec:
+def prepare(home: Home, port: int, report: Callable[[str], None]) -> ServerSpec:
     """Create the cluster if there is none, and return the server spec.
 
     Raises NotReady if the binaries are not installed, or root cannot run it under another account.
@@ -42,7 +42,7 @@ def prepare(home: Home, port: int, tell: Callable[[str], None]) -> ServerSpec:
     binaries = find_binaries()
     data = home / NAME
     if not (data / "PG_VERSION").exists():
-        tell("creating the database")
+        report("creating the database")
         _create_cluster(home, binaries, data)
     _remove_stale_lock(data)
     options = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
@@ -143,7 +143,7 @@ def _create_cluster(home: Home, binaries: Path, data: Path) -> None:
 
 def _call(argv: list[str], text: str = "") -> None:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             argv,
             input=text,
             capture_output=True,
@@ -157,19 +157,19 @@ def _call(argv: list[str], text: str = "") -> None:
         ) from error
     # The single-user server exits with 0 even if a statement failed; the error is only on stderr.
     error_lines = [
-        line for line in done.stderr.splitlines() if "ERROR" in line or "FATAL" in line or "error:" in line
+        line for line in result.stderr.splitlines() if "ERROR" in line or "FATAL" in line or "error:" in line
     ]
-    if done.returncode or error_lines:
-        last = (error_lines or done.stderr.splitlines() or ["no reason given"])[-1]
+    if result.returncode or error_lines:
+        last = (error_lines or result.stderr.splitlines() or ["no reason given"])[-1]
         raise NotReady(
             f"the database could not be created: {last.strip()}",
             "check the folder's permissions and the free space, or use another server with --postgres-url",
         )
 
 
-def server_environment(given: Mapping[str, str]) -> dict[str, str]:
+def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the server: all variables except those for PostgreSQL clients."""
-    return {key: value for key, value in given.items() if not key.startswith(_CLIENT_PREFIX)}
+    return {key: value for key, value in environment.items() if not key.startswith(_CLIENT_PREFIX)}
 
 
 def _remove_stale_lock(data: Path) -> None:

@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 # `stack.environment`, which must not load them.
 
 
-def wait_for_servers(home: Home, tell: Progress) -> None:
+def wait_for_servers(home: Home, report: Progress) -> None:
     """Wait until all servers answer. Raises NotReady with the last log line of a server that does not."""
     own_servers = [part for part in home.parts().values() if part.run]
     outside = home.addresses().get("outside", {})
@@ -32,9 +32,9 @@ def wait_for_servers(home: Home, tell: Progress) -> None:
     if not checks:
         return
     with ThreadPoolExecutor(len(checks)) as pool:
-        for done in [pool.submit(check) for check in checks]:
-            done.result()
-    tell("all servers answer")
+        for future in [pool.submit(check) for check in checks]:
+            future.result()
+    report("all servers answer")
 
 
 def _await_own(home: Home, part: ServerSpec) -> None:
@@ -82,7 +82,7 @@ def _observed_state(home: Home, part: ServerSpec) -> Seen | None:
 
 
 def create_resources(
-    home: Home, endpoints: Endpoints, needs: Sequence[RequiredResource], tell: Progress
+    home: Home, endpoints: Endpoints, needs: Sequence[RequiredResource], report: Progress
 ) -> None:
     """Create the required topics, if a broker runs."""
     topic_settings = {
@@ -95,7 +95,7 @@ def create_resources(
 
     created = topics.create_topics(endpoints.kafka, topic_settings)
     if created:
-        tell(f"topics created: {', '.join(created)}")
+        report(f"topics created: {', '.join(created)}")
 
 
 def _last_words(log: Path) -> str:

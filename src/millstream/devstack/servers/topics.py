@@ -39,10 +39,10 @@ def partition_counts(address: str) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in topics.items()}
 
 
-def create_topics(address: str, wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
+def create_topics(address: str, topics: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Create the missing topics, and return their names once the broker knows them.
 
-    `wanted` contains settings by topic: `partitions`, and any setting of a Kafka topic. An existing
+    `topics` contains settings by topic: `partitions`, and any setting of a Kafka topic. An existing
     topic is not changed. Raises NotReady if the broker refuses a topic or does not elect leaders of its
     partitions in time.
     """
@@ -58,7 +58,7 @@ def create_topics(address: str, wanted: Mapping[str, Mapping[str, str]]) -> list
                 if key not in ("partitions", "replication_factor")
             },
         )
-        for name, settings in wanted.items()
+        for name, settings in topics.items()
         if name not in existing
     ]
     if not missing:

@@ -31,7 +31,7 @@ class Identity:
         return None if born is None else cls(pid, born)
 
     @classmethod
-    def own(cls) -> Identity:
+    def current(cls) -> Identity:
         """Return the current process."""
         return cls(os.getpid(), _start_time(os.getpid()) or "")
 

@@ -126,7 +126,7 @@ class Home:
 
     def state(self) -> StackState | None:
         """Return the state last written by the guardian, even if it has ended; None if there is none."""
-        data = self._read("state.json")
+        data = self._read_json("state.json")
         try:
             return StackState.from_json(data) if data else None
         except (KeyError, TypeError):
@@ -134,11 +134,11 @@ class Home:
 
     def parts(self) -> dict[str, ServerSpec]:
         """Return the servers that the guardian should run."""
-        return {name: ServerSpec.from_json(entry) for name, entry in self._read("parts.json").items()}
+        return {name: ServerSpec.from_json(entry) for name, entry in self._read_json("parts.json").items()}
 
     def addresses(self) -> dict[str, Any]:
         """Return the ports by listener, and under `outside` the addresses of external servers."""
-        return self._read("addresses.json")
+        return self._read_json("addresses.json")
 
     def write(self, name: str, data: dict[str, Any]) -> None:
         """Write a file atomically, readable only by its owner."""
@@ -170,7 +170,7 @@ class Home:
         state = self.state()
         return (state is not None and state.alive) or len(self.addresses().get("outside", {})) == 2
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read_json(self, name: str) -> dict[str, Any]:
         try:
             data = json.loads((self / name).read_text())
         except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):

@@ -33,9 +33,9 @@ class Guardian:
         self.attached = attached
         self.leaving = False
         self.children: dict[str, subprocess.Popen[bytes]] = {}
-        self.seen: dict[str, Seen] = {}
+        self.states: dict[str, Seen] = {}
         self.deadlines: dict[str, float] = {}
-        self.written: dict[str, Seen] | None = None
+        self.saved_states: dict[str, Seen] | None = None
 
     def work(self) -> None:
         """Serve until asked to stop, or until the starter has ended; then stop all servers."""
@@ -62,14 +62,14 @@ class Guardian:
         self._reap()
         for name, part in self.home.parts().items():
             should_run = part.run and not self.leaving
-            previous = self.seen.get(name)
+            previous = self.states.get(name)
             if name in self.children:
                 if not should_run or (previous and previous.turn != part.turn):
                     self._stop(part)
             elif should_run and (previous is None or previous.turn != part.turn):
                 self._start(part)
             elif previous and not part.run and previous.turn != part.turn:
-                self.seen[name] = Seen("stopped", part.turn, code=previous.code)
+                self.states[name] = Seen("stopped", part.turn, code=previous.code)
         self._write_state()
 
     def _start(self, part: ServerSpec) -> None:
@@ -83,15 +83,15 @@ class Guardian:
                 preexec_fn=make_parent_death_hook(signal.Signals[part.death]),
             )
         self.children[part.name] = child
-        self.seen[part.name] = Seen("running", part.turn, Identity.of(child.pid))
+        self.states[part.name] = Seen("running", part.turn, Identity.of(child.pid))
 
     def _stop(self, part: ServerSpec) -> None:
         child, now = self.children[part.name], time.monotonic()
         if part.name not in self.deadlines:
             child.send_signal(signal.Signals[part.stop])
             self.deadlines[part.name] = now + part.grace
-            previous = self.seen[part.name]
-            self.seen[part.name] = Seen("stopping", previous.turn, previous.process)
+            previous = self.states[part.name]
+            self.states[part.name] = Seen("stopping", previous.turn, previous.process)
         elif now > self.deadlines[part.name]:
             child.kill()
 
@@ -101,13 +101,17 @@ class Guardian:
             if code is None:
                 continue
             was_stopped = self.deadlines.pop(name, None) is not None
-            self.seen[name] = Seen("stopped" if was_stopped else "failed", self.seen[name].turn, code=code)
+            self.states[name] = Seen(
+                "stopped" if was_stopped else "failed", self.states[name].turn, code=code
+            )
             del self.children[name]
 
     def _write_state(self) -> None:
-        if self.seen != self.written:
-            self.home.write("state.json", StackState(Identity.own(), self.attached, self.seen).to_json())
-            self.written = dict(self.seen)
+        if self.states != self.saved_states:
+            self.home.write(
+                "state.json", StackState(Identity.current(), self.attached, self.states).to_json()
+            )
+            self.saved_states = dict(self.states)
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
         self.leaving = True

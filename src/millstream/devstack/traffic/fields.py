@@ -114,15 +114,15 @@ class FieldSpec(Spec):
 
     @model_validator(mode="after")
     def _require_one_generator(self) -> FieldSpec:
-        if len(self.given) != 1:
-            raise ValueError(f"a field has exactly one generator; this one has {len(self.given)}")
+        if len(self.generators) != 1:
+            raise ValueError(f"a field has exactly one generator; this one has {len(self.generators)}")
         weights = self.choice or {"": 1.0}
         if min(weights.values()) < 0 or sum(weights.values()) <= 0:
             raise ValueError("weights must not be negative, and at least one must be positive")
         return self
 
     @property
-    def given(self) -> list[str]:
+    def generators(self) -> list[str]:
         """The generators that are set."""
         return [name for name in type(self).model_fields if getattr(self, name) is not None]
 

@@ -80,7 +80,7 @@ class TopicCounts:
     malformed: int = 0
 
     @property
-    def sent(self) -> int:
+    def total(self) -> int:
         """The total number of records."""
         return self.good + self.duplicate + self.late + self.malformed
 
@@ -99,7 +99,7 @@ class Summary:
         topics = [
             {
                 "topic": name,
-                "sent": counts.sent,
+                "sent": counts.total,
                 "good": counts.good,
                 "duplicates": counts.duplicate,
                 "late": counts.late,
@@ -118,8 +118,8 @@ class Sender:
         self.plan = plan
         self.kafka = kafka
         self.journal = journal
-        self.refused: KafkaError | None = None
-        self.lost = 0
+        self.last_error: KafkaError | None = None
+        self.failed_count = 0
         names = dict.fromkeys(traffic.topic(name) for name in traffic.streams)
         self.summary = Summary(
             plan.seed, format_iso_time(plan.start // 1000), {name: TopicCounts() for name in names}
@@ -167,10 +167,10 @@ class Sender:
                     progress(f"sending: {number:,} records")
         unsent = producer.flush(_FLUSH_SECONDS)
         self.summary.seconds = time.monotonic() - started
-        if unsent or self.lost:
-            reason = self.refused.str() if self.refused else "the broker stopped answering"
+        if unsent or self.failed_count:
+            reason = self.last_error.str() if self.last_error else "the broker stopped answering"
             raise NotReady(
-                f"{unsent + self.lost} records did not reach the broker at {self.kafka}: {reason}",
+                f"{unsent + self.failed_count} records did not reach the broker at {self.kafka}: {reason}",
                 "check the broker: millstream ps, millstream logs kafka",
             )
         return self.summary
@@ -211,7 +211,7 @@ class Sender:
 
     def _record_delivery(self, error: KafkaError | None, message: Any) -> None:  # noqa: ARG002 - a report's signature
         if error is not None:
-            self.refused, self.lost = error, self.lost + 1
+            self.last_error, self.failed_count = error, self.failed_count + 1
 
     def _write_journal(
         self, kind: RecordKind, event_id: str | None, event_ms: int, error: KafkaError | None, message: Any

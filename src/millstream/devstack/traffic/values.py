@@ -36,13 +36,13 @@ class RecordGenerator:
         self.fields = list(stream.fields)
         self.memories: dict[int, deque[str]] = {}
         parent = makers[stream.follows.stream].fields if stream.follows else []
-        self._makes = [_make(field, self.fields, parent, chance, makers) for field in stream.fields.values()]
+        self._makers = [_make(field, self.fields, parent, chance, makers) for field in stream.fields.values()]
         self.bare = [self._is_unquoted(spec, makers) for spec in stream.fields.values()]
         pieces = ["%s" if bare else QUOTED for bare in self.bare]
         # A record truncated inside this part is always malformed. For JSON it is the whole record; for CSV all but
         # the last field, because a line whose last field is truncated may still be valid.
-        self._whole = stream.format is Layout.JSON
-        if self._whole:
+        self._is_json = stream.format is Layout.JSON
+        if self._is_json:
             pieces = [
                 f"{json.dumps(field).replace('%', '%%')}:{piece}"
                 for field, piece in zip(self.fields, pieces, strict=True)
@@ -57,12 +57,12 @@ class RecordGenerator:
         numbers = [place for place, bare in enumerate(self.bare) if bare]
         times = [place for place, spec in enumerate(stream.fields.values()) if spec.event_time]
         self._typed = next(iter(numbers or times), None)
-        self._wrong = '"three"' if numbers else "not a time"
+        self._wrong_value = '"three"' if numbers else "not a time"
 
     def values(self, event_ms: int, parent: Values) -> Values:
         """Generate the values of one event, in the order of the fields."""
         result: Values = []
-        for make in self._makes:
+        for make in self._makers:
             result.append(make(result, event_ms, parent))
         for place, memory in self.memories.items():
             memory.append(result[place])
@@ -84,9 +84,9 @@ class RecordGenerator:
                 return b"\xff\xfe" + self.chance.randbytes(14).translate(_HIGH) + b"\xff"
             case Damage.WRONG_TYPE if self._typed is not None:
                 damaged_values = list(values)
-                damaged_values[self._typed] = self._wrong
+                damaged_values[self._typed] = self._wrong_value
                 return self.encoded(damaged_values)
-            case _ if not self._whole:
+            case _ if not self._is_json:
                 head = (self._head % tuple(values[:-1])).encode()
                 return head[: self.chance.randrange(1, len(head) + 1)]
             case _:
@@ -125,45 +125,45 @@ def _make(
 ) -> Make:
     """Return the generator of one field."""
     if field.uuid:
-        return lambda _made, _ms, _parent: _uuid(chance.getrandbits(128))
+        return lambda _values, _ms, _parent: _uuid(chance.getrandbits(128))
     if field.event_time:
-        return lambda _made, ms, _parent: format_iso_time(ms)
+        return lambda _values, ms, _parent: format_iso_time(ms)
     if field.same is not None:
         place = parent.index(field.same)
-        return lambda _made, _ms, parent: parent[place]
+        return lambda _values, _ms, parent: parent[place]
     if field.sequence:
         count, form = (
             itertools.count(1),
             f"{field.sequence.prefix.replace('%', '%%')}%0{field.sequence.digits}d",
         )
-        return lambda _made, _ms, _parent: form % next(count)
+        return lambda _values, _ms, _parent: form % next(count)
     if field.skewed:
         return _pick(_names(field.skewed), _zipf(field.skewed), chance)
     if field.choice:
         return _pick(list(field.choice), list(itertools.accumulate(field.choice.values())), chance)
     if field.int_:
         low, width = int(field.int_.low), int(field.int_.high) - int(field.int_.low) + 1
-        return lambda _made, _ms, _parent: str(low + int(chance.random() * width))
+        return lambda _values, _ms, _parent: str(low + int(chance.random() * width))
     if field.float_:
         least, span, form = (
             field.float_.low,
             field.float_.high - field.float_.low,
             f"%.{field.float_.digits}f",
         )
-        return lambda _made, _ms, _parent: form % (least + chance.random() * span)
+        return lambda _values, _ms, _parent: form % (least + chance.random() * span)
     if field.session:
         return _session(fields.index(field.session.of), field.session.idle.micros // 1000)
     if field.recent:
         memory = makers[field.recent.stream].remember(field.recent.field, field.recent.last)
-        return lambda _made, _ms, _parent: memory[int(chance.random() * len(memory))] if memory else ""
+        return lambda _values, _ms, _parent: memory[int(chance.random() * len(memory))] if memory else ""
     value = field.constant
     text = json.dumps(value) if field.numeric else json.dumps(str(value))[1:-1]
-    return lambda _made, _ms, _parent: text
+    return lambda _values, _ms, _parent: text
 
 
 def _pick(names: list[str], weights: list[float], chance: random.Random) -> Make:
     total, last = weights[-1], len(names) - 1
-    return lambda _made, _ms, _parent: names[bisect(weights, chance.random() * total, 0, last)]
+    return lambda _values, _ms, _parent: names[bisect(weights, chance.random() * total, 0, last)]
 
 
 def _names(skewed: Skewed) -> list[str]:

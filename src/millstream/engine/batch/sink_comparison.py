@@ -46,15 +46,17 @@ class Verdict:
     @property
     def fine(self) -> bool:
         """Whether every expected row is there, as often as the guarantee promises."""
-        once = Guarantee(self.guarantee) is not Guarantee.AT_LEAST_ONCE
-        return not self.unproven and not (self.missing or self.different or (once and self.doubled))
+        is_exactly_once = Guarantee(self.guarantee) is not Guarantee.AT_LEAST_ONCE
+        return not self.unproven and not (
+            self.missing or self.different or (is_exactly_once and self.doubled)
+        )
 
-    def tell(self, kind: str, key: Key, times: int = 1) -> None:
+    def count_row(self, kind: str, key: Key, times: int = 1) -> None:
         """Count a row of that kind, and store its key."""
         setattr(self, kind, getattr(self, kind) + times)
-        shown = self.keys.setdefault(kind, [])
-        if len(shown) < SHOWN:
-            shown.append(", ".join("NULL" if part is None else part for part in key))
+        examples = self.keys.setdefault(kind, [])
+        if len(examples) < SHOWN:
+            examples.append(", ".join("NULL" if part is None else part for part in key))
 
 
 def compare_sink(
@@ -75,7 +77,7 @@ def compare_sink(
     schema = after.schema
     sink_schema = type(schema)([schema[name] for name in names])
     spark = after.sparkSession
-    actual = sink.versions(spark, sink_schema) if keyless else sink.whole(spark, sink_schema, mode)
+    actual = sink.versions(spark, sink_schema) if keyless else sink.read_all(spark, sink_schema, mode)
     if actual is None:
         verdict.note, verdict.compared = "its rows cannot be compared", False
         return verdict
@@ -121,9 +123,9 @@ def compare_by_row(verdict: Verdict, actual_rows: Rows, required: Rows, accepted
         minimum, maximum = sorted((required[row], accepted[row]))
         count = actual_rows[row]
         if count < minimum:
-            verdict.tell("missing", row, minimum - count)
+            verdict.count_row("missing", row, minimum - count)
         elif count > maximum:
-            verdict.tell("doubled" if maximum else "different", row, count - maximum)
+            verdict.count_row("doubled" if maximum else "different", row, count - maximum)
 
 
 def compare_by_version(verdict: Verdict, actual_rows: Rows, accepted: Rows) -> None:
@@ -132,13 +134,13 @@ def compare_by_version(verdict: Verdict, actual_rows: Rows, accepted: Rows) -> N
     `actual_rows` has the batch after each row's own columns. The versions before the last one depend on how the input
     was split into batches. If the result itself has equal rows, a batch may have them too.
     """
-    written = {row[:-1] for row in actual_rows}
-    for row in accepted.keys() - written:
-        verdict.tell("missing", row, accepted[row])
+    actual_keys = {row[:-1] for row in actual_rows}
+    for row in accepted.keys() - actual_keys:
+        verdict.count_row("missing", row, accepted[row])
     if max(accepted.values(), default=1) == 1:
         for row, times in actual_rows.items():
             if times > 1:
-                verdict.tell("doubled", row[:-1], times - 1)
+                verdict.count_row("doubled", row[:-1], times - 1)
 
 
 def compare_by_key(
@@ -162,12 +164,12 @@ def compare_by_key(
     for key in (
         {_key(row, at) for row in required} - rows_by_key.keys() - {_key(row, at) for row in deleted or ()}
     ):
-        verdict.tell("missing", key)
+        verdict.count_row("missing", key)
     for key, rows in rows_by_key.items():
         if len(rows) > 1:
-            verdict.tell("doubled", key, len(rows) - 1)
+            verdict.count_row("doubled", key, len(rows) - 1)
         if any(row not in accepted_by_key[key] for row in rows):
-            verdict.tell("different", key)
+            verdict.count_row("different", key)
 
 
 def _key(row: Key, at: list[int]) -> Key:

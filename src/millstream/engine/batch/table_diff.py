@@ -31,7 +31,7 @@ Values = dict[str, str | None]
 class RowDifference:
     """One row that differs from the expected ones, with values formatted by `canonical_text`.
 
-    `kind` is `missing`, `surplus` or `different`. `times` is the number of rows it stands for. `key` is the row's
+    `kind` is `missing`, `surplus` or `different`. `times` is the number of equal rows. `key` is the row's
     key, or all of its columns if there is no key. `columns` are those that differ, with both values.
     """
 
@@ -42,22 +42,24 @@ class RowDifference:
 
     def plain(self) -> dict[str, Any]:
         """Return the difference as JSON data."""
-        columns = {name: {"held": held, "wanted": wanted} for name, (held, wanted) in self.columns.items()}
+        columns = {
+            name: {"held": actual, "wanted": expected} for name, (actual, expected) in self.columns.items()
+        }
         return {"kind": self.kind, "key": self.key, "times": self.times, "columns": columns}
 
 
 @dataclass
 class Differences:
-    """The differences between `held` and `wanted`. Counts are of rows. The frames are cached until `forget`."""
+    """The differences between `actual` and `expected`. Counts are of rows. The frames are cached until `forget`."""
 
-    held: DataFrame
-    wanted: DataFrame
+    actual: DataFrame
+    expected: DataFrame
     names: tuple[str, ...]
     """The columns that are compared."""
     key: tuple[str, ...]
     """The columns that identify a row. Empty if every row counts by itself."""
     counts: dict[str, int]
-    found: DataFrame
+    rows_that_differ: DataFrame
     """One row per difference: its key or hashes, `_kind`, `_times`."""
 
     @property
@@ -77,32 +79,36 @@ class Differences:
     def absent(self, *, changed: bool = True) -> DataFrame:
         """Return the missing rows, each as often as it is missing, plus those of `different` keys if `changed`."""
         kinds = [MISSING, *([DIFFERENT] if changed else [])]
-        differing = self.found.where(F.col(_KIND).isin(kinds))
-        hashed = _with_hashes(self.wanted, self.names, self.key)
+        differing = self.rows_that_differ.where(F.col(_KIND).isin(kinds))
+        hashed = _with_hashes(self.expected, self.names, self.key)
         if self.key:
-            return hashed.join(differing.select(_KEY), _KEY, "left_semi").select(*_all_columns(self.wanted))
-        once = hashed.dropDuplicates(list(_HASHES)).join(differing.select(*_HASHES, _TIMES), list(_HASHES))
-        repeated = once.withColumn("_copy", F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int"))))
-        return repeated.select(*_all_columns(self.wanted))
+            return hashed.join(differing.select(_KEY), _KEY, "left_semi").select(*_all_columns(self.expected))
+        unique_rows = hashed.dropDuplicates(list(_HASHES)).join(
+            differing.select(*_HASHES, _TIMES), list(_HASHES)
+        )
+        repeated = unique_rows.withColumn("_copy", F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int"))))
+        return repeated.select(*_all_columns(self.expected))
 
     def forget(self) -> None:
         """Free the cached frames in memory and on disk."""
-        for frame in (self.found, self.held, self.wanted):
+        for frame in (self.rows_that_differ, self.actual, self.expected):
             frame.unpersist()
 
     def _show_differences(self, kind: str, limit: int) -> list[RowDifference]:
         key_columns = [_KEY] if self.key else list(_HASHES)
-        shown = self.found.where(F.col(_KIND) == kind).orderBy(*key_columns).limit(limit).persist()
+        sample = (
+            self.rows_that_differ.where(F.col(_KIND) == kind).orderBy(*key_columns).limit(limit).persist()
+        )
         try:
-            held = self._collect_texts(self.held, shown, key_columns) if kind != MISSING else {}
-            wanted = self._collect_texts(self.wanted, shown, key_columns) if kind != SURPLUS else {}
+            actual = self._collect_texts(self.actual, sample, key_columns) if kind != MISSING else {}
+            expected = self._collect_texts(self.expected, sample, key_columns) if kind != SURPLUS else {}
             shown_keys = [
-                (tuple(row[name] for name in key_columns), int(row[_TIMES])) for row in shown.collect()
+                (tuple(row[name] for name in key_columns), int(row[_TIMES])) for row in sample.collect()
             ]
         finally:
-            shown.unpersist()
+            sample.unpersist()
         row_differences = [
-            self._build_difference(kind, times, held.get(key_values, []), wanted.get(key_values, []))
+            self._build_difference(kind, times, actual.get(key_values, []), expected.get(key_values, []))
             for key_values, times in shown_keys
         ]
         return sorted(
@@ -111,7 +117,7 @@ class Differences:
         )
 
     def _collect_texts(
-        self, frame: DataFrame, shown: DataFrame, key_columns: list[str]
+        self, frame: DataFrame, sample: DataFrame, key_columns: list[str]
     ) -> dict[Any, list[Values]]:
         """Return the rows of these keys as texts."""
         hashed = _with_hashes(frame, self.names, self.key)
@@ -120,7 +126,7 @@ class Differences:
         ]
         by_key: dict[Any, list[Values]] = {}
         rows = (
-            hashed.join(F.broadcast(shown.select(*key_columns)), key_columns, "left_semi")
+            hashed.join(F.broadcast(sample.select(*key_columns)), key_columns, "left_semi")
             .select(*key_columns, *texts)
             .collect()
         )
@@ -130,21 +136,23 @@ class Differences:
         return by_key
 
     def _build_difference(
-        self, kind: str, times: int, held: list[Values], wanted: list[Values]
+        self, kind: str, times: int, actual: list[Values], expected: list[Values]
     ) -> RowDifference:
-        row = (held or wanted)[0]
+        row = (actual or expected)[0]
         key = {name: row[name] for name in self.key} if self.key else row
         if kind != DIFFERENT:
             return RowDifference(kind, key, times)
         # A key may have several expected rows, and a batch cannot tell which is the last. The nearest one is shown.
-        row = next(candidate for candidate in held if candidate not in wanted)
-        nearest = min(wanted, key=lambda candidate: sum(candidate[name] != row[name] for name in self.names))
+        row = next(candidate for candidate in actual if candidate not in expected)
+        nearest = min(
+            expected, key=lambda candidate: sum(candidate[name] != row[name] for name in self.names)
+        )
         columns = {name: (row[name], nearest[name]) for name in self.names if row[name] != nearest[name]}
         return RowDifference(kind, key, times, columns)
 
 
 def find_differences(
-    held: DataFrame, wanted: DataFrame, key: Sequence[str] = (), apart: Sequence[str] = ()
+    actual: DataFrame, expected: DataFrame, key: Sequence[str] = (), excluded: Sequence[str] = ()
 ) -> Differences:
     """Compare rows held with rows wanted. Both have the same columns, and `apart` are not compared.
 
@@ -152,16 +160,17 @@ def find_differences(
     and different if its key is wanted with other values. If a key is wanted with several rows, each of them is right.
     Without a key, a row is missing or surplus as many times as it is there too rarely or too often.
     """
-    schema: StructType = wanted.schema
-    names = tuple(name for name in schema.names if name not in apart)
-    held, wanted = held.persist(KEPT), wanted.persist(KEPT)
-    both = _with_side(held, names, key, 0).unionByName(_with_side(wanted, names, key, 1))
-    found = (_diff_by_key(both) if key else _diff_by_row(both)).persist(KEPT)
+    schema: StructType = expected.schema
+    names = tuple(name for name in schema.names if name not in excluded)
+    actual, expected = actual.persist(KEPT), expected.persist(KEPT)
+    both = _with_side(actual, names, key, 0).unionByName(_with_side(expected, names, key, 1))
+    rows_that_differ = (_diff_by_key(both) if key else _diff_by_row(both)).persist(KEPT)
     totals = {
-        row[_KIND]: int(row["n"]) for row in found.groupBy(_KIND).agg(F.sum(_TIMES).alias("n")).collect()
+        row[_KIND]: int(row["n"])
+        for row in rows_that_differ.groupBy(_KIND).agg(F.sum(_TIMES).alias("n")).collect()
     }
     counts = {kind: totals.get(kind, 0) for kind in (MISSING, SURPLUS, DIFFERENT)}
-    return Differences(held, wanted, names, tuple(key), counts, found)
+    return Differences(actual, expected, names, tuple(key), counts, rows_that_differ)
 
 
 def _diff_by_key(both: DataFrame) -> DataFrame:
@@ -169,14 +178,14 @@ def _diff_by_key(both: DataFrame) -> DataFrame:
     rows = both.repartition(_KEY).groupBy(_KEY, *_HASHES).agg(*_side_counts())
     unexpected = F.sum(F.when(F.col(_WANTED) == 0, F.col(_HELD)).otherwise(0)).alias("_strange")
     keys = rows.groupBy(_KEY).agg(F.sum(_HELD).alias(_HELD), F.sum(_WANTED).alias(_WANTED), unexpected)
-    held, wanted, unexpected_count = F.col(_HELD), F.col(_WANTED), F.col("_strange")
+    actual, expected, unexpected_count = F.col(_HELD), F.col(_WANTED), F.col("_strange")
     kind = (
-        F.when(held == 0, MISSING)
-        .when(wanted == 0, SURPLUS)
-        .when(unexpected_count == held, DIFFERENT)
-        .when(held > 1, SURPLUS)
+        F.when(actual == 0, MISSING)
+        .when(expected == 0, SURPLUS)
+        .when(unexpected_count == actual, DIFFERENT)
+        .when(actual > 1, SURPLUS)
     )
-    times = F.when(kind != SURPLUS, 1).when(wanted == 0, held).otherwise(held - 1)
+    times = F.when(kind != SURPLUS, 1).when(expected == 0, actual).otherwise(actual - 1)
     return keys.select(_KEY, kind.alias(_KIND), times.cast("long").alias(_TIMES)).where(
         F.col(_KIND).isNotNull()
     )

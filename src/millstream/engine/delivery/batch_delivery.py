@@ -110,7 +110,7 @@ class Delivery:
                     skipping_writers.append(writer)
                 if result.later:
                     continue
-                self.events.tell(
+                self.events.emit(
                     "batch_written",
                     self.query,
                     batch=batch_id,
@@ -138,7 +138,7 @@ class Delivery:
         if entry.note.contradicts(note):
             raise conflicting_batch_error(writer.identity, batch_id)
         if None not in (entry.note.content, note.content) and entry.note.content != note.content:
-            self.events.tell(
+            self.events.emit(
                 "warning",
                 self.query,
                 sink=writer.identity.sink,
@@ -150,7 +150,7 @@ class Delivery:
 
     def _is_delivered(self, writer: Writer, batch_id: int) -> bool:
         """Return whether the sink already has the batch. Only the first batch after a start can have been there."""
-        return batch_id == self.replayed and writer.holds(batch_id)
+        return batch_id == self.replayed and writer.has_batch(batch_id)
 
     def _store_dead_letters(self, frame: DataFrame, batch_id: int) -> None:
         """Store the dead letters of the batch, if it has any."""
@@ -165,7 +165,7 @@ class Delivery:
             name: rejected_counts.malformed + rejected_counts.broken
             for name, rejected_counts in rejected.items()
         }
-        self.events.tell(
+        self.events.emit(
             "dead_letter",
             self.query,
             batch=batch_id,

@@ -63,9 +63,9 @@ class SpooledBatch:
 
     def forget(self) -> None:
         """Delete the batch. If the process is killed halfway, the rest stays hidden and is deleted with the next."""
-        hidden = self.folder.with_name(f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}")
-        self.folder.rename(hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
+        renamed = self.folder.with_name(f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}")
+        self.folder.rename(renamed)
+        shutil.rmtree(renamed, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class BatchSpool:
         batch = min((int(path.name) for path in self.folder.iterdir() if path.name.isdigit()), default=None)
         return None if batch is None else self._read_batch(batch, self._batch_folder(batch))
 
-    def holds(self, batch: int) -> bool:
+    def has_batch(self, batch: int) -> bool:
         """Return whether that batch is spooled here."""
         return self._batch_folder(batch).is_dir()
 
@@ -101,12 +101,12 @@ class BatchSpool:
         """Return whether any batch is spooled here."""
         return self.folder.is_dir() and any(path.name.isdigit() for path in self.folder.iterdir())
 
-    def put(self, frame: DataFrame, batch: int, reason: str, metadata: BatchMetadata = UNTOLD) -> None:
+    def spool(self, frame: DataFrame, batch: int, reason: str, metadata: BatchMetadata = UNTOLD) -> None:
         """Spool a batch once, all of it or nothing. Raises errors of running the batch and of the disk.
 
         Of `metadata`, which is for the sink's ledger, the offsets and the time are stored.
         """
-        if self.holds(batch):
+        if self.has_batch(batch):
             return
         # The files contain whole rows, and nothing else closes the folder if checkpoints are outside a `.millstream`.
         make_private(self.folder.parents[2])

@@ -26,7 +26,7 @@ from millstream.frames.expectations import (
     LETTERS,
     MOST_LETTERS,
     RAW,
-    SET_ASIDE,
+    REJECTED,
     failed_flags,
     failed_names,
     is_dead_letter,
@@ -88,7 +88,7 @@ class DeadLetters:
         keeper.checkpoint = checkpoint.folder
         return cls(pipeline, query, checkpoint, origins, keeper)
 
-    def wanted(self, source: str) -> bool:
+    def accepts_malformed(self, source: str) -> bool:
         """Return whether this source's malformed records become dead letters."""
         entry = self.pipeline.sources.get(source)
         return entry is not None and entry.on_malformed is OnMalformed.DEAD_LETTER
@@ -100,30 +100,32 @@ class DeadLetters:
         views = PipelineGraph.of(self.pipeline).views(self.query)
         return [name for name in (*sources, *views) if self.pipeline.may_write_dead_letters(name)]
 
-    def keep(self, spark: SparkSession, batch_id: int, aside: Mapping[str, RejectedCounts]) -> None:
+    def keep(self, spark: SparkSession, batch_id: int, rejected_counts: Mapping[str, RejectedCounts]) -> None:
         """Store the dead letters of a batch, by source and view. A batch that is already stored adds nothing."""
         # A source that a query reads twice, for a self-join, is listed twice, mostly with the same records.
         ranges = {
             (origin.name, self._offset_range(batch_id, index, origin.number)): None
             for index, origin in enumerate(self.origins)
-            if origin.name is not None and origin.name in aside
+            if origin.name is not None and origin.name in rejected_counts
         }
         frames = [
             letters
             for number, (name, offsets) in enumerate(ranges)
             if offsets is not None
-            and (letters := self._read_rejected(spark, batch_id, number, name, offsets, aside[name]))
+            and (
+                letters := self._read_rejected(spark, batch_id, number, name, offsets, rejected_counts[name])
+            )
             is not None
         ]
         frames += [
             self._parse_letters(spark, batch_id, name, left.letters)
-            for name, left in aside.items()
+            for name, left in rejected_counts.items()
             if left.letters
         ]
         if not frames:
             return
         frame = reduce(lambda left, right: left.unionByName(right), frames)
-        self.keeper.keep(frame, batch_id, sum(left.size for left in aside.values()))
+        self.keeper.keep(frame, batch_id, sum(left.size for left in rejected_counts.values()))
 
     def _read_rejected(
         self,
@@ -132,12 +134,12 @@ class DeadLetters:
         number: int,
         name: str,
         offsets: OffsetRange,
-        aside: RejectedCounts,
+        rejected_counts: RejectedCounts,
     ) -> DataFrame | None:
         """Read the rejected records of one source again, in the columns of the dead-letter table."""
         entry = self.pipeline.sources[name]
-        expect = entry.expect if aside.broken and aside.letters is None else {}
-        if not aside.malformed and not expect:
+        expect = entry.expect if rejected_counts.broken and rejected_counts.letters is None else {}
+        if not rejected_counts.malformed and not expect:
             return None
         raw = entry.source.read_range(spark, offsets, entry.ddl)
         if raw is None:
@@ -157,7 +159,7 @@ class DeadLetters:
         # Spark would push the filter below the decoding and decode once for each use of the result, but it pushes
         # nothing past a metric. This halves the cost.
         decoded = decoded.observe(f"millstream:letters:{name}:{number}", F.count(F.lit(1)).alias("rows"))
-        malformed = F.col(REASON).isNotNull() & F.lit(self.wanted(name))
+        malformed = F.col(REASON).isNotNull() & F.lit(self.accepts_malformed(name))
         row_bytes = encode_row(names) if expect else F.lit(None)
         corrupt_text = F.encode(F.col(RAW)[CORRUPT], "UTF-8") if CORRUPT in columns else F.lit(None)
         value = (
@@ -212,9 +214,9 @@ def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCoun
     rejected = {}
     for name in letters.places:
         malformed, size = _count_and_size(metrics, source_metric_name(name), "malformed", "malformed_bytes")
-        broken, broken_size = _count_and_size(metrics, metric_name(name), SET_ASIDE, BYTES)
+        broken, broken_size = _count_and_size(metrics, metric_name(name), REJECTED, BYTES)
         counts = RejectedCounts(
-            malformed if letters.wanted(name) else 0, broken, (size or 0) + (broken_size or 0)
+            malformed if letters.accepts_malformed(name) else 0, broken, (size or 0) + (broken_size or 0)
         )
         if broken and collects_dead_letters(letters.pipeline, name):
             if broken > MOST_LETTERS:

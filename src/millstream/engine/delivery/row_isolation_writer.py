@@ -67,9 +67,9 @@ class RowIsolatingWriter(Writer):
         """Return the newest ledger entry of the sink."""
         return self._inner.newest(spark)
 
-    def answer(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
+    def verify_ledger(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
         """Verify the ledger of the sink."""
-        self._inner.answer(spark, judge)
+        self._inner.verify_ledger(spark, judge)
 
     def entry(self, batch_id: int) -> LedgerEntry | None:
         """Return the sink's ledger entry of a batch."""
@@ -80,9 +80,9 @@ class RowIsolatingWriter(Writer):
         self._inner.open(spark, schema)
         self._keeper.open(spark)
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the sink has the batch. Its dead letters were stored before."""
-        return self._inner.holds(batch_id)
+        return self._inner.has_batch(batch_id)
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch without the rows that the sink refuses. Raises errors that are not caused by some rows."""
@@ -107,9 +107,9 @@ class RowIsolatingWriter(Writer):
         self._keeper.close()
 
     def _split_rows(self, frame: DataFrame) -> tuple[DataFrame, DataFrame] | None:
-        """Split the rows into accepted and refused ones, with reasons. None if they cannot be told apart."""
+        """Split the rows into accepted and refused ones, with reasons. None if they cannot be separated."""
         finder = RejectedRowFinder(frame, self._inner)
-        bad = finder.refused()
+        bad = finder.find()
         if not bad:
             return None
         good = finder.without(bad)
@@ -148,7 +148,7 @@ class RowIsolatingWriter(Writer):
         hit_failpoint("rows.kept")
         if self._events is not None:
             reasons = [{"source": self._source, "reason": "refused", "records": rows}]
-            self._events.tell(
+            self._events.emit(
                 "dead_letter",
                 self.identity.query,
                 batch=batch_id,
@@ -174,7 +174,7 @@ class RejectedRowFinder:
     def __post_init__(self) -> None:
         self._rows: Any = self.frame.toArrow()
 
-    def refused(self) -> dict[int, str]:
+    def find(self) -> dict[int, str]:
         """Find the rows that the sink refuses by themselves, with its messages. Empty if time or tries ran out."""
         refused_rows: dict[int, str] = {}
         pieces = [(0, int(self._rows.num_rows))]

@@ -38,11 +38,11 @@ def replay(
     Raises `NotReady` if a sink is still down, `MillstreamError` if it refuses a batch, and `Unfit` if the spec no
     longer has the sink, or if the sink skips a batch that it does not have.
     """
-    written = 0
+    written_count = 0
     for query in queries:
         for shelf in find_spools(pipeline, query):
-            written += _replay_spool(spark, pipeline, shelf, sink, on_delivered)
-    return written
+            written_count += _replay_spool(spark, pipeline, shelf, sink, on_delivered)
+    return written_count
 
 
 def _replay_spool(
@@ -56,7 +56,7 @@ def _replay_spool(
     if not batches:
         return 0
     writer = _writer(pipeline, batches, shelf)
-    written = 0
+    written_count = 0
     try:
         writer.open(spark, batches[0].rows(spark).schema)
         for batch in batches:
@@ -69,10 +69,10 @@ def _replay_spool(
                 # Turn any error of a sink into a sentence that names the batch.
                 raise _refusal(batch, error) from error
             on_delivered(batch, result)
-            written += not result.skipped
+            written_count += not result.skipped
     finally:
         writer.close()
-    return written
+    return written_count
 
 
 def _writer(pipeline: Pipeline, batches: Sequence[SpooledBatch], shelf: BatchSpool) -> SpoolingWriter:

@@ -86,7 +86,7 @@ class SpoolingWriter(Writer):
         except Exception as error:  # noqa: BLE001 - raised again if it ends the query
             self._record_failure(error)
 
-    def answer(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
+    def verify_ledger(self, spark: SparkSession, judge: Callable[[Sequence[LedgerEntry]], None]) -> None:
         """Verify the ledger at once, or for a sink that is down when it is opened, before its first batch."""
         self._verify = judge
         try:
@@ -100,15 +100,17 @@ class SpoolingWriter(Writer):
 
     def entry(self, batch_id: int) -> LedgerEntry | None:
         """Return the sink's ledger entry of a batch, or None if there is none or the sink is down."""
-        return None if self._columns is None or self._spool.holds(batch_id) else self._inner.entry(batch_id)
+        return (
+            None if self._columns is None or self._spool.has_batch(batch_id) else self._inner.entry(batch_id)
+        )
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the batch is delivered or spooled. False if the sink cannot be asked."""
-        if self._spool.holds(batch_id):
+        if self._spool.has_batch(batch_id):
             return True
         with self._lock:
             try:
-                return self._open_inner(None).holds(batch_id)
+                return self._open_inner(None).has_batch(batch_id)
             except Exception as error:  # noqa: BLE001 - as above
                 self._record_failure(error)
                 return False
@@ -117,7 +119,7 @@ class SpoolingWriter(Writer):
         """Deliver one batch after all spooled ones, or spool it. Raises an error that ends the query."""
         if self._fatal_error is not None:
             raise self._fatal_error
-        if self._spool.holds(batch_id):
+        if self._spool.has_batch(batch_id):
             return WriteResult(skipped=True)
         if self._spool.waits():
             return self._write_after_spooled(frame, batch_id)
@@ -143,12 +145,12 @@ class SpoolingWriter(Writer):
         Raises the sink's exceptions, and `Unfit` if the sink skips the batch without having that very batch, because
         another writer has committed later batches. The batch then stays spooled.
         """
-        written = self._write(waiting.rows(spark), waiting.batch)
-        if written.skipped:
+        result = self._write(waiting.rows(spark), waiting.batch)
+        if result.skipped:
             self._require_same_batch(waiting)
         hit_failpoint("aside.delivered")
         waiting.forget()
-        return written
+        return result
 
     def _require_same_batch(self, waiting: SpooledBatch) -> None:
         """Raise `Unfit` unless the sink has the very batch that it skipped."""
@@ -274,7 +276,7 @@ class SpoolingWriter(Writer):
     def _defer(self, frame: DataFrame, batch_id: int, reason: str, failure: Exception | None) -> WriteResult:
         """Spool a batch. If that fails too, the batch itself cannot run or the spool cannot be written."""
         try:
-            self._spool.put(frame, batch_id, reason, self.note(batch_id))
+            self._spool.spool(frame, batch_id, reason, self.note(batch_id))
         except Exception as error:
             # Raise any error, with the sink's refusal as its cause.
             raise error from failure
@@ -284,9 +286,9 @@ class SpoolingWriter(Writer):
 
     def _write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Make one attempt to write."""
-        written = self._open_inner(frame.schema).write(frame, batch_id)
+        result = self._open_inner(frame.schema).write(frame, batch_id)
         self._failures = 0
-        return written
+        return result
 
     def _open_inner(self, schema: StructType | None) -> Writer:
         """Return the writer opened for this schema. Spooled batches may have an older schema; None accepts any."""
@@ -334,7 +336,7 @@ class SpoolingWriter(Writer):
 
     def _emit(self, event: str, **data: object) -> None:
         if self._events is not None:
-            self._events.tell(event, self.identity.query, sink=self.identity.sink, **data)
+            self._events.emit(event, self.identity.query, sink=self.identity.sink, **data)
 
 
 def create_writer(

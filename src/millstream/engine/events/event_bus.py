@@ -61,7 +61,7 @@ class EventBus:
         """Add a handler for all events after this call."""
         self._handlers.append(handler)
 
-    def tell(self, event: str, query: str = "", **data: Any) -> None:
+    def emit(self, event: str, query: str = "", **data: Any) -> None:
         """Queue an event and return at once."""
         self._queue.put(Event(event, query, data))
 
@@ -73,7 +73,7 @@ class EventBus:
 
     def _report_thread_failure(self, failure: ThreadFailure) -> None:
         """Emit a warning to all handlers, because a background thread of the run failed."""
-        self.tell("warning", what=str(failure), fix=REPORT, thread=failure.thread)
+        self.emit("warning", what=str(failure), fix=REPORT, thread=failure.thread)
 
     def _deliver(self) -> None:
         while (queued := self._queue.get()) is not None:

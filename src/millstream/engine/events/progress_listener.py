@@ -40,12 +40,12 @@ class Listener(StreamingQueryListener):
         """Emit an event for a committed batch."""
         report = json.loads(event.progress.json)
         if report.get("name"):
-            self._events.tell("batch_committed", report["name"], **extract_metrics(report))
+            self._events.emit("batch_committed", report["name"], **extract_metrics(report))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Emit an event for a query without input for ten seconds. An idle query has no metrics, but is alive."""
         if name := self._names.get(str(event.runId)):
-            self._events.tell("idle", name)
+            self._events.emit("idle", name)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forget the query's name. The supervisor emits the end, with its reason."""

@@ -71,7 +71,7 @@ def check_unplanned_batches(query: str, writers: Mapping[str, Writer], planned: 
     """
     next_batch = 0 if planned is None else planned + 1
     for name, writer in writers.items():
-        if writer.holds(next_batch):
+        if writer.has_batch(next_batch):
             raise Unfit(
                 f"sink '{name}' has batch {next_batch} of query '{query}', which its checkpoint has not planned: the "
                 "checkpoint is older than the sink, and rows would be skipped",

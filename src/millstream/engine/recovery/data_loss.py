@@ -80,7 +80,7 @@ def accept_gaps(
         entries = [gap_to_dict(gap) for gap in gaps]
         gap_log.add(folder, [{**gap, "accepted": accepted, "at": now()} for gap in entries])
         for gap in entries:
-            events.tell("gap", query, **gap)
+            events.emit("gap", query, **gap)
     return {
         query: stopping_gaps
         for query, gaps in by_query.items()

@@ -54,7 +54,7 @@ class SinkReconciliation:
     """Returns the batches that are spooled for a sink, by its key."""
     remedy: Callable[[Sink, Sequence[int]], str] = lambda *_: ""
     """Suggests what to do about batches that a sink lacks."""
-    taken: dict[str, int] = field(default_factory=dict)
+    adopted: dict[str, int] = field(default_factory=dict)
     """The last batch of each writer whose rows were adopted before."""
     committed: int | None = None
     """The last batch that was committed when the survey began."""
@@ -66,7 +66,7 @@ class SinkReconciliation:
 
         Raises `Unfit` for the first sink that disagrees, and `NotReady` if one cannot be reached.
         """
-        self.taken = adoption_log.last_adopted_batches(self.checkpoint.folder)
+        self.adopted = adoption_log.last_adopted_batches(self.checkpoint.folder)
         self.committed = self.checkpoint.committed()
         sink_ahead = None
         for sink, writer in stations:
@@ -75,7 +75,7 @@ class SinkReconciliation:
                 name = writer.identity.sink
                 self.since[name] = find_first_batch(self.checkpoint, sink, writer, self.committed)
             try:
-                writer.answer(spark, LedgerVerifier(self, sink, writer, spark))
+                writer.verify_ledger(spark, LedgerVerifier(self, sink, writer, spark))
             except SinkAheadOfCheckpoint as error:
                 if not self.adopt or sink.adoption_conflict(writer.identity.mode):
                     raise
@@ -94,7 +94,7 @@ class LedgerVerifier:
 
     def __call__(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise `SinkAheadOfCheckpoint` or `Unfit`, emit warnings, or record what is adopted."""
-        identity, adopted = self.writer.identity, self.reconciliation.taken
+        identity, adopted = self.writer.identity, self.reconciliation.adopted
         own_entry = next((entry for entry in entries if entry.writer == identity.key), None)
         if own_entry is not None:
             self._check_own(own_entry)
@@ -152,7 +152,7 @@ class LedgerVerifier:
         elif reconciliation.adopt:
             folder = reconciliation.checkpoint.folder
             adoption_log.add_missing(folder, identity.sink, identity.key, missing.batches, now())
-            reconciliation.events.tell(
+            reconciliation.events.emit(
                 "adopted",
                 reconciliation.query,
                 sink=identity.sink,
@@ -167,7 +167,7 @@ class LedgerVerifier:
             )
 
     def _warn(self, what: str, fix: str) -> None:
-        self.reconciliation.events.tell(
+        self.reconciliation.events.emit(
             "warning", self.reconciliation.query, sink=self.writer.identity.sink, what=what, fix=fix
         )
 
@@ -222,7 +222,7 @@ class LedgerVerifier:
         )
         restore = f"put the checkpoint with id {last.query_id} back into {reconciliation.checkpoint.folder}"
         if self.sink.is_rerun_idempotent(identity.mode):
-            reconciliation.events.tell(
+            reconciliation.events.emit(
                 "warning",
                 reconciliation.query,
                 sink=identity.sink,
@@ -260,7 +260,7 @@ class LedgerVerifier:
         reconciliation, sink = self.reconciliation, self.writer.identity.sink
         for entry in others:
             adoption_log.add(reconciliation.checkpoint.folder, sink, entry.writer, entry.batch, now())
-            reconciliation.events.tell(
+            reconciliation.events.emit(
                 "adopted", reconciliation.query, sink=sink, writer=entry.writer, batch=entry.batch
             )
 

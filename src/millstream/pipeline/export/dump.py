@@ -27,10 +27,10 @@ def resolve_spec(pipeline: Pipeline) -> dict[str, Any]:
     data["sources"] = {name: _entry(entry) for name, entry in pipeline.sources.items()}
     data["views"] = {}
     data["queries"] = {name: _query(pipeline, name) for name in pipeline.queries}
-    shown: dict[str, Any] = _shown(data)
+    spec: dict[str, Any] = _redact(data)
     # SQL is exported unchanged, because variables are not replaced in it.
-    shown["views"] = {name: _view(view) for name, view in pipeline.views.items()}
-    return shown
+    spec["views"] = {name: _view(view) for name, view in pipeline.views.items()}
+    return spec
 
 
 def _trigger(trigger: Any) -> Any:
@@ -43,14 +43,14 @@ def _trigger(trigger: Any) -> Any:
 
 def _entry(entry: KindEntry) -> dict[str, Any]:
     """Return a source or sink with its kind as the first key."""
-    own = json.loads(entry.model_dump_json(by_alias=True))
-    settings = own.pop(entry.kind_field)
+    own_settings = json.loads(entry.model_dump_json(by_alias=True))
+    settings = own_settings.pop(entry.kind_field)
     kind: Any = getattr(entry, entry.kind_field)
     if entry.kind_field == "source" and not kind.payload:
         # These fields configure how messages are decoded, but the rows of this kind are not messages.
         for field in ("format", "keep"):
-            own.pop(field, None)
-    return {kind.kind: settings, **own}
+            own_settings.pop(field, None)
+    return {kind.kind: settings, **own_settings}
 
 
 def _view(view: View) -> Any:
@@ -92,12 +92,12 @@ def _query(pipeline: Pipeline, name: str) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any, name: str = "") -> Any:
+def _redact(value: Any, name: str = "") -> Any:
     """Return the value without unset keys, with secrets redacted by their name or form and `$` escaped as `$$`."""
     if isinstance(value, dict):
-        return {key: _shown(item, key) for key, item in value.items() if item is not None}
+        return {key: _redact(item, key) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_shown(item, name) for item in value]
+        return [_redact(item, name) for item in value]
     if isinstance(value, str):
         # Settings that are passed through to a client or to Spark have no type; their names show which are secrets.
         return HIDDEN if SECRET_NAME.search(name) else redact(value).replace("$", "$$")

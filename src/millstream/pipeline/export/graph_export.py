@@ -100,8 +100,8 @@ def graph_as_dot(graph: PipelineGraph) -> str:
 def graph_as_json(graph: PipelineGraph) -> str:
     """Return JSON: `{"name", "nodes": [{"id", "kind", "name", "label"}], "edges": [{"from", "to"}]}`."""
     arrows = [{"from": start, "to": end} for start, end in edges(graph)]
-    whole = {"name": graph.pipeline.name, "nodes": list(nodes(graph)), "edges": arrows}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    graph_data = {"name": graph.pipeline.name, "nodes": list(nodes(graph)), "edges": arrows}
+    return json.dumps(graph_data, indent=2, ensure_ascii=False) + "\n"
 
 
 def _id(graph: PipelineGraph, name: str) -> str:

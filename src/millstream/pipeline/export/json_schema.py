@@ -46,9 +46,9 @@ class _Generator(GenerateJsonSchema):
 def json_schema() -> Schema:
     """Return the schema of `pipeline.yml`, JSON Schema 2020-12."""
     defs: Schema = {}
-    whole = _model_schema(Pipeline, defs)
+    schema = _model_schema(Pipeline, defs)
     for name in OURS:
-        whole["properties"].pop(name, None)
+        schema["properties"].pop(name, None)
     for entry in (SourceEntry, SinkEntry, LettersEntry):
         _add_kinds(entry, defs)
     dead_letters = defs["LettersEntry"]
@@ -73,20 +73,20 @@ def json_schema() -> Schema:
     # The words come first, so that an editor offers them; any other text is a duration.
     words = [{"enum": list(WORDS)}, {"type": "string", "pattern": r"^\s*\d"}]
     defs["Trigger"] = {"description": defs["Trigger"]["description"], "anyOf": [*words, defs["Trigger"]]}
-    whole = _allow_variables(whole)
+    schema = _allow_variables(schema)
     defs = {name: _allow_variables(definition) for name, definition in sorted(defs.items())}
     defs["Variable"] = {
         "type": "string",
         "pattern": r"\$\{[^}]+\}",
         "description": "A variable's value: ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:path}.",
     }
-    return {"$schema": DIALECT, "title": "A Millstream pipeline", **whole, "$defs": defs}
+    return {"$schema": DIALECT, "title": "A Millstream pipeline", **schema, "$defs": defs}
 
 
 def schema_of(model: type[Spec], title: str) -> Schema:
     """Return the schema of another kind of file, described by a model; a variable is allowed for any value."""
     defs: Schema = {}
-    whole = _allow_variables(_model_schema(model, defs))
+    schema = _allow_variables(_model_schema(model, defs))
     defs = {name: _allow_variables(definition) for name, definition in sorted(defs.items())}
     for definition in defs.values():
         # A list or mapping may be a variable too.
@@ -106,7 +106,7 @@ def schema_of(model: type[Spec], title: str) -> Schema:
         "pattern": r"\$\{[^}]+\}",
         "description": "A value from elsewhere: ${name}.",
     }
-    return {"$schema": DIALECT, "title": title, **whole, "$defs": defs}
+    return {"$schema": DIALECT, "title": title, **schema, "$defs": defs}
 
 
 def _allow_container_variables(schema: Any) -> Any:

@@ -37,23 +37,23 @@ class DiscoveredViews:
 
 
 def discover_views(
-    data: Mapping[str, Any], folder: Path, places: ValuePositions, shown: Path
+    data: Mapping[str, Any], folder: Path, places: ValuePositions, display_path: Path
 ) -> DiscoveredViews:
-    """Return all views of a spec. `shown` is the folder as messages name it."""
+    """Return all views of a spec. `display_path` is the folder as messages name it."""
     declared = data.get("views")
     discovered = DiscoveredViews(
         {name: _as_mapping(view) for name, view in declared.items()} if isinstance(declared, dict) else {}
     )
     for name, view in list(discovered.views.items()):
         if isinstance(view, dict) and isinstance(view.get("file"), str) and not _DEFINING_KEYS & set(view):
-            _read(discovered, name, folder / view["file"], str(shown / view["file"]), places)
+            _read_sql(discovered, name, folder / view["file"], str(display_path / view["file"]), places)
     for path in sorted((folder / FOLDER).glob("*.sql")):
-        file_name = str(shown / FOLDER / path.name)
+        file_name = str(display_path / FOLDER / path.name)
         if file_name in discovered.texts:
             continue
         if path.stem not in discovered.views:
             discovered.views[path.stem] = {"file": f"{FOLDER}/{path.name}"}
-            _read(discovered, path.stem, path, file_name, places)
+            _read_sql(discovered, path.stem, path, file_name, places)
         else:
             discovered.findings.append(
                 build_finding(
@@ -73,23 +73,29 @@ def _as_mapping(view: Any) -> Any:
     return {"sql": view} if isinstance(view, str) else dict(view) if isinstance(view, dict) else view
 
 
-def _read(discovered: DiscoveredViews, name: str, path: Path, shown: str, places: ValuePositions) -> None:
+def _read_sql(
+    discovered: DiscoveredViews, name: str, path: Path, display_path: str, places: ValuePositions
+) -> None:
     """Read a view's SQL from its file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as decode_error:
-        message = f"the file of view '{name}', {shown}, is not UTF-8 text (byte {decode_error.start})"
-        discovered.findings.append(build_finding("MS011", message, Span.point(shown), fix="save it as UTF-8"))
+        message = f"the file of view '{name}', {display_path}, is not UTF-8 text (byte {decode_error.start})"
+        discovered.findings.append(
+            build_finding("MS011", message, Span.point(display_path), fix="save it as UTF-8")
+        )
     except (OSError, ValueError) as os_error:
         reason = getattr(os_error, "strerror", None) or "it is not a path"
         place = places.value("views", name, "file")
         discovered.findings.append(
-            build_finding("MS011", f"the file of view '{name}', {shown}, cannot be read: {reason}", place)
+            build_finding(
+                "MS011", f"the file of view '{name}', {display_path}, cannot be read: {reason}", place
+            )
         )
     else:
-        discovered.texts[shown] = text
-    discovered.views[name]["sql"] = discovered.texts.get(shown, "")
-    discovered.files[name] = shown
+        discovered.texts[display_path] = text
+    discovered.views[name]["sql"] = discovered.texts.get(display_path, "")
+    discovered.files[name] = display_path
 
 
 def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder: Path) -> None:
@@ -99,13 +105,13 @@ def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder:
     except (OSError, UnicodeDecodeError):
         return
     sources = data.get("sources")
-    taken = {*discovered.views, *(sources if isinstance(sources, dict) else ())}
+    used_names = {*discovered.views, *(sources if isinstance(sources, dict) else ())}
     queue = [name for name in _read_names(discovered.views, data.get("queries")) if name in functions_by_name]
     while queue:
         name = queue.pop()
-        if name in taken:
+        if name in used_names:
             continue
-        taken.add(name)
+        used_names.add(name)
         discovered.views[name] = {"python": f"{MODULE}:{name}"}
         queue.extend(other for other in functions_by_name[name].parameters if other in functions_by_name)
 

@@ -67,7 +67,7 @@ def parse_yaml(file: str, text: str) -> YamlDocument:
     loader = yaml.CSafeLoader(text)
     reader = _DocumentReader(loader, document, lines)
     try:
-        document.data = reader.whole()
+        document.data = reader.read_document()
     except yaml.YAMLError as error:
         document.findings.append(explain_yaml_error(error, file, lines))
     except _Refused as refusal:
@@ -88,7 +88,7 @@ class _Refused(Exception):
 
 
 class _DocumentReader:
-    """Builds data and positions together in one pass over the parser's events.
+    """Builds data and positions together in one traversal of the parser's events.
 
     It reads events instead of calling `compose`, whose C code recurses as deep as the text is nested and can crash
     the process.
@@ -99,7 +99,7 @@ class _DocumentReader:
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.count = 0
 
-    def whole(self) -> Any:
+    def read_document(self) -> Any:
         """Read the one document in the file and return its value."""
         self.loader.get_event()
         if self.loader.check_event(yaml.StreamEndEvent):

@@ -41,7 +41,7 @@ class Loaded:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def failed(self) -> bool:
+    def has_errors(self) -> bool:
         """Whether there is an error among the findings."""
         return any(item.severity is Severity.ERROR for item in self.findings)
 
@@ -86,9 +86,11 @@ def load_data(
     texts = {**texts, **views.texts}
     places = replace(places, sql_files=views.files, texts=texts)
     data = _with_views(data, views)
-    written = variables.written if variables else {}
-    written = {place: text for place, text in written.items() if not _is_overridden(place, replaced)}
-    pipeline, mistakes = build_pipeline(data, folder, file, Mistakes(data, places, written))
+    replaced_values = variables.replaced if variables else {}
+    replaced_values = {
+        place: text for place, text in replaced_values.items() if not _is_overridden(place, replaced)
+    }
+    pipeline, mistakes = build_pipeline(data, folder, file, Mistakes(data, places, replaced_values))
     # An error in the value of an unset variable is only a consequence.
     unset_spans = [item.span for item in unset]
     findings += [

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 
-def apply_overrides(data: Any, given: Sequence[str]) -> tuple[Any, dict[Path, str], list[Finding]]:
+def apply_overrides(data: Any, overrides: Sequence[str]) -> tuple[Any, dict[Path, str], list[Finding]]:
     """Apply each `a.b=c` in order; return the data, the paths that were set, and findings for those that failed."""
     data = copy.deepcopy(data)
     places: dict[Path, str] = {}
     findings: list[Finding] = []
-    for text in given:
+    for text in overrides:
         name, equals, value = text.partition("=")
         steps = name.strip().split(".")
         if not equals or not all(steps):

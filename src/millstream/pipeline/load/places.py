@@ -43,21 +43,21 @@ class ValuePositions:
 
     def value(self, *path: str | int) -> Span:
         """Return the span of a value, or of the nearest enclosing one if the value is not in the file."""
-        place = self._written(path)
+        place = self._existing_prefix(path)
         if place and place == self._steps(path) and self.document:
             return self.document.values[place]
         return self._around(place, path)
 
     def key(self, *path: str | int) -> Span:
         """Return the span of a key, or of the nearest enclosing value if the key is not in the file."""
-        place = self._written(path)
+        place = self._existing_prefix(path)
         if self.document and place and place == self._steps(path) and place in self.document.keys:
             return self.document.keys[place]
         return self._around(place, path)
 
     def has(self, *path: str | int) -> bool:
         """Return whether the file has a value at exactly this path."""
-        return self._written(path) == self._steps(path)
+        return self._existing_prefix(path) == self._steps(path)
 
     def scalar(self, *path: str | int) -> Scalar | None:
         """Return the scalar as written in the file, before variables are replaced; None if there is no scalar."""
@@ -97,7 +97,7 @@ class ValuePositions:
                 current = None
         return tuple(steps)
 
-    def _written(self, path: Path) -> Path:
+    def _existing_prefix(self, path: Path) -> Path:
         """Return the longest prefix of the path that exists in the file."""
         steps = self._steps(path)
         while steps and not (self.document and steps in self.document.values):

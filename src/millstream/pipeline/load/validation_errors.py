@@ -42,7 +42,7 @@ class Mistakes:
 
     data: Any
     places: ValuePositions
-    written: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    variables: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
 
     def findings(self, errors: Iterable[Error]) -> list[Finding]:
         """Return one finding for each path that has an error."""
@@ -234,13 +234,13 @@ class Mistakes:
             )
             return build_finding(
                 "MS003",
-                restore_variables(message, path, self.written).rstrip("."),
+                restore_variables(message, path, self.variables).rstrip("."),
                 span,
                 why=describe_purpose(path),
             )
         message = (
             f"{describe_path(path)} takes {' or '.join(expected)}, not "
-            f"{describe_value(path, value, self.written)}"
+            f"{describe_value(path, value, self.variables)}"
         )
         return build_finding(
             "MS003", message, span, why=describe_purpose(path), fix=_suggest_fix(kind, context, path, value)

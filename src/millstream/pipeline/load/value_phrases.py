@@ -73,10 +73,10 @@ def describe_expected(kind: str, context: Mapping[str, Any]) -> str | None:
     return _TAKES.get(kind.split("_")[0])
 
 
-def describe_value(path: Path, value: Any, written: Mapping[Path, tuple[str, str]]) -> str:
+def describe_value(path: Path, value: Any, variables: Mapping[Path, tuple[str, str]]) -> str:
     """Describe a value for a message: a secret is not shown, a variable is shown as written in the file."""
-    if path in written:
-        return f"the value of {written[path][0]}"
+    if path in variables:
+        return f"the value of {variables[path][0]}"
     match value:
         case None:
             return "nothing"
@@ -103,9 +103,9 @@ def describe_purpose(path: Path) -> str:
     return f"'{path[-1]}': {text[:1].lower()}{text[1:]}".rstrip(".") if text else ""
 
 
-def restore_variables(message: str, path: Path, written: Mapping[Path, tuple[str, str]]) -> str:
+def restore_variables(message: str, path: Path, variables: Mapping[Path, tuple[str, str]]) -> str:
     """Replace values of variables in a message, at that path or inside, by their text in the file."""
-    for place, (text, value) in written.items():
+    for place, (text, value) in variables.items():
         depth = min(len(place), len(path))
         if value and place[:depth] == path[:depth]:
             message = message.replace(value, text)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class Variables:
     """The data of a document with its variables replaced.
 
-    `written` contains, for each value that contains a variable, its text in the file and the value: messages
+    `replaced` contains, for each value that contains a variable, its text in the file and the value: messages
     show the text and never the value. `unset` contains a finding for each variable without a value, by path.
     """
 
     def __init__(self, document: YamlDocument, env: Mapping[str, str], folder: Folder) -> None:
         self.document, self.env, self.folder = document, env, folder
-        self.written: dict[Path, tuple[str, str]] = {}
+        self.replaced: dict[Path, tuple[str, str]] = {}
         self.unset: list[tuple[Path, Finding]] = []
         self.data = self._replace((), document.data)
 
@@ -40,7 +40,7 @@ class Variables:
         text, unset_variables = interpolate(value, self.env, self.folder)
         self.unset.extend((path, self._finding(path, unset)) for unset in unset_variables)
         if text != value:
-            self.written[path] = (value, text)
+            self.replaced[path] = (value, text)
         return text
 
     def _finding(self, path: Path, unset: Unset) -> Finding:

@@ -120,17 +120,17 @@ def _visible_ctes(table: Any) -> set[str]:
     names: set[str] = set()
     inner: Any = table
     outer: Any = table.parent
-    own: Any | None = None
+    own_with: Any | None = None
     while outer is not None:
         if isinstance(outer, exp.CTE):
-            own = outer
+            own_with = outer
         with_ = outer.args.get("with_") or outer.args.get("with")
         if with_ is not None:
             for cte in with_.expressions:
-                if inner is with_ and cte is own and not with_.args.get("recursive"):
+                if inner is with_ and cte is own_with and not with_.args.get("recursive"):
                     break
                 names.add(cte.alias.lower())
-                if inner is with_ and cte is own:
+                if inner is with_ and cte is own_with:
                     break
         inner, outer = outer, outer.parent
     return names
@@ -172,10 +172,10 @@ def _params(tokens: list[Token]) -> Iterator[Mark]:
 
 
 def _names(tokens: Iterator[Token | Mark]) -> tuple[Mark, ...]:
-    marks = (
+    positions = (
         token if isinstance(token, Mark) else Mark(token.text, token.start, token.end + 1) for token in tokens
     )
-    return tuple(sorted(marks, key=lambda mark: mark.start))
+    return tuple(sorted(positions, key=lambda mark: mark.start))
 
 
 def _unclosed(sql: str, reason: str) -> Trouble:

@@ -57,7 +57,7 @@ def user_settings() -> Path | None:
 
 @contextmanager
 def download_jars(
-    coordinates: Sequence[str], folder: Path, size: int, tell: Callable[[str], None]
+    coordinates: Sequence[str], folder: Path, size: int, report: Callable[[str], None]
 ) -> Iterator[Path]:
     """Yield a folder inside `folder` with each jar as NAME-VERSION.jar, removed at the end.
 
@@ -65,13 +65,13 @@ def download_jars(
     """
     staging = Path(tempfile.mkdtemp(prefix="fetching-", dir=folder))
     try:
-        _run_ivy(coordinates, staging, size, tell)
+        _run_ivy(coordinates, staging, size, report)
         yield staging
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _run_ivy(coordinates: Sequence[str], staging: Path, size: int, tell: Callable[[str], None]) -> None:
+def _run_ivy(coordinates: Sequence[str], staging: Path, size: int, report: Callable[[str], None]) -> None:
     settings = user_settings()
     if settings is None:
         settings = staging / "settings.xml"
@@ -93,19 +93,19 @@ def _run_ivy(coordinates: Sequence[str], staging: Path, size: int, tell: Callabl
             stderr=subprocess.STDOUT,
             preexec_fn=make_parent_death_hook(signal.SIGKILL),
         ) as process:
-            _report_progress(process, staging / "cache", len(coordinates), size, tell)
+            _report_progress(process, staging / "cache", len(coordinates), size, report)
         if process.returncode != 0:
             log.seek(0)
             raise NotReady(_summarize_failure(coordinates, log.read()), _suggest_fix(settings, staging))
 
 
 def _report_progress(
-    process: subprocess.Popen[bytes], cache: Path, count: int, size: int, tell: Callable[[str], None]
+    process: subprocess.Popen[bytes], cache: Path, count: int, size: int, report: Callable[[str], None]
 ) -> None:
     """Report how much has arrived until Ivy ends. If the caller is interrupted, Ivy is killed."""
     try:
         while True:
-            tell(f"fetching {count} jars: {_size_of_jars(cache) / 1e6:.0f} of {size / 1e6:.0f} MB")
+            report(f"fetching {count} jars: {_size_of_jars(cache) / 1e6:.0f} of {size / 1e6:.0f} MB")
             try:
                 process.wait(LOOK)
             except subprocess.TimeoutExpired:

@@ -119,9 +119,9 @@ def _find_unverified(folder: Path, jars: tuple[Jar, ...]) -> tuple[Jar, ...]:
         stamps = json.loads((folder / "verified.json").read_text())
     except (OSError, ValueError):
         return jars
-    marks = {jar: _stat_mark(folder / jar.file, jar) for jar in jars}
+    stats = {jar: _stat_mark(folder / jar.file, jar) for jar in jars}
     # A missing jar has no mark, and must not pass for a jar that has no stamp either.
-    return tuple(jar for jar, mark in marks.items() if mark is None or stamps.get(jar.file) != mark)
+    return tuple(jar for jar, mark in stats.items() if mark is None or stamps.get(jar.file) != mark)
 
 
 def _stat_mark(path: Path, jar: Jar) -> list[object] | None:

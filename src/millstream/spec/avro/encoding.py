@@ -30,13 +30,13 @@ class _Writer:
     """Writes values. `known` contains the named types so far, each with its namespace."""
 
     def __init__(self, known: dict[str, tuple[Schema, str]]) -> None:
-        self.known = known
+        self.named_types = known
 
     def write(self, schema: Schema, value: Any, space: str, where: str) -> bytes:
         """Encode one value."""
         if isinstance(schema, str):
-            if schema in self.known or f"{space}.{schema}" in self.known:
-                named_schema, outer = self.known.get(f"{space}.{schema}") or self.known[schema]
+            if schema in self.named_types or f"{space}.{schema}" in self.named_types:
+                named_schema, outer = self.named_types.get(f"{space}.{schema}") or self.named_types[schema]
                 return self.write(named_schema, value, outer, where)
             schema = {"type": schema}
         if isinstance(schema, list):
@@ -47,7 +47,7 @@ class _Writer:
         if "name" in schema:
             outer = str(schema.get("namespace", space) or "")
             name = schema["name"] if "." in schema["name"] or not outer else f"{outer}.{schema['name']}"
-            self.known[name], space = (schema, space), name.rpartition(".")[0]
+            self.named_types[name], space = (schema, space), name.rpartition(".")[0]
         try:
             return self._kind(kind, schema, value, space, where)
         except (TypeError, AttributeError, KeyError, IndexError, OverflowError, struct.error) as error:

@@ -112,7 +112,7 @@ class _Reader:
     """Converts a schema to DDL. `known` contains the named types so far, each with its DDL."""
 
     def __init__(self, known: dict[str, str]) -> None:
-        self.known = known
+        self.named_types = known
 
     def fields(self, record: Mapping[str, Any], space: str, inside: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return names and types of a record's fields. `inside` are the enclosing records."""
@@ -140,7 +140,7 @@ class _Reader:
         """Return a type's DDL."""
         match schema:
             case str():
-                return self._named(schema, space, inside, where)
+                return self._resolve_name(schema, space, inside, where)
             case list():
                 return self._union(schema, space, inside, where)
             case {"type": "record" | "error"}:
@@ -169,19 +169,19 @@ class _Reader:
                 return self.type(inner, space, inside, where)
         raise ValueError(f"the type of {where} is not an Avro type: {json.dumps(schema)}")
 
-    def _named(self, name: str, space: str, inside: tuple[str, ...], where: str) -> str:
+    def _resolve_name(self, name: str, space: str, inside: tuple[str, ...], where: str) -> str:
         if name in _PRIMITIVE:
             return _PRIMITIVE[name]
-        whole = name if "." in name or not space else f"{space}.{name}"
-        if whole in inside:
+        full_name = name if "." in name or not space else f"{space}.{name}"
+        if full_name in inside:
             raise ValueError(
                 f"{where} is of type '{name}', which contains it: Spark cannot read recursive schemas"
             )
-        if whole not in self.known:
+        if full_name not in self.named_types:
             raise ValueError(
                 f"{where} is of type '{name}', which is neither an Avro type nor defined in the schema"
             )
-        return self.known[whole]
+        return self.named_types[full_name]
 
     def _union(self, branches: list[Schema], space: str, inside: tuple[str, ...], where: str) -> str:
         types = [self.type(branch, space, inside, where) for branch in branches if branch != "null"]
@@ -205,7 +205,7 @@ class _Reader:
         return name if "." in name or not space else f"{space}.{name}"
 
     def _keep(self, schema: Mapping[str, Any], space: str, ddl: str) -> str:
-        self.known[self._name(schema, space)] = ddl
+        self.named_types[self._name(schema, space)] = ddl
         return ddl
 
 

@@ -108,8 +108,8 @@ def redact_values(text: str) -> str:
 
 def redact(text: str) -> str:
     """Redact known secrets, passwords of URLs, and values of parameters such as `password=`."""
-    shown = _PARAMETER.sub(rf"\1{HIDDEN}", redact_values(text))
-    return _FIELD.sub(rf"\1{HIDDEN}", shown)
+    redacted = _PARAMETER.sub(rf"\1{HIDDEN}", redact_values(text))
+    return _FIELD.sub(rf"\1{HIDDEN}", redacted)
 
 
 def redact_deep(value: Any) -> Any:

@@ -36,18 +36,18 @@ class Secret:
         """Return the secret text, for the one call that needs it."""
         return self._text
 
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """Return a text that is safe to print."""
         return HIDDEN
 
     def __str__(self) -> str:
-        return self.shown()
+        return self.redacted()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.shown()!r})"
+        return f"{type(self).__name__}({self.redacted()!r})"
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
-        return (type(self), (self.shown(),))
+        return (type(self), (self.redacted(),))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._text == self._text
@@ -66,7 +66,7 @@ class Secret:
                 build,
                 core_schema.union_schema([core_schema.is_instance_schema(cls), core_schema.str_schema()]),
             ),
-            serialization=core_schema.plain_serializer_function_ser_schema(lambda value: value.shown()),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda value: value.redacted()),
         )
 
 
@@ -78,7 +78,7 @@ class SecretUrl(Secret):
     def _protect(self) -> None:
         protect_url(self._text)
 
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """Return the URL with its password redacted."""
         return redact(self._text)
 
@@ -96,7 +96,7 @@ class WebhookUrl(Secret):
             self._text, *(part for part in (authority.rpartition("@")[0], path) if len(part) >= _PATH)
         )
 
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """Return the scheme and the host."""
         scheme, separator, rest = self._text.partition("://")
         host = rest.partition("/")[0].rpartition("@")[2].partition("?")[0]

@@ -26,20 +26,24 @@ class Updated:
 
     text: str
     steps: int = 0
-    left: list[str] = field(default_factory=list)
+    not_updated: list[str] = field(default_factory=list)
 
 
-def update_expectations(name: str, text: str, played: Sequence[tuple[Case, Sequence[StepResult]]]) -> Updated:
+def update_expectations(
+    name: str, text: str, results: Sequence[tuple[Case, Sequence[StepResult]]]
+) -> Updated:
     """Return the text of a test file with the expectations of these tests set to the actual results."""
     document = parse_yaml(name, text)
     editor = YamlEditor(document)
     result = Updated(text)
     changes: list[TextChange] = []
-    for case, steps in played:
+    for case, steps in results:
         path = ("tests", case.name, "steps")
         if path not in document.values:
             if any(step_result.differences for step_result in steps):
-                result.left.append(f"'{case.name}' comes from a table, whose rows share their expectations")
+                result.not_updated.append(
+                    f"'{case.name}' comes from a table, whose rows share their expectations"
+                )
             continue
         for number, step_result in enumerate(steps):
             if not step_result.differences:
@@ -49,48 +53,48 @@ def update_expectations(name: str, text: str, played: Sequence[tuple[Case, Seque
             try:
                 step_changes = _step_changes(editor, step_path, step, step_result, case)
             except Unchangeable as reason:
-                result.left.append(f"'{case.name}', step {number + 1}: {reason}")
+                result.not_updated.append(f"'{case.name}', step {number + 1}: {reason}")
                 continue
             if step_changes:
                 changes += step_changes
                 result.steps += 1
             if any(difference.what == "error" for difference in step_result.differences):
-                result.left.append(f"'{case.name}', step {number + 1}: review the error by hand")
+                result.not_updated.append(f"'{case.name}', step {number + 1}: review the error by hand")
     result.text = apply_changes(text, changes)
     return result
 
 
 def _step_changes(
-    editor: YamlEditor, path: Path, step: Mapping[str, Any], played: StepResult, case: Case
+    editor: YamlEditor, path: Path, step: Mapping[str, Any], results: StepResult, case: Case
 ) -> list[TextChange]:
     """Return the changes of one step."""
-    expected, changes = played.step.expected, []
+    expected, changes = results.step.expected, []
     same = value_comparison(case.tolerance)
     for name, rows in expected.rows.items():
         value_path = (*path, "expect", name) if name else (*path, "expect")
-        changes += _row_changes(editor, value_path, rows, played.rows.get(name, ()), same)
-    if expected.watermark is not None and played.watermark not in (None, expected.watermark):
-        changes.append(editor.put((*path, "expect_watermark"), format_timestamp(played.watermark)))
-    if expected.dropped not in (None, played.dropped):
-        changes.append(editor.put((*path, "expect_dropped"), played.dropped))
+        changes += _row_changes(editor, value_path, rows, results.rows.get(name, ()), same)
+    if expected.watermark is not None and results.watermark not in (None, expected.watermark):
+        changes.append(editor.set_value((*path, "expect_watermark"), format_timestamp(results.watermark)))
+    if expected.dropped not in (None, results.dropped):
+        changes.append(editor.set_value((*path, "expect_dropped"), results.dropped))
     value_path = (*path, "expect_state")
     if isinstance(expected.state, int):
-        if expected.state != (total := sum(played.state.values())):
-            changes.append(editor.put(value_path, total))
+        if expected.state != (total := sum(results.state.values())):
+            changes.append(editor.set_value(value_path, total))
     elif expected.state is not None:
         for operator, number in expected.state.items():
-            if operator not in played.state:
+            if operator not in results.state:
                 raise Unchangeable(
-                    f"there is no operator '{operator}'; the operators are {', '.join(played.state) or 'none'}"
+                    f"there is no operator '{operator}'; the operators are {', '.join(results.state) or 'none'}"
                 )
-            if played.state[operator] != number:
-                changes.append(editor.put((*value_path, operator), played.state[operator]))
+            if results.state[operator] != number:
+                changes.append(editor.set_value((*value_path, operator), results.state[operator]))
     value_path = (*path, "expect_dead_letters")
     if isinstance(expected.letters, int):
-        if expected.letters != len(played.letters):
-            changes.append(editor.put(value_path, len(played.letters)))
+        if expected.letters != len(results.letters):
+            changes.append(editor.set_value(value_path, len(results.letters)))
     elif expected.letters is not None:
-        letters = [{name: letter[name] for name in LETTER if name in letter} for letter in played.letters]
+        letters = [{name: letter[name] for name in LETTER if name in letter} for letter in results.letters]
         changes += _row_changes(editor, value_path, expected.letters, letters, is_same_letter_field)
     return changes if isinstance(step, dict) else []
 
@@ -100,7 +104,7 @@ def _row_changes(
 ) -> list[TextChange]:
     """Return the changes of one list of rows: changed cells, removed rows and added rows."""
     pairing = pair_rows(expected, actual, same)
-    if pairing.whole:
+    if pairing.is_complete:
         return []
     lowered = [{name.lower(): value for name, value in row.items()} for row in actual]
     cells: dict[tuple[int, str], Any] = {}

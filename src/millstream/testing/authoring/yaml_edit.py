@@ -49,7 +49,7 @@ class YamlEditor:
         self.document, self.text = document, document.text
         self.lines = TextLines(document.text)
 
-    def put(self, path: Path, value: Any) -> TextChange:
+    def set_value(self, path: Path, value: Any) -> TextChange:
         """Return the change that sets a value at a path, on one line. Raises `Unchangeable` inside an alias."""
         start, stop = self.extent(path)
         before = " " if start == stop and self.text[start - 1 : start] == ":" else ""
@@ -87,7 +87,9 @@ class YamlEditor:
         count = self._count_items(path)
         if count == 0 or len(removed) == count:
             return self._rewrite_list(path, added)
-        changes = [self.put((*path, number, column), value) for (number, column), value in cells.items()]
+        changes = [
+            self.set_value((*path, number, column), value) for (number, column), value in cells.items()
+        ]
         if self.text[self.extent(path)[0]] == "[":
             return [*changes, *self._change_flow_list(path, count, removed, added)]
         return [*changes, *self._change_block_list(path, count, removed, added)]

@@ -34,7 +34,7 @@ class Cases:
         cases: list[Case] = []
         tests = ground.mapping("'tests'", value, path)
         if isinstance(value, dict) and not tests:
-            ground.tell(
+            ground.add_finding(
                 "MS003", "'tests' has no test", path, fix="add one: 'a late click is dropped: {steps: […]}'"
             )
         for name, test in tests.items():
@@ -42,7 +42,7 @@ class Cases:
             if not isinstance(test, dict):
                 ground.add_type_finding(f"test '{name}'", "a mapping", test, here)
                 continue
-            settings = ground.known(f"test '{name}'", test, here, CaseForm)
+            settings = ground.drop_unknown_keys(f"test '{name}'", test, here, CaseForm)
             cases += [
                 case for row in self.table(settings, here) if (case := self.case(name, settings, row, here))
             ]
@@ -56,7 +56,7 @@ class Cases:
         if _TABLE not in settings:
             for placeholder in used:
                 message = f"no table defines '{placeholder.name}'"
-                ground.tell(
+                ground.add_finding(
                     "MS020",
                     message,
                     placeholder.path,
@@ -65,7 +65,7 @@ class Cases:
             return [None]
         items = ground.items("'table'", settings[_TABLE], here)
         if isinstance(settings[_TABLE], list) and not items:
-            ground.tell("MS003", "'table' has no row", here, fix="add one: '- {name: value}'")
+            ground.add_finding("MS003", "'table' has no row", here, fix="add one: '- {name: value}'")
         table_rows: list[dict[str, Any] | None] = []
         for number, row in enumerate(items):
             if not isinstance(row, dict) or not row:
@@ -76,13 +76,13 @@ class Cases:
         for placeholder in used:
             if table_rows and placeholder.name not in names:
                 fix = f"name one of {', '.join(names)}, or write $${{…}} for the text itself"
-                ground.tell(
+                ground.add_finding(
                     "MS020", f"the table has no column '{placeholder.name}'", placeholder.path, fix=fix
                 )
         for number, row in enumerate(items):
             for name in names if isinstance(row, dict) and row else ():
                 if name not in row and any(placeholder.name == name for placeholder in used):
-                    ground.tell("MS020", f"this row of the table has no '{name}'", (*here, number))
+                    ground.add_finding("MS020", f"this row of the table has no '{name}'", (*here, number))
         return table_rows
 
     def case(
@@ -102,7 +102,7 @@ class Cases:
             ground.add_key_finding("MS004", f"test '{name}' has no 'steps'", path, fix=fix)
             return None
         overrides = self.laid(settings, path)
-        pipeline = self.specs.own(overrides)
+        pipeline = self.specs.load_pipeline(overrides)
         query = self.query(settings, pipeline, path)
         parser = StepParser(ground, self.specs, pipeline, query, overrides, filling=self.filling)
         parsed_steps = parser.read(settings["steps"], (*path, "steps"))
@@ -126,7 +126,7 @@ class Cases:
         if settings.get("params") is not None:
             here = (*path, "params")
             params = parse_overrides(self.ground, "'params'", settings["params"], here)
-            pipeline = self.specs.own() if params else None
+            pipeline = self.specs.load_pipeline() if params else None
             for key, value, value_path in params:
                 if pipeline and key not in pipeline.params:
                     self.ground.absent(

@@ -83,9 +83,9 @@ def _parse_named_rows(
         return parsed
     if name and name not in (known := [*names.behind, *names.sinks]) and not names.may_read_unknown:
         ground.absent(f"query '{names.query}' has no view, source or sink '{name}'", name, known, path)
-    entry = names.pipeline.sources.get(name or names.written)
+    entry = names.pipeline.sources.get(name or names.query_input)
     if entry is not None:
-        types, label = column_types(entry), f"source '{name or names.written}'"
+        types, label = column_types(entry), f"source '{name or names.query_input}'"
         for number, row in enumerate(value if isinstance(value, list) else ()):
             if isinstance(row, dict):
                 check_row(ground, label, types, dict.fromkeys(row), (*path, number))

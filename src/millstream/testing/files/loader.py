@@ -38,7 +38,7 @@ class Suite:
     files: tuple[Path, ...] = ()
 
     @property
-    def failed(self) -> bool:
+    def has_errors(self) -> bool:
         """Return whether the findings contain an error."""
         return has_errors(list(self.findings))
 
@@ -90,7 +90,7 @@ def load_text(name: str, text: str, file: Path, env: Environment, *, filling: bo
 def _parse_cases(
     document: YamlDocument, ground: Ground, specs: Specs, file: Path, *, filling: bool
 ) -> list[Case]:
-    settings: dict[str, Any] = ground.known("a test file", document.data, (), SuiteForm)
+    settings: dict[str, Any] = ground.drop_unknown_keys("a test file", document.data, (), SuiteForm)
     specs.begin(settings.get("pipeline"))
     if "tests" not in settings:
         ground.findings.append(

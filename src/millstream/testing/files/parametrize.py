@@ -55,9 +55,9 @@ def fill_placeholders(value: Any, row: Mapping[str, Any]) -> Any:
         return [fill_placeholders(item, row) for item in value]
     if not isinstance(value, str) or "$" not in value:
         return value
-    whole = _PLACEHOLDER.fullmatch(value)
-    if whole and whole["name"]:
-        return row.get(whole["name"], value)
+    full_match = _PLACEHOLDER.fullmatch(value)
+    if full_match and full_match["name"]:
+        return row.get(full_match["name"], value)
 
     def replacement(match: re.Match[str]) -> str:
         if match["name"] is None:

@@ -42,7 +42,7 @@ class Ground:
         """Return the span of the key at a path, or the result of `span` if there is none."""
         return self.document.keys.get(path) or self.span(path)
 
-    def tell(self, code: str, message: str, path: Path, *, why: str = "", fix: str = "") -> None:
+    def add_finding(self, code: str, message: str, path: Path, *, why: str = "", fix: str = "") -> None:
         """Add a finding about the value at a path."""
         self.findings.append(build_finding(code, message, self.span(path), why=why, fix=fix))
 
@@ -53,9 +53,9 @@ class Ground:
     def add_type_finding(self, label: str, accepted: str, value: Any, path: Path, fix: str = "") -> None:
         """Add the finding that a value has the wrong type for its key."""
         if value is None:
-            self.tell("MS003", f"{label} is empty", path, fix=fix or f"give it {accepted}")
+            self.add_finding("MS003", f"{label} is empty", path, fix=fix or f"give it {accepted}")
         else:
-            self.tell(
+            self.add_finding(
                 "MS003", f"{label} takes {accepted}, not {describe_value((), value, {})}", path, fix=fix
             )
 
@@ -73,7 +73,7 @@ class Ground:
         self.add_type_finding(label, "a list", value, path)
         return []
 
-    def known(self, label: str, value: Any, path: Path, form: type[Spec]) -> dict[str, Any]:
+    def drop_unknown_keys(self, label: str, value: Any, path: Path, form: type[Spec]) -> dict[str, Any]:
         """Return the mapping without unknown keys, and add a finding for each of them."""
         known = list(fields_by_key(form))
         accepted = {}
@@ -94,4 +94,4 @@ class Ground:
         nearest_name = find_nearest(word, names)
         listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
         fix = f"write '{nearest_name}'" if nearest_name else (f"name one of {listed}" if names else "")
-        (self.add_key_finding if is_key else self.tell)("MS018", message, path, fix=fix)
+        (self.add_key_finding if is_key else self.add_finding)("MS018", message, path, fix=fix)

@@ -41,7 +41,7 @@ class Specs:
         """Set the value of the key `pipeline`: a path, a whole spec, or None."""
         self._pipeline_value = value
 
-    def own(self, laid: tuple[Laid, ...] = ()) -> Pipeline | None:
+    def load_pipeline(self, laid: tuple[Laid, ...] = ()) -> Pipeline | None:
         """Load the pipeline under test with overrides. Return None after findings."""
         value = self._pipeline_value
         if isinstance(value, dict):
@@ -49,7 +49,7 @@ class Specs:
         if value is None:
             file = find_nearest_spec(self.folder)
             if file is None:
-                self.ground.tell(
+                self.ground.add_finding(
                     "MS004",
                     f"the file names no pipeline, and no parent folder has a {SPEC}",
                     (),
@@ -71,7 +71,7 @@ class Specs:
             exists = False
         if not exists:
             message = f"there is no pipeline file '{name}'"
-            self.ground.tell("MS003", message, place, fix="write a path relative to this test file")
+            self.ground.add_finding("MS003", message, place, fix="write a path relative to this test file")
             return None
         return self._load_once(file / SPEC if file.is_dir() else file, laid)
 
@@ -92,25 +92,25 @@ class Specs:
         self.ground.findings += [
             self._locate_finding(problem, path_of_override) for problem in loaded.findings
         ]
-        return None if loaded.failed else loaded.pipeline
+        return None if loaded.has_errors else loaded.pipeline
 
     def _load_inline(self, overrides: tuple[str, ...]) -> Loaded:
         """Load the spec that is written in the test file itself; spans point into the test file."""
-        whole = self.ground.document
+        full_document = self.ground.document
 
         def below(places: Mapping[Place, Any]) -> dict[Place, Any]:
             return {place[1:]: value for place, value in places.items() if place[:1] == ("pipeline",)}
 
         document = YamlDocument(
-            whole.file,
-            whole.text,
+            full_document.file,
+            full_document.text,
             self._pipeline_value,
-            below(whole.values),
-            below(whole.keys),
-            below(whole.scalars),
+            below(full_document.values),
+            below(full_document.keys),
+            below(full_document.scalars),
         )
         variables = Variables(document, self.env(self.folder), self.folder)
-        return load_data(document, variables.data, self.folder, whole.file, overrides, {}, variables)
+        return load_data(document, variables.data, self.folder, full_document.file, overrides, {}, variables)
 
     def _locate_finding(self, problem: Finding, path_of_override: Mapping[str, Place]) -> Finding:
         """Point a finding about an override at the line of the test file that contains it."""

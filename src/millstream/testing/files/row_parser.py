@@ -118,7 +118,7 @@ def _value_at(value: Any, path: Path) -> Any:
 
 def parse_record(ground: Ground, item: Any, path: Path) -> Record:
     """Parse a message. Fields with findings are left out."""
-    settings = ground.known("a record", item, path, RecordForm)
+    settings = ground.drop_unknown_keys("a record", item, path, RecordForm)
     if not {"value", "value_base64"} & set(settings) and isinstance(item, dict):
         ground.add_key_finding(
             "MS004", "a record has no 'value'", path, fix="add 'value: …', or 'value: null' for none"

@@ -36,7 +36,7 @@ class Names:
     @property
     def may_read_unknown(self) -> bool:
         """Whether the query may read unknown names, because a view's SQL or function names no table."""
-        if self.pipeline is None or self.graph is None or not self.written:
+        if self.pipeline is None or self.graph is None or not self.query_input:
             return True
         return any(not self.graph.reads.get(name) for name in self.behind if name in self.pipeline.views)
 
@@ -70,10 +70,10 @@ class Names:
         """The views and sources that the query depends on, views first."""
         if self.pipeline is None or self.graph is None or self.query is None:
             return []
-        upstream = set(self.graph.behind(self.written))
+        upstream = set(self.graph.behind(self.query_input))
         return [name for name in (*self.pipeline.views, *self.pipeline.sources) if name in upstream]
 
     @property
-    def written(self) -> str:
+    def query_input(self) -> str:
         """The view or source that the query writes."""
         return self.graph.writes.get(self.query, "") if self.graph and self.query else ""

@@ -48,7 +48,7 @@ class StepParser:
         """Parse all steps of the list at a path."""
         items = self.ground.items("'steps'", value, path)
         if isinstance(value, list) and not items:
-            self.ground.tell("MS003", "the test has no steps", path, fix="add one: '- feed: {…}'")
+            self.ground.add_finding("MS003", "the test has no steps", path, fix="add one: '- feed: {…}'")
         steps = [self.step(item, (*path, number)) for number, item in enumerate(items)]
         return tuple(step for step in steps if step is not None)
 
@@ -62,12 +62,12 @@ class StepParser:
             ground.add_type_finding("a step that is one word", f"'{_RESTART}'", item, path, fix)
             return None
         if item is None or item == {}:
-            ground.tell(
+            ground.add_finding(
                 "MS019", "the step does nothing and expects nothing", path, fix="remove it, or feed something"
             )
             return None
         findings_before = len(ground.findings)
-        settings = ground.known("a step", item, path, StepForm)
+        settings = ground.drop_unknown_keys("a step", item, path, StepForm)
         if not settings and len(ground.findings) > findings_before:
             return None
         actions = tuple(self.actions(settings, path))
@@ -77,7 +77,7 @@ class StepParser:
             and not any(key.startswith("expect") for key in settings)
             and len(ground.findings) == findings_before
         ):
-            ground.tell(
+            ground.add_finding(
                 "MS019", "the step does nothing and expects nothing", path, fix="remove it, or feed something"
             )
         span = ground.document.values.get(path) or ground.span(path)
@@ -100,7 +100,7 @@ class StepParser:
         if "feed" in settings:
             actions.append(self.feed(settings["feed"], (*path, "feed")))
         if "crash" in settings:
-            actions += self.crash(settings["crash"], (*path, "crash"), fed="feed" in settings)
+            actions += self.crash(settings["crash"], (*path, "crash"), has_feed="feed" in settings)
         self.began = self.began or "feed" in settings
         return actions
 
@@ -119,7 +119,7 @@ class StepParser:
             description = f"with {value}"
         elif isinstance(value, dict) and value:
             overrides = (*self.laid, *parse_overrides(self.ground, "'restart_with'", value, path))
-            later = self.specs.own(overrides)
+            later = self.specs.load_pipeline(overrides)
             description = "with " + ", ".join(f"{key}: {_shorten(item)}" for key, item in value.items())
         else:
             self.ground.add_type_finding(
@@ -158,7 +158,7 @@ class StepParser:
                 rows_by_source[name] = parse_feed(self.ground, name, entry, items, source_path)
         return Feed(rows_by_source)
 
-    def crash(self, value: Any, path: Path, *, fed: bool) -> list[Action]:
+    def crash(self, value: Any, path: Path, *, has_feed: bool) -> list[Action]:
         """Parse `crash`: the point at which the query crashes."""
         if not isinstance(value, str):
             self.ground.add_type_finding(
@@ -169,9 +169,9 @@ class StepParser:
         if self.names.pipeline and value not in known:
             self.ground.absent(f"there is no crash point '{value}'", value, known, path, is_key=False)
             return []
-        if not fed and not self.began:
+        if not has_feed and not self.began:
             reason = "a crash without a feed repeats the previous batch"
-            self.ground.tell(
+            self.ground.add_finding(
                 "MS019",
                 "there is no earlier batch that the crash could repeat",
                 path,

@@ -29,7 +29,7 @@ class Collected:
     """The rows that one sink has received, by batch. They survive restarts, as in a real sink."""
 
     mode: OutputMode
-    held: set[int] = field(default_factory=set)
+    batches: set[int] = field(default_factory=set)
     fresh: list[tuple[Row, ...]] = field(default_factory=list)
     """The rows of each batch since the last `take`."""
 
@@ -55,17 +55,17 @@ class Collector(Writer):
         self._collected = collected
         self._collect = collect
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the batch was collected."""
-        return batch_id in self._collected.held
+        return batch_id in self._collected.batches
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Collect one batch."""
-        if self.holds(batch_id):
+        if self.has_batch(batch_id):
             return WriteResult(skipped=True)
         rows = self._collect(frame, batch_id)
         self._collected.fresh.append(rows)
-        self._collected.held.add(batch_id)
+        self._collected.batches.add(batch_id)
         return WriteResult(len(rows))
 
 
@@ -82,9 +82,9 @@ class CrashingWriter(Writer):
         """Open the writer."""
         self._inner.open(spark, schema)
 
-    def holds(self, batch_id: int) -> bool:
+    def has_batch(self, batch_id: int) -> bool:
         """Return whether the sink has the batch."""
-        return self._inner.holds(batch_id)
+        return self._inner.has_batch(batch_id)
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch, then crash if that is planned."""

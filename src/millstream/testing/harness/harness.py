@@ -119,16 +119,16 @@ class Harness:
             and case.pipeline is current.pipeline is self._current_pipeline
         )
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """Stop the query, as after the last step. The harness can be reused."""
         self._stop_all()
 
-    def again(self, case: Case, folder: Path) -> None:
+    def reuse_for(self, case: Case, folder: Path) -> None:
         """Run a case that `fits` from its beginning, in another folder.
 
         Session, sources and views are reused; fed rows, state and checkpoint are not.
         """
-        self.rest()
+        self.stop()
         self._streams.reset()
         self.case, self.folder = case, folder
         frame, tested_pipeline = self._frame, self._tested_pipeline
@@ -151,9 +151,9 @@ class Harness:
         self._streams.add(encoded)
         for probe in self._probes.values():
             probe.lines.add(encoded)
-        self._planned_crash.at, self._planned_crash.done = crash_point, False
+        self._planned_crash.at, self._planned_crash.has_happened = crash_point, False
         self._run_batch()
-        if crash_point is not None and not self._planned_crash.done and self._error is None:
+        if crash_point is not None and not self._planned_crash.has_happened and self._error is None:
             raise WrongUse(
                 f"no batch ran in which the query could crash at {crash}", "feed rows that the query reads"
             )
@@ -176,7 +176,7 @@ class Harness:
         for file in (self._checkpoint / "commits").glob(f"*{last}*"):
             if file.name in (str(last), f".{last}.crc"):
                 file.unlink()
-        self._planned_crash.at, self._planned_crash.done = point, False
+        self._planned_crash.at, self._planned_crash.has_happened = point, False
         self._run_batch()
         self._planned_crash.at = None
 
@@ -201,7 +201,7 @@ class Harness:
             query.now += round(by / timedelta(milliseconds=1))
         self._pending = True
 
-    def played(self, step: Step) -> StepResult:
+    def run_step(self, step: Step) -> StepResult:
         """Return the result since the last call, after running pending work such as a start."""
         if self._pending:
             self._run_batch()
@@ -235,7 +235,7 @@ class Harness:
             pipeline, self.case.query, self.folder, self._prefix, real=self.case.real
         )
         for key, sink in self._isolated.real():
-            self._sink_reader.seen(key, sink)
+            self._sink_reader.register(key, sink)
             sink.prepare()
         self._current_pipeline = pipeline
         self._frame = None
@@ -251,7 +251,7 @@ class Harness:
         assert folder is not None, "moved below a folder of this machine"
         return folder
 
-    def _encode_feed(self, name: str, fed: Sequence[Fed], pipeline: Pipeline) -> list[str]:
+    def _encode_feed(self, name: str, records: Sequence[Fed], pipeline: Pipeline) -> list[str]:
         entry = pipeline.sources.get(name)
         if entry is None or entry.static:
             streams = [
@@ -261,7 +261,7 @@ class Harness:
             ]
             raise WrongUse(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
         feeder = self._feeders.setdefault(name, Feeder(name))
-        return feeder.raw(entry, fed, datetime.fromtimestamp(self._manual_query.now / 1000, UTC))
+        return feeder.raw(entry, records, datetime.fromtimestamp(self._manual_query.now / 1000, UTC))
 
     def _resolve_crash_point(self, at: str) -> str:
         if at in ("before_sink", "after_sink"):
@@ -283,11 +283,11 @@ class Harness:
         """Run one batch of the query. After a planned crash, restart the query, which repeats the batch."""
         self._pending = False
         self._trigger_or_start()
-        if self._planned_crash.done and not self._manual_query.alive:
-            self._planned_crash.done = False
+        if self._planned_crash.has_happened and not self._manual_query.alive:
+            self._planned_crash.has_happened = False
             self._error = None
             self._trigger_or_start()
-            self._planned_crash.done = True
+            self._planned_crash.has_happened = True
         if self._manual_query.alive:
             self._unread_reports += self._manual_query.follow(
                 self._unread_reports[-1] if self._unread_reports else None

@@ -50,7 +50,7 @@ def isolate_pipeline(
     sandbox = Sandbox(folder, prefix)
     entries, collecting = [], []
     for entry in pipeline.queries[query].to:
-        sink = entry.sink.elsewhere(sandbox) if real else None
+        sink = entry.sink.in_sandbox(sandbox) if real else None
         collecting.append(sink is None)
         entries.append(entry if sink is None else entry.model_copy(update={"sink": sink}))
     update = {"to": tuple(entries), "checkpoint": None, "trigger": None}

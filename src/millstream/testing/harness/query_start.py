@@ -42,13 +42,13 @@ class PlannedCrash:
     """The point of the next crash. No crash is planned while `at` is None."""
 
     at: str | None = None
-    done: bool = False
+    has_happened: bool = False
 
     def here(self, at: str) -> bool:
         """Return whether to crash at this point. True only once."""
         if self.at != at:
             return False
-        self.at, self.done = None, True
+        self.at, self.has_happened = None, True
         return True
 
 

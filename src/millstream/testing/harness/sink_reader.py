@@ -29,15 +29,15 @@ class SinkReader:
         self._before: dict[str, Counter[str]] = {}
         self._sinks: dict[str, Sink] = {}
 
-    def seen(self, key: str, sink: Sink) -> None:
+    def register(self, key: str, sink: Sink) -> None:
         """Register a sink that is written to, so that `discard` deletes its target."""
         self._sinks[key] = sink
 
     def take(self, key: str, sink: Sink, schema: StructType) -> tuple[Row, ...]:
         """Return the rows added to a sink since the last call. Raises `WrongUse` for a kind that cannot be read."""
-        self.seen(key, sink)
+        self.register(key, sink)
         output = sink.outcome(self._spark.createDataFrame([], schema))
-        contents = sink.whole(self._spark, schema if output is None else output.schema, self._mode)
+        contents = sink.read_all(self._spark, schema if output is None else output.schema, self._mode)
         if contents is None:
             raise WrongUse(
                 f"the rows of {sink.describe()} in {self._mode.value} mode cannot be read back",

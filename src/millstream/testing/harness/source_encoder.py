@@ -33,15 +33,15 @@ class Feeder:
     _next_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     _portions: int = 0
 
-    def raw(self, entry: SourceEntry, fed: Sequence[Fed], now: datetime) -> list[str]:
+    def raw(self, entry: SourceEntry, record: Sequence[Fed], now: datetime) -> list[str]:
         """Return the raw columns as one JSON text per row. `now` is the timestamp of messages without one.
 
         Raises `WrongUse` for a column that the source does not have.
         """
         self._portions += 1
         if entry.source.payload:
-            return [self._encode_message(entry, self._as_record(entry, item), now) for item in fed]
-        return [self._encode_columns(entry, item) for item in fed]
+            return [self._encode_message(entry, self._as_record(entry, item), now) for item in record]
+        return [self._encode_columns(entry, item) for item in record]
 
     def _encode_columns(self, entry: SourceEntry, row: Fed) -> str:
         if isinstance(row, Record):
@@ -72,15 +72,15 @@ class Feeder:
             }
         )
 
-    def _as_record(self, entry: SourceEntry, fed: Fed) -> Record:
+    def _as_record(self, entry: SourceEntry, record: Fed) -> Record:
         """Convert a row to the message that a producer would send, in the source's format."""
-        if isinstance(fed, Record):
-            return fed
+        if isinstance(record, Record):
+            return record
         columns = ["value"] if entry.format is Format.RAW else list(entry.columns or {})
         metadata_names = {keep.value for keep in entry.keep if keep.value not in columns}
-        self._check_columns(fed, [*columns, *metadata_names])
-        body = {name: value for name, value in fed.items() if name not in metadata_names}
-        metadata = {name: value for name, value in fed.items() if name in metadata_names}
+        self._check_columns(record, [*columns, *metadata_names])
+        body = {name: value for name, value in record.items() if name not in metadata_names}
+        metadata = {name: value for name, value in record.items() if name in metadata_names}
         return Record(
             value=_encode_value(entry, columns, body),
             key=_to_bytes(metadata.get(Keep.KEY)),

@@ -77,6 +77,6 @@ class Side:
         )
 
     def _collect_batch(self, frame: DataFrame, batch_id: int) -> None:
-        if batch_id not in self.collected.held:
+        if batch_id not in self.collected.batches:
             self.collected.fresh.append(collect_rows(frame))
-            self.collected.held.add(batch_id)
+            self.collected.batches.add(batch_id)

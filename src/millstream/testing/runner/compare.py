@@ -21,37 +21,37 @@ Same = Callable[[str, Any, Any], bool]
 """A function of a column, an expected and an actual value, which returns whether the values are equal."""
 
 
-def find_differences(expected: Expected, played: StepResult, case: Case) -> tuple[Difference, ...]:
+def find_differences(expected: Expected, result: StepResult, case: Case) -> tuple[Difference, ...]:
     """Return every failed expectation.
 
     An unexpected error is the only difference returned, because everything else follows from it.
     """
-    failed: list[Difference] = []
-    if played.error is not None and expected.error is None:
-        return (Difference("error", ("none",), tuple(played.error.splitlines()) or ("",)),)
-    if expected.error is not None and expected.error not in (played.error or ""):
-        actual_lines = tuple(played.error.splitlines()) if played.error else ("none",)
-        failed.append(Difference("error", (f"an error with the text '{expected.error}'",), actual_lines))
+    differences: list[Difference] = []
+    if result.error is not None and expected.error is None:
+        return (Difference("error", ("none",), tuple(result.error.splitlines()) or ("",)),)
+    if expected.error is not None and expected.error not in (result.error or ""):
+        actual_lines = tuple(result.error.splitlines()) if result.error else ("none",)
+        differences.append(Difference("error", (f"an error with the text '{expected.error}'",), actual_lines))
     for name, rows in expected.rows.items():
-        failed += _compare_rows(
-            _label_rows(name, case), rows, played.rows.get(name, ()), value_comparison(case.tolerance)
+        differences += _compare_rows(
+            _label_rows(name, case), rows, result.rows.get(name, ()), value_comparison(case.tolerance)
         )
-    if expected.watermark is not None and played.watermark != expected.watermark:
-        actual_lines = (format_timestamp(played.watermark),) if played.watermark else ("none",)
-        failed.append(Difference("watermark", (format_timestamp(expected.watermark),), actual_lines))
-    if expected.dropped is not None and expected.dropped != played.dropped:
-        failed.append(
-            Difference("rows dropped as too late", (str(expected.dropped),), (str(played.dropped),))
+    if expected.watermark is not None and result.watermark != expected.watermark:
+        actual_lines = (format_timestamp(result.watermark),) if result.watermark else ("none",)
+        differences.append(Difference("watermark", (format_timestamp(expected.watermark),), actual_lines))
+    if expected.dropped is not None and expected.dropped != result.dropped:
+        differences.append(
+            Difference("rows dropped as too late", (str(expected.dropped),), (str(result.dropped),))
         )
-    failed += _compare_state(expected, played)
+    differences += _compare_state(expected, result)
     if isinstance(expected.letters, int):
-        if expected.letters != len(played.letters):
-            failed += _compare_rows(
-                "dead letters", [{}] * expected.letters, played.letters, value_comparison(0)
+        if expected.letters != len(result.letters):
+            differences += _compare_rows(
+                "dead letters", [{}] * expected.letters, result.letters, value_comparison(0)
             )
     elif expected.letters is not None:
-        failed += _compare_rows("dead letters", expected.letters, played.letters, is_same_letter_field)
-    return tuple(failed)
+        differences += _compare_rows("dead letters", expected.letters, result.letters, is_same_letter_field)
+    return tuple(differences)
 
 
 def _label_rows(name: str, case: Case) -> str:
@@ -63,27 +63,27 @@ def _label_rows(name: str, case: Case) -> str:
     return f"rows of source '{name}'" if name in case.pipeline.sources else f"rows of sink '{name}'"
 
 
-def _compare_state(expected: Expected, played: StepResult) -> list[Difference]:
+def _compare_state(expected: Expected, result: StepResult) -> list[Difference]:
     """Compare the number of rows in state: the total, or by operator."""
     if expected.state is None:
         return []
     if isinstance(expected.state, int):
-        total = sum(played.state.values())
+        total = sum(result.state.values())
         if total == expected.state:
             return []
         by_operator = (
-            [f"  {name}: {number}" for name, number in played.state.items()] if len(played.state) > 1 else []
+            [f"  {name}: {number}" for name, number in result.state.items()] if len(result.state) > 1 else []
         )
         return [Difference("rows in state", (str(expected.state),), (str(total), *by_operator))]
-    if all(played.state.get(name) == number for name, number in expected.state.items()):
+    if all(result.state.get(name) == number for name, number in expected.state.items()):
         return []
     expected_lines = tuple(f"{name}: {number}" for name, number in expected.state.items())
     actual_lines = [
-        f"{name}: {played.state[name]}" if name in played.state else f"{name}: no such operator"
+        f"{name}: {result.state[name]}" if name in result.state else f"{name}: no such operator"
         for name in expected.state
     ]
     actual_lines += [
-        f"{name}: {number}" for name, number in played.state.items() if name not in expected.state
+        f"{name}: {number}" for name, number in result.state.items() if name not in expected.state
     ]
     return [Difference("rows in state", expected_lines, tuple(actual_lines))]
 
@@ -93,7 +93,7 @@ def _compare_rows(
 ) -> list[Difference]:
     """Compare rows in any order."""
     pairing = pair_rows(expected, actual, same)
-    return [] if pairing.whole else [format_difference(subject, expected, actual, pairing, same)]
+    return [] if pairing.is_complete else [format_difference(subject, expected, actual, pairing, same)]
 
 
 def pair_rows(expected: Sequence[Row], actual: Sequence[Row], same: Same) -> Paired:

@@ -52,16 +52,16 @@ def format_difference(
         (_row_cells(expected[expected_index], columns), _row_cells(actual[actual_index], columns))
         for expected_index, actual_index in paired.same
     ]
-    shown = matching[:_MATCHING_SHOWN] if len(lines) < _MAX_LINES else []
-    expected_lines, actual_lines = _format_tables(columns, [*lines, *shown])
+    shown_rows = matching[:_MATCHING_SHOWN] if len(lines) < _MAX_LINES else []
+    expected_lines, actual_lines = _format_tables(columns, [*lines, *shown_rows])
     if more > 0:
         expected_lines, actual_lines = (
             [*expected_lines, f"… and {more} more that differ"],
             [*actual_lines, ""],
         )
-    if len(matching) > len(shown):
+    if len(matching) > len(shown_rows):
         expected_lines, actual_lines = (
-            [*expected_lines, f"… and {len(matching) - len(shown)} more that match"],
+            [*expected_lines, f"… and {len(matching) - len(shown_rows)} more that match"],
             [*actual_lines, ""],
         )
     return Difference(f"{subject}{note}", tuple(expected_lines), tuple(actual_lines))

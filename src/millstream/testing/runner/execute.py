@@ -28,14 +28,14 @@ def run_case(
     With `on`, all steps run even after a failed one. A `MillstreamError` is not raised; it is the outcome's `fault`.
     """
     started = time.perf_counter()
-    played: list[StepResult] = []
+    results: list[StepResult] = []
     fault = None
     try:
         with Harness(spark, case, folder, limit=limit) as harness:
-            run_steps(harness, case, played, on=on)
+            run_steps(harness, case, results, on=on)
     except MillstreamError as error:
         fault = describe_error(error)
-    return Outcome(case, tuple(played), time.perf_counter() - started, fault)
+    return Outcome(case, tuple(results), time.perf_counter() - started, fault)
 
 
 def describe_error(error: MillstreamError) -> str:
@@ -43,13 +43,13 @@ def describe_error(error: MillstreamError) -> str:
     return f"{error.what}; {error.fix}" if error.fix else error.what
 
 
-def run_steps(harness: Harness, case: Case, played: list[StepResult], *, on: bool) -> None:
-    """Run the steps of a case in a harness, and append the result of each to `played`."""
+def run_steps(harness: Harness, case: Case, results: list[StepResult], *, on: bool) -> None:
+    """Run the steps of a case in a harness, and append the result of each to `results`."""
     for step in case.steps:
         run_actions(harness, step)
-        result = harness.played(step)
-        played.append(replace(result, differences=find_differences(step.expected, result, case)))
-        if played[-1].differences and not on:
+        result = harness.run_step(step)
+        results.append(replace(result, differences=find_differences(step.expected, result, case)))
+        if results[-1].differences and not on:
             break
 
 

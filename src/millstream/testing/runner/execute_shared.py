@@ -51,18 +51,18 @@ class SplitReplay:
 
     def _run(self, case: Case, folder: Path) -> Outcome:
         started = time.perf_counter()
-        played: list[StepResult] = []
+        results: list[StepResult] = []
         fault = None
         try:
             harness = self._prepare_harness(case, folder)
-            run_steps(harness, case, played, on=True)
+            run_steps(harness, case, results, on=True)
             # The folder is deleted next, so nothing may write below it.
-            harness.rest()
+            harness.stop()
         except MillstreamError as error:
             fault = describe_error(error)
             # A query that does not stop is abandoned with its harness.
             self._close()
-        return Outcome(case, tuple(played), time.perf_counter() - started, fault)
+        return Outcome(case, tuple(results), time.perf_counter() - started, fault)
 
     def _prepare_harness(self, case: Case, folder: Path) -> Harness:
         """Return the harness, reset for a case."""
@@ -71,7 +71,7 @@ class SplitReplay:
             harness.__enter__()
             self._harness = harness
         else:
-            self._harness.again(case, folder)
+            self._harness.reuse_for(case, folder)
         return self._harness
 
     def _close(self) -> None:

@@ -36,7 +36,7 @@ def summarize_failure(outcome: Outcome) -> str:
     """Summarize in one line why the test failed."""
     if outcome.fault is not None:
         return escape_control(outcome.fault.partition("\n")[0])
-    for number, result in enumerate(outcome.played, 1):
+    for number, result in enumerate(outcome.results, 1):
         if result.differences:
             subjects = ", ".join(difference.what for difference in result.differences)
             return f"step {number}: {subjects} not as expected"
@@ -60,11 +60,11 @@ def _lines(outcome: Outcome, paint: Paint) -> Iterator[str]:
     yield ""
     yield paint("     step  batch  watermark            what happens", _QUIET)
     for number, step in enumerate(case.steps, 1):
-        result = outcome.played[number - 1] if number <= len(outcome.played) else None
-        failed = result is not None and bool(result.differences)
-        text = _shorten(_format_step(number, step, result, failed=failed))
-        yield paint(text, _GOT, _BOLD) if failed else text
-        if result is None or not failed:
+        result = outcome.results[number - 1] if number <= len(outcome.results) else None
+        has_failed = result is not None and bool(result.differences)
+        text = _shorten(_format_step(number, step, result, has_failed=has_failed))
+        yield paint(text, _GOT, _BOLD) if has_failed else text
+        if result is None or not has_failed:
             continue
         yield f"{' ' * _INDENT}{file}:{step.where.line}"
         for difference in result.differences:
@@ -77,12 +77,12 @@ def _lines(outcome: Outcome, paint: Paint) -> Iterator[str]:
             yield ""
 
 
-def _format_step(number: int, step: Step, result: StepResult | None, *, failed: bool) -> str:
+def _format_step(number: int, step: Step, result: StepResult | None, *, has_failed: bool) -> str:
     """Format one step as a line: its number, its batches, the watermark after it, and its actions."""
     batches = ",".join(map(str, result.batches)) if result and result.batches else _NOTHING
     moment = _format_watermark(result.watermark) if result else "not run"
     actions = "; ".join(_format_action(action) for action in step.actions) or "expectations only"
-    return f"{'=>' if failed else '  '} {number:>6}  {batches:<5}  {moment:<19}  {actions}"
+    return f"{'=>' if has_failed else '  '} {number:>6}  {batches:<5}  {moment:<19}  {actions}"
 
 
 def _format_watermark(watermark: datetime | None) -> str:
@@ -97,7 +97,7 @@ def _format_action(action: Action) -> str:
         case Crash():
             return f"crash {action.at}"
         case Restart():
-            return f"restart {action.told}".rstrip()
+            return f"restart {action.description}".rstrip()
         case Advance():
             return f"advance {format_duration(action.by)}"
         case _:
@@ -127,17 +127,17 @@ def format_duration(by: timedelta) -> str:
 def _format_difference(difference: Difference, paint: Paint) -> Iterator[str]:
     """Format expected next to actual lines, or one below the other if they are too wide."""
     yield paint(f"{escape_control(difference.what)}:", _BOLD)
-    widest = max((display_width(line) for line in difference.wanted), default=0)
+    widest = max((display_width(line) for line in difference.expected), default=0)
     other = max((display_width(line) for line in difference.got), default=0)
     widest = max(widest, len("wanted"))
     if _INDENT + 2 + widest + len(_BETWEEN) + max(other, len("got")) > WIDTH:
         yield f"  {paint('wanted', _QUIET)}"
-        yield from (f"    {paint(line, _WANTED)}" for line in _wrap(difference.wanted))
+        yield from (f"    {paint(line, _WANTED)}" for line in _wrap(difference.expected))
         yield f"  {paint('got', _QUIET)}"
         yield from (f"    {paint(line, _GOT)}" for line in _wrap(difference.got))
         return
     yield f"  {paint('wanted', _QUIET)}{' ' * (widest - len('wanted'))}{_BETWEEN}{paint('got', _QUIET)}"
-    for left, right in zip_longest(difference.wanted, difference.got, fillvalue=""):
+    for left, right in zip_longest(difference.expected, difference.got, fillvalue=""):
         gap = " " * (widest - display_width(left))
         differs = left != right
         yield (

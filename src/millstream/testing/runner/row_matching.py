@@ -25,7 +25,7 @@ class Paired:
     surplus: tuple[int, ...]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every row has a match."""
         return not (self.differing or self.missing or self.surplus)
 
@@ -40,8 +40,8 @@ def match_rows(expected: Sequence[W], actual: Sequence[G], cost: Callable[[W, G]
     partners = _maximal_matching(costs, len(actual))
     same = tuple((row, candidate) for row, candidate in enumerate(partners) if candidate is not None)
     unmatched = [row for row, candidate in enumerate(partners) if candidate is None]
-    taken = {candidate for _, candidate in same}
-    free_candidates = [candidate for candidate in range(len(actual)) if candidate not in taken]
+    matched = {candidate for _, candidate in same}
+    free_candidates = [candidate for candidate in range(len(actual)) if candidate not in matched]
     if len(unmatched) > MOST or len(free_candidates) > MOST:
         unlike = list(zip(unmatched, free_candidates, strict=False))
     else:

@@ -88,7 +88,7 @@ class Runner:
         cases: list[Case],
         *,
         stop: bool = False,
-        tell: Callable[[Result, Outcome], None] = lambda *_: None,
+        report: Callable[[Result, Outcome], None] = lambda *_: None,
     ) -> list[Result]:
         """Run tests in their order and return their results; with `stop`, up to the first that fails."""
         if cases:
@@ -98,7 +98,7 @@ class Runner:
             self.say(f"{number}/{len(cases)} {case.name}")
             outcome = self.play(case)
             results.append(to_result(outcome))
-            tell(results[-1], outcome)
+            report(results[-1], outcome)
             if stop and not outcome.passed:
                 break
         return results

@@ -66,14 +66,14 @@ class Baseline:
             return derive_shape(pipeline, self.case.query, root)
 
     def rows(
-        self, numbers: Iterable[int], *, once: bool = False, last: bool = False
+        self, numbers: Iterable[int], *, is_deduplicated: bool = False, last: bool = False
     ) -> tuple[Row, ...] | None:
         """Return the batch result of some of the items, or None if Spark cannot compute one.
 
-        With `once`, sources do not drop repeated rows, because the items are already deduplicated. With `last`, the
-        input is reversed, so that a deduplication keeps a different row.
+        With `is_deduplicated`, sources do not drop repeated rows, because the items are already deduplicated. With
+        `last`, the input is reversed, so that a deduplication keeps a different row.
         """
-        cache_key = (frozenset(numbers), once, last)
+        cache_key = (frozenset(numbers), is_deduplicated, last)
         if cache_key not in self._results:
             self._results[cache_key] = self._compute_rows(*cache_key)
         return self._results[cache_key]
@@ -136,8 +136,8 @@ class Baseline:
         for item in self.items:
             timed = self.timed.get(item.number)
             if timed is not None and timed.key is not None:
-                first = first_by_key.setdefault((timed.source, timed.key), item.fed)
-                if first != item.fed:
+                first = first_by_key.setdefault((timed.source, timed.key), item.record)
+                if first != item.record:
                     return True
         return False
 
@@ -162,7 +162,7 @@ class Baseline:
         for name in {item.source: None for item in self.items}:
             items_of_source = [item for item in self.items if item.source == name]
             entry = self.case.pipeline.sources[name]
-            texts = Feeder(name).raw(entry, [item.fed for item in items_of_source], self.now)
+            texts = Feeder(name).raw(entry, [item.record for item in items_of_source], self.now)
             text_by_number |= {item.number: text for item, text in zip(items_of_source, texts, strict=True)}
         return text_by_number
 
@@ -171,8 +171,10 @@ class Baseline:
         names = {*self._streaming_sources, *self.case.static}
         return {name: raw_ddl(self.spark, name, self.case.pipeline.sources[name]) for name in names}
 
-    def _compute_rows(self, numbers: frozenset[int], once: bool, last: bool) -> tuple[Row, ...] | None:
-        pipeline = self.without_source_deduplication() if once else self.case.pipeline
+    def _compute_rows(
+        self, numbers: frozenset[int], is_deduplicated: bool, last: bool
+    ) -> tuple[Row, ...] | None:
+        pipeline = self.without_source_deduplication() if is_deduplicated else self.case.pipeline
         with open_case_session(self.spark, pipeline) as session:
 
             def reader(name: str, entry: SourceEntry) -> DataFrame:

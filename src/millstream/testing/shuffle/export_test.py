@@ -28,15 +28,20 @@ _RESERVED_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", 
 
 
 def export_split(
-    case: Case, items: Sequence[Item], trial: TrialResult, own: Mapping[str, Any], *, expecting: bool = True
+    case: Case,
+    items: Sequence[Item],
+    trial: TrialResult,
+    written_test: Mapping[str, Any],
+    *,
+    expecting: bool = True,
 ) -> str:
     """Return the split as YAML for a test file. The test fails until the pipeline is fixed.
 
-    `own` is the test in its file, for the keys that a case does not store. Each step expects its actual output, with
-    wrong rows replaced by those of the batch result. Missing rows are expected in the last step. Without `expecting`,
-    the test has no expectations, because values that differ on each computation have no right value.
+    `written_test` is the test in its file, for the keys that a case does not store. Each step expects its actual
+    output, with wrong rows replaced by those of the batch result. Missing rows are expected in the last step. Without
+    `expecting`, the test has no expectations, because values that differ on each computation have no right value.
     """
-    test: dict[str, Any] = {key: own[key] for key in _COPIED_KEYS if key in own}
+    test: dict[str, Any] = {key: written_test[key] for key in _COPIED_KEYS if key in written_test}
     test.setdefault("query", case.query)
     if case.now is not None:
         test["now"] = format_timestamp(case.now)
@@ -47,9 +52,9 @@ def export_split(
         }
     items_by_number = {item.number: item for item in items}
     steps = [dict(_step_entries(part, items_by_number)) for part in trial.split]
-    if trial.gaps and expecting and len(trial.outcome.played) == len(steps):
+    if trial.gaps and expecting and len(trial.outcome.results) == len(steps):
         _, gap = trial.gaps[0]
-        actual_rows = [list(item.rows.get("", ())) for item in trial.outcome.played]
+        actual_rows = [list(item.rows.get("", ())) for item in trial.outcome.results]
         for step, rows_of_step in zip(steps, _corrected_rows(actual_rows, gap), strict=True):
             step["expect"] = [serializer.serialize_row(item) for item in rows_of_step]
     test["steps"] = steps
@@ -62,7 +67,7 @@ def _step_entries(part: SplitBatch, items_by_number: Mapping[int, Item]) -> Iter
     feed: dict[str, list[Any]] = {}
     for number in part.items:
         feed.setdefault(items_by_number[number].source, []).append(
-            serializer.serialize_feed_item(items_by_number[number].fed)
+            serializer.serialize_feed_item(items_by_number[number].record)
         )
     yield "feed", feed
     if part.crash:

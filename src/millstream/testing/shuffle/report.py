@@ -27,46 +27,50 @@ def summarize_outcome(outcome: Shuffled) -> str:
     """Summarize the outcome in one sentence."""
     if outcome.skipped is not None or outcome.fault is not None:
         return str(outcome.skipped or outcome.fault)
-    if outcome.wrong is None:
+    if outcome.failure is None:
         summary = f"{outcome.splits} splits into batches end with the batch result"
-    elif outcome.wrong.tried.fault is not None:
+    elif outcome.failure.trial.fault is not None:
         summary = (
-            f"split {outcome.wrong.number} of {outcome.asked} makes the query fail: "
-            f"{_first_line(outcome.wrong.tried.fault)}"
+            f"split {outcome.failure.number} of {outcome.requested_splits} makes the query fail: "
+            f"{_first_line(outcome.failure.trial.fault)}"
         )
     else:
-        summary = f"split {outcome.wrong.number} of {outcome.asked} does not end with the batch result"
+        summary = (
+            f"split {outcome.failure.number} of {outcome.requested_splits} does not end with the batch result"
+        )
     return f"{summary} (seed {outcome.seed})"
 
 
-def format_details(outcome: Shuffled, items: Sequence[Item], own: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the details below the headline as text. `own` is the test in its file."""
+def format_details(
+    outcome: Shuffled, items: Sequence[Item], written_test: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the details below the headline as text. `written_test` is the test in its file."""
     by_number = {item.number: item for item in items}
-    if outcome.wrong is not None:
-        yield from _describe_failure(outcome, outcome.wrong, by_number)
+    if outcome.failure is not None:
+        yield from _describe_failure(outcome, outcome.failure, by_number)
         yield ""
         yield "add it as a test:"
-        yield from indent(_export(outcome, outcome.wrong, items, own), "  ").splitlines()
+        yield from indent(_export(outcome, outcome.failure, items, written_test), "  ").splitlines()
     if outcome.dropped:
         yield "the watermark drops late rows in some splits, as expected; the batch result there excludes them:"
         for item in outcome.dropped[:SHOWN]:
             yield from _describe_dropped(item, by_number)
         if (more := len(outcome.dropped) - SHOWN) > 0:
             yield f"  and {more} rows more"
-    if outcome.again:
+    if outcome.repeated_rows:
         yield (
-            f"in {outcome.again} splits a repeated row is not dropped, because the watermark has passed the time for "
-            "which its key is remembered"
+            f"in {outcome.repeated_rows} splits a repeated row is not dropped, because the watermark has passed the "
+            "time for which its key is remembered"
         )
     yield from (f"note: {note}" for note in outcome.notes)
 
 
-def to_json_data(outcome: Shuffled, items: Sequence[Item], own: Mapping[str, Any]) -> dict[str, Any]:
+def to_json_data(outcome: Shuffled, items: Sequence[Item], written_test: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole result as JSON data."""
     by_number = {entry.number: entry for entry in items}
     data: dict[str, Any] = {
         "seed": outcome.seed,
-        "asked": outcome.asked,
+        "asked": outcome.requested_splits,
         "splits": outcome.splits,
         "passed": outcome.passed,
         "skipped": outcome.skipped,
@@ -74,37 +78,37 @@ def to_json_data(outcome: Shuffled, items: Sequence[Item], own: Mapping[str, Any
         "dropped": [
             {
                 "source": by_number[entry.late.item].source,
-                "row": serializer.serialize_feed_item(by_number[entry.late.item].fed),
+                "row": serializer.serialize_feed_item(by_number[entry.late.item].record),
                 "event_time": format_micros(entry.late.time),
                 "watermark": format_micros(entry.late.watermark),
                 "moved_by": None
                 if entry.late.moved_by is None
-                else serializer.serialize_feed_item(by_number[entry.late.moved_by].fed),
+                else serializer.serialize_feed_item(by_number[entry.late.moved_by].record),
                 "split": entry.split,
                 "splits": entry.times,
             }
             for entry in outcome.dropped
         ],
-        "repeated_rows_let_through": outcome.again,
+        "repeated_rows_let_through": outcome.repeated_rows,
         "notes": list(outcome.notes),
     }
-    if (failure := outcome.wrong) is not None:
+    if (failure := outcome.failure) is not None:
         data["wrong"] = {
             "split": failure.number,
             "drawn": _split_data(failure.first, by_number),
             "batches": [
                 {**part, "watermark": None if mark is None else format_timestamp(mark)}
                 for part, mark in zip(
-                    _split_data(failure.tried.split, by_number), _watermarks(failure), strict=True
+                    _split_data(failure.trial.split, by_number), _watermarks(failure), strict=True
                 )
             ],
             "smallest": failure.complete,
             "in_one_batch_too": failure.alone,
-            "fault": failure.tried.fault,
+            "fault": failure.trial.fault,
             "differences": [
                 {
                     "sink": reading.sink,
-                    "held": reading.told(),
+                    "held": reading.describe(),
                     "missing": [serializer.serialize_row(entry) for entry in gap.missing],
                     "surplus": [serializer.serialize_row(entry) for entry in gap.surplus],
                     "changed": [
@@ -115,19 +119,19 @@ def to_json_data(outcome: Shuffled, items: Sequence[Item], own: Mapping[str, Any
                         for expected, actual in gap.changed
                     ],
                 }
-                for reading, gap in failure.tried.gaps
+                for reading, gap in failure.trial.gaps
             ],
-            "test": _export(outcome, failure, items, own),
+            "test": _export(outcome, failure, items, written_test),
         }
     return data
 
 
-def _export(outcome: Shuffled, failure: Wrong, items: Sequence[Item], own: Mapping[str, Any]) -> str:
+def _export(outcome: Shuffled, failure: Wrong, items: Sequence[Item], written_test: Mapping[str, Any]) -> str:
     return export_split(
         outcome.case,
         items,
-        failure.tried,
-        own,
+        failure.trial,
+        written_test,
         expecting=not (failure.alone and outcome.unstable_expressions),
     )
 
@@ -139,7 +143,7 @@ def format_micros(micros: int) -> str:
 
 def _describe_failure(outcome: Shuffled, failure: Wrong, items: Mapping[int, Item]) -> Iterator[str]:
     """Yield the failing split as a table of its batches, and the differences."""
-    split = failure.tried.split
+    split = failure.trial.split
     rows = sum(len(part.items) for part in split)
     size_note = (
         "the smallest that fails"
@@ -161,15 +165,15 @@ def _describe_failure(outcome: Shuffled, failure: Wrong, items: Mapping[int, Ite
                 ]
             )
     yield from (f"  {line}" for line in _align(table))
-    if failure.tried.fault is not None:
-        yield f"the query fails: {_first_line(failure.tried.fault)}"
-    for reading, gap in failure.tried.gaps:
+    if failure.trial.fault is not None:
+        yield f"the query fails: {_first_line(failure.trial.fault)}"
+    for reading, gap in failure.trial.gaps:
         yield from _describe_difference(reading, gap)
     yield _explain_cause(outcome, failure)
 
 
 def _describe_difference(reading: OutputReading, gap: ContentDifference) -> Iterator[str]:
-    yield f"{reading.sink} ({reading.told()}):"
+    yield f"{reading.sink} ({reading.describe()}):"
     table = [["batch result", "after these batches"]]
     table += [[_format_row(expected), _format_row(actual)] for expected, actual in gap.changed[:SHOWN]]
     table += [[_format_row(row), "-"] for row in gap.missing[:SHOWN]]
@@ -184,7 +188,7 @@ def _explain_cause(outcome: Shuffled, failure: Wrong) -> str:
     """Explain the likely cause."""
     expressions = ", ".join(dict.fromkeys(expression.text for expression in outcome.unstable_expressions))
     note = f"; {expressions} may return a different value each time it is computed" if expressions else ""
-    for reading, gap in failure.tried.gaps:
+    for reading, gap in failure.trial.gaps:
         if gap.shared:
             key = ", ".join(reading.key)
             return f"{key} is not unique in the batch result: {reading.sink} keeps only one row per key"
@@ -206,8 +210,8 @@ def _describe_dropped(dropped: Dropped, items: Mapping[int, Item]) -> Iterator[s
 
 def _watermarks(failure: Wrong) -> list[datetime | None]:
     """Return Spark's watermark after each batch that ran."""
-    watermarks = [result.watermark for result in failure.tried.outcome.played]
-    return (watermarks + [None] * len(failure.tried.split))[: len(failure.tried.split)]
+    watermarks = [result.watermark for result in failure.trial.outcome.results]
+    return (watermarks + [None] * len(failure.trial.split))[: len(failure.trial.split)]
 
 
 def _split_data(split: Split, items: Mapping[int, Item]) -> list[dict[str, Any]]:
@@ -216,7 +220,7 @@ def _split_data(split: Split, items: Mapping[int, Item]) -> list[dict[str, Any]]
             "restart": part.restart,
             "crash": part.crash,
             "rows": [
-                {"source": items[number].source, "row": serializer.serialize_feed_item(items[number].fed)}
+                {"source": items[number].source, "row": serializer.serialize_feed_item(items[number].record)}
                 for number in part.items
             ],
         }
@@ -225,7 +229,7 @@ def _split_data(split: Split, items: Mapping[int, Item]) -> list[dict[str, Any]]
 
 
 def _format_item(item: Item) -> str:
-    return f"{item.source} {_format_row(serializer.serialize_feed_item(item.fed))}"
+    return f"{item.source} {_format_row(serializer.serialize_feed_item(item.record))}"
 
 
 def _format_row(row: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def shrink(split: Split, fails: Callable[[Split], bool], tries: int = TRIES) -> 
             best = search.descend(best, candidates)
         best = _remove_rows(best, search)
         smaller = best != before
-    return Shrunk(_sort_rows(best, search), search.asked, not search.spent)
+    return Shrunk(_sort_rows(best, search), search.tries_made, not search.spent)
 
 
 class _Search:
@@ -51,24 +51,24 @@ class _Search:
     def __init__(self, fails: Callable[[Split], bool], tries: int) -> None:
         self._fails = fails
         self._tries = tries
-        self._known: dict[Split, bool] = {}
+        self._results: dict[Split, bool] = {}
 
     @property
-    def asked(self) -> int:
-        return len(self._known)
+    def tries_made(self) -> int:
+        return len(self._results)
 
     @property
     def spent(self) -> bool:
-        return self.asked >= self._tries
+        return self.tries_made >= self._tries
 
     def fails(self, split: Split) -> bool:
         if len(split) < FEWEST:
             return False
-        if split not in self._known:
+        if split not in self._results:
             if self.spent:
                 return False
-            self._known[split] = self._fails(split)
-        return self._known[split]
+            self._results[split] = self._fails(split)
+        return self._results[split]
 
     def descend(self, best: Split, candidates: Callable[[Split], Iterator[Split]]) -> Split:
         """Repeatedly replace the best split by its first failing candidate, until none fails."""

@@ -48,7 +48,7 @@ class Wrong:
     """The number of the split, from 1; 0 for all input in one batch."""
     first: Split
     """The split as it was drawn."""
-    tried: TrialResult
+    trial: TrialResult
     """The result of the smallest split that differs."""
     tries: int
     complete: bool
@@ -65,10 +65,10 @@ class Shuffled:
     seed: int
     splits: int
     """Number of splits that ran."""
-    asked: int
-    wrong: Wrong | None = None
+    requested_splits: int
+    failure: Wrong | None = None
     dropped: tuple[Dropped, ...] = ()
-    again: int = 0
+    repeated_rows: int = 0
     """Number of splits in which a repeated row was not dropped, because its key was forgotten."""
     unstable_expressions: tuple[Volatile, ...] = ()
     """Expressions in the plan that may return a different value each time they are computed."""
@@ -82,7 +82,7 @@ class Shuffled:
     @property
     def passed(self) -> bool:
         """Whether every split ended with the batch result."""
-        return self.fault is None and self.wrong is None and self.skipped is None
+        return self.fault is None and self.failure is None and self.skipped is None
 
 
 def find_split_obstacle(case: Case) -> str | None:
@@ -127,25 +127,25 @@ def shuffle(
 def _run_splits(trying: Trying, result: Shuffled, say: Callable[[str], None]) -> Shuffled:
     """Run the splits and collect the results. Raises `Unplayed`."""
     started = time.monotonic()
-    baseline, case, asked = trying.baseline, result.case, result.asked
+    baseline, case, requested_splits = trying.baseline, result.case, result.requested_splits
     in_one_batch = trying.play(single_batch(baseline.items))
     if in_one_batch.fault is not None:
         return replace(
             result, fault=f"the query fails with all of its input in one batch: {in_one_batch.fault}"
         )
-    splits = draw_splits(baseline.items, asked, Random(f"{result.seed}/{case.name}"))  # noqa: S311 - nothing secret hangs on it
+    splits = draw_splits(baseline.items, requested_splits, Random(f"{result.seed}/{case.name}"))  # noqa: S311 - nothing secret hangs on it
     counts: dict[int, list[tuple[LateRow, int]]] = {}
-    again = unseen = 0
+    repeated_rows = unseen = 0
     for number, split in enumerate(splits, start=1):
         say(f"split {number} of {len(splits)}")
         trial = trying.play(split)
         result = replace(result, splits=number)
         for late in trial.dropped:
             counts.setdefault(late.item, []).append((late, number))
-        again += bool(trial.again)
+        repeated_rows += bool(trial.repeated)
         if trial.differs:
             say(f"split {number} differs; searching for a smaller one")
-            result = replace(result, wrong=_find_smallest(trying, number, trial))
+            result = replace(result, failure=_find_smallest(trying, number, trial))
             break
         unseen += trial.is_unchecked
     return replace(
@@ -153,9 +153,11 @@ def _run_splits(trying: Trying, result: Shuffled, say: Callable[[str], None]) ->
         dropped=tuple(
             Dropped(*occurrences[0], len(occurrences)) for _, occurrences in sorted(counts.items())
         ),
-        again=again,
+        repeated_rows=repeated_rows,
         unstable_expressions=baseline.shape.unstable_expressions,
-        notes=tuple(_list_notes(trying, asked, len(splits), unseen, has_failed=result.wrong is not None)),
+        notes=tuple(
+            _list_notes(trying, requested_splits, len(splits), unseen, has_failed=result.failure is not None)
+        ),
         seconds=time.monotonic() - started,
     )
 
@@ -179,11 +181,11 @@ def _find_smallest(trying: Trying, number: int, trial: TrialResult) -> Wrong:
 
 
 def _list_notes(
-    trying: Trying, asked: int, drawn_splits: int, unchecked: int, *, has_failed: bool
+    trying: Trying, requested_splits: int, drawn_splits: int, unchecked: int, *, has_failed: bool
 ) -> Iterator[str]:
     """Yield notes on how the final results were checked."""
     baseline, shape = trying.baseline, trying.shape
-    if drawn_splits < asked and not has_failed:
+    if drawn_splits < requested_splits and not has_failed:
         yield f"its input has only about {drawn_splits} different splits"
     if baseline.unanswered is not None:
         yield f"Spark has no batch result ({baseline.unanswered}); compared with one batch of the stream instead"

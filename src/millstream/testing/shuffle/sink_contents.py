@@ -28,7 +28,7 @@ class OutputReading:
     alike: tuple[str, ...] = ()
     """The deduplication keys: of the rows with equal values, any one is correct."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Describe as a clause how the rows of the batches combine."""
         if self.mode is OutputMode.COMPLETE:
             return "all rows of the last batch"
@@ -104,7 +104,7 @@ def _compare_rows(
 ) -> ContentDifference:
     """Compare without a key: each row occurs as often as in one of the batch results."""
     actual, least, most = _count_bounds(contents, answers, to_comparable)
-    examples = {to_comparable(row): row for answer in reversed(answers) for row in answer.most} | {
+    examples = {to_comparable(row): row for expected in reversed(answers) for row in expected.most} | {
         to_comparable(row): row for row in contents
     }
     surplus = [examples[text] for text, number in actual.items() for _ in range(number - most[text])]
@@ -137,8 +137,8 @@ def _compare_keys(
 ) -> ContentDifference:
     """Compare by key: each key occurs once, with a row that one of the batch results has for it."""
     expected_by_key: dict[Hashable, dict[Hashable, Row]] = defaultdict(dict)
-    for answer in answers:
-        for row in answer.most:
+    for expected in answers:
+        for row in expected.most:
             expected_by_key[_key_of(row, reading.key)].setdefault(to_comparable(row), row)
     row_by_key = {_key_of(row, reading.key): row for row in contents}
     surplus = [row for key, row in row_by_key.items() if key not in expected_by_key]
@@ -148,7 +148,7 @@ def _compare_keys(
         if key in expected_by_key and to_comparable(row) not in expected_by_key[key]
     ]
     required_keys = set.intersection(
-        *({_key_of(row, reading.key) for row in answer.least} for answer in answers)
+        *({_key_of(row, reading.key) for row in expected.least} for expected in answers)
     )
     missing = [
         next(iter(expected_by_key[key].values()))
@@ -164,15 +164,15 @@ def _compare_keys(
             if (key := _key_of(row, reading.key)) in row_by_key
             and key not in changed_keys
             and to_comparable(row_by_key[key]) != to_comparable(row)
-            and all(_is_key_shared(key, answer, reading.key) for answer in answers)
+            and all(_is_key_shared(key, expected, reading.key) for expected in answers)
         ]
         return ContentDifference((*missing, *replaced), tuple(surplus), tuple(changed), bool(replaced))
     return ContentDifference(tuple(missing), tuple(surplus), tuple(changed))
 
 
-def _is_key_shared(key: Hashable, answer: ExpectedContents, columns: tuple[str, ...]) -> bool:
+def _is_key_shared(key: Hashable, expected: ExpectedContents, columns: tuple[str, ...]) -> bool:
     """Return whether a batch result has several rows with that key."""
-    return len({to_comparable(row) for row in answer.most if _key_of(row, columns) == key}) > 1
+    return len({to_comparable(row) for row in expected.most if _key_of(row, columns) == key}) > 1
 
 
 def _apply_tolerance(

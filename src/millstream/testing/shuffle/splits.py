@@ -34,7 +34,7 @@ class Item:
     """The index in the case's input, from 0."""
     source: str
     partition: str
-    fed: Fed
+    record: Fed
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ def list_items(case: Case) -> tuple[Item, ...]:
             if isinstance(action, Feed):
                 for source, rows in action.rows.items():
                     collected += [
-                        Item(len(collected) + at, source, _partition_key(case.pipeline, source, fed), fed)
-                        for at, fed in enumerate(rows)
+                        Item(
+                            len(collected) + at, source, _partition_key(case.pipeline, source, record), record
+                        )
+                        for at, record in enumerate(rows)
                     ]
     return tuple(collected)
 
@@ -133,7 +135,7 @@ def to_steps(split: Split, inputs: Sequence[Item], span: Span) -> tuple[Step, ..
 def _build_actions(part: SplitBatch, items_by_number: Mapping[int, Item]) -> list[Action]:
     rows: dict[str, list[Fed]] = {}
     for number in part.items:
-        rows.setdefault(items_by_number[number].source, []).append(items_by_number[number].fed)
+        rows.setdefault(items_by_number[number].source, []).append(items_by_number[number].record)
     feed = Feed({source: tuple(items_of_source) for source, items_of_source in rows.items()})
     before: list[Action] = [Restart()] if part.restart else []
     return [*before, feed, *([Crash(part.crash)] if part.crash else [])]
@@ -153,14 +155,14 @@ def _draw_arrival_order(inputs: Sequence[Item], chance: Random) -> list[int]:
     return [number for _, _, number in sorted(arriving, key=lambda item: item[:2])]
 
 
-def _partition_key(pipeline: Pipeline, source: str, fed: Fed) -> str:
+def _partition_key(pipeline: Pipeline, source: str, record: Fed) -> str:
     """Return the key within which order is preserved: a message's partition, or one key for any other source."""
-    if isinstance(fed, Record):
-        return f"{fed.topic or ''}/{fed.partition}"
+    if isinstance(record, Record):
+        return f"{record.topic or ''}/{record.partition}"
     entry = pipeline.sources.get(source)
     if entry is None or not entry.source.payload:
         return ""
     metadata_names = {keep.value for keep in entry.keep}
-    topic = fed.get(Keep.TOPIC.value) if Keep.TOPIC.value in metadata_names else None
-    partition = fed.get(Keep.PARTITION.value) if Keep.PARTITION.value in metadata_names else None
+    topic = record.get(Keep.TOPIC.value) if Keep.TOPIC.value in metadata_names else None
+    partition = record.get(Keep.PARTITION.value) if Keep.PARTITION.value in metadata_names else None
     return f"{topic or ''}/{partition or 0}"

@@ -50,7 +50,7 @@ class TrialResult:
     """The error of the query, if it failed."""
     dropped: tuple[LateRow, ...] = ()
     """Rows that the watermark dropped and that are in the batch result."""
-    again: tuple[tuple[int, int], ...] = ()
+    repeated: tuple[tuple[int, int], ...] = ()
     """Rows that were not dropped although their key occurred before, each with the earlier row."""
     is_unchecked: bool = False
     """Whether a view dropped rows or keys by a watermark, so that the result could not be checked."""
@@ -68,7 +68,7 @@ class _Reference:
     table: tuple[Row, ...] | None
     stream: tuple[tuple[Row, ...], ...] | None
 
-    def answer(self, reading: OutputReading) -> ExpectedContents:
+    def expected_contents(self, reading: OutputReading) -> ExpectedContents:
         """Return the rows that must and may be in the sink."""
         required = None if self.stream is None else combine_batches(self.stream, reading)
         most = self.table if self.table is not None else required
@@ -91,7 +91,7 @@ class Trying:
         trial = TrialResult(
             split, outcome, compute_timeline(split, self.baseline.timed, self.baseline.watermark_policy)
         )
-        fault = outcome.fault or next((result.error for result in outcome.played if result.error), None)
+        fault = outcome.fault or next((result.error for result in outcome.results if result.error), None)
         return replace(trial, fault=fault) if fault is not None else self._check_result(trial)
 
     def _run_case(self, case: Case) -> Outcome:
@@ -99,7 +99,7 @@ class Trying:
         for _ in range(MOST_PLAYS):
             outcome = self._play(case)
             machine_error = next(
-                (result.error for result in outcome.played if result.is_external_failure), None
+                (result.error for result in outcome.results if result.is_external_failure), None
             )
             if machine_error is None:
                 return outcome
@@ -118,9 +118,9 @@ class Trying:
         gaps = self._find_differences(batches, references)
         if not gaps:
             return trial
-        dropped_count = sum(item.dropped for item in trial.outcome.played)
+        dropped_count = sum(item.dropped for item in trial.outcome.results)
         has_free_choice = self.baseline.has_free_choice and bool(trial.course.repeated)
-        if not (dropped_count or trial.course.again or has_free_choice):
+        if not (dropped_count or trial.course.missed_duplicates or has_free_choice):
             return self._report_wrong(trial, gaps, dropped_count=0)
         all_references, left_out = references, frozenset[int]()
         for removed, more_references in self._references_without_late(reference_split, trial.course):
@@ -134,7 +134,7 @@ class Trying:
                     else left_out
                 )
                 late_rows = tuple(item for item in trial.course.late if item.item in blamed)
-                return replace(trial, dropped=late_rows, again=trial.course.again)
+                return replace(trial, dropped=late_rows, repeated=trial.course.missed_duplicates)
         return self._report_wrong(trial, gaps, dropped_count=dropped_count)
 
     def _report_wrong(self, trial: TrialResult, gaps: Gaps, *, dropped_count: int) -> TrialResult:
@@ -151,7 +151,7 @@ class Trying:
                 output,
                 compare_contents(
                     combine_batches(batches, output),
-                    [reference.answer(output) for reference in references],
+                    [reference.expected_contents(output) for reference in references],
                     output,
                     tolerance,
                 ),
@@ -189,28 +189,40 @@ class Trying:
         if self.baseline.drops_repeated_rows:
             # The sources drop every late row, and rows whose key they remember.
             all_late = frozenset(row.item for row in late_rows)
-            yield all_late, self._references(remove_items(reference_split, all_late | repeated), once=True)
+            yield (
+                all_late,
+                self._references(remove_items(reference_split, all_late | repeated), is_deduplicated=True),
+            )
         for removed in candidate_late_sets(late_rows, in_closed_windows, MOST_TRIALS):
             yield removed, self._references(remove_items(reference_split, removed))
 
-    def _references(self, reference_split: Split, *, once: bool = False) -> list[_Reference]:
+    def _references(self, reference_split: Split, *, is_deduplicated: bool = False) -> list[_Reference]:
         """Return the references for these rows: several if a deduplication may keep any one of its rows."""
         numbers = frozenset(item for part in reference_split for item in part.items)
-        has_delayed_rows, has_free_choice = self.shape.waits, self.baseline.has_free_choice and not once
-        tables = [] if self.uses_stream_reference else [self.baseline.rows(numbers, once=once)]
+        has_delayed_rows, has_free_choice = (
+            self.shape.waits,
+            self.baseline.has_free_choice and not is_deduplicated,
+        )
+        tables = (
+            []
+            if self.uses_stream_reference
+            else [self.baseline.rows(numbers, is_deduplicated=is_deduplicated)]
+        )
         if has_free_choice and not self.uses_stream_reference:
             tables.append(self.baseline.rows(numbers, last=True))
         if self.uses_stream_reference or tables[0] is None:
-            return [_Reference(None, self._run_stream(reference_split, once=once))]
-        stream = self._run_stream(reference_split, once=once) if has_delayed_rows else None
+            return [_Reference(None, self._run_stream(reference_split, is_deduplicated=is_deduplicated))]
+        stream = (
+            self._run_stream(reference_split, is_deduplicated=is_deduplicated) if has_delayed_rows else None
+        )
         return [_Reference(table, stream) for table in tables]
 
-    def _run_stream(self, reference_split: Split, *, once: bool) -> tuple[tuple[Row, ...], ...]:
+    def _run_stream(self, reference_split: Split, *, is_deduplicated: bool) -> tuple[tuple[Row, ...], ...]:
         """Return the output of the stream for these rows, normally in one batch, in which no row is late."""
-        cache_key = (reference_split, once)
+        cache_key = (reference_split, is_deduplicated)
         if cache_key not in self._stream_results:
             case = self._build_case(reference_split)
-            if once:
+            if is_deduplicated:
                 case = replace(case, pipeline=self.baseline.without_source_deduplication())
             self._stream_results[cache_key] = (
                 tuple(_rows_by_step(self._run_case(case))) if reference_split else ()
@@ -226,4 +238,4 @@ class Trying:
 
 def _rows_by_step(outcome: Outcome) -> list[tuple[Row, ...]]:
     """Return the query's rows of each step."""
-    return [tuple(result.rows.get("", ())) for result in outcome.played]
+    return [tuple(result.rows.get("", ())) for result in outcome.results]

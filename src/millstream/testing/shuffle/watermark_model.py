@@ -56,7 +56,7 @@ class WatermarkTimeline:
     late: tuple[LateRow, ...]
     repeated: tuple[tuple[int, int], ...] = ()
     """Rows that their source drops as duplicates, each with the original row."""
-    again: tuple[tuple[int, int], ...] = ()
+    missed_duplicates: tuple[tuple[int, int], ...] = ()
     """Duplicates that are not dropped, because the watermark has passed the time for which their key is
     remembered; each with the original row."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from millstream.pipeline.introspection import find_nearest
 from millstream.testing.values.timestamps import parse_date, parse_timestamp
@@ -18,31 +20,19 @@ if TYPE_CHECKING:
 
     from millstream.pipeline.load.document import Path
 
-# Spark's type names and their aliases (DataTypeAstBuilder, 4.2).
-_INTEGERS = {
-    "tinyint": 8,
-    "byte": 8,
-    "smallint": 16,
-    "short": 16,
-    "int": 32,
-    "integer": 32,
-    "bigint": 64,
-    "long": 64,
-}
-_FLOATS = frozenset({"float", "real", "double"})
-_DECIMALS = frozenset({"decimal", "dec", "numeric"})
-_TEXTS = frozenset({"string", "varchar", "char", "character"})
-_TIMES = frozenset({"timestamp", "timestamp_ntz", "timestamp_ltz"})
+# The names of types are sqlglot's, which has one name for Spark's aliases.
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_TEXTS = frozenset({"TEXT", "VARCHAR", "CHAR"})
+_TIMES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ"})
 _SPECIAL_FLOATS = frozenset({"nan", "infinity", "-infinity", "inf", "-inf"})
-_SUFFIX = re.compile(r"\s+(?:not\s+null|comment\s+'(?:[^'\\]|\\.)*'|collate\s+\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ParsedType:
-    """A parsed type: its name, its parameters in parentheses, and its nested types."""
+    """A parsed type: its name, and its nested types. The name is empty for a type that is not known."""
 
     name: str
-    told: str = ""
     inside: tuple[ParsedType, ...] = ()
     fields: Mapping[str, ParsedType] = field(default_factory=dict)
 
@@ -58,36 +48,22 @@ class ValueMismatch:
 
 def parse_type(ddl: str) -> ParsedType:
     """Parse a type from its DDL. An unknown type accepts any value."""
-    text = _SUFFIX.sub("", ddl.strip())
-    name, _, rest = text.partition("<")
-    if rest.endswith(">"):
-        parts = [part.strip() for part in _split_at_commas(rest[:-1])]
-        type_name = name.strip().lower()
-        if type_name == "struct":
-            return ParsedType(
-                type_name, fields={key: parse_type(inner) for key, inner in map(_split_field, parts)}
-            )
-        if (type_name, len(parts)) in (("array", 1), ("map", 2)):
-            return ParsedType(type_name, inside=tuple(parse_type(part) for part in parts))
-    type_name, _, parameters = text.partition("(")
-    return ParsedType(type_name.strip().lower(), parameters.rstrip(" )"))
+    try:
+        # Only the type of a field may be followed by NOT NULL, COLLATE and COMMENT.
+        (column,) = exp.DataType.build(f"struct<c:{ddl}>", dialect="spark").expressions
+        return _convert_type(column.kind)
+    except (SqlglotError, AttributeError, ValueError):
+        return ParsedType("")
 
 
-def _split_at_commas(text: str) -> Iterator[str]:
-    """Split a text at commas outside of brackets."""
-    depth, start = 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
-            yield text[start:at]
-            start = at + 1
-    yield text[start:]
-
-
-def _split_field(text: str) -> tuple[str, str]:
-    """Return the name and type of one struct field: `a: int` or `a int`."""
-    match = re.match(r"(?:`((?:[^`]|``)*)`|([^\s:`]+))\s*:?\s*(.*)\Z", text, re.DOTALL)
-    return (text, "") if match is None else ((match[1] or match[2] or "").replace("``", "`"), match[3])
+def _convert_type(parsed: Any) -> ParsedType:
+    """Convert a type of sqlglot. An interval has no name."""
+    name = parsed.this.value if isinstance(parsed.this, exp.DType) else ""
+    if name == "STRUCT":
+        fields = {column.name: _convert_type(column.kind) for column in parsed.expressions}
+        return ParsedType(name, fields=fields)
+    inside = parsed.expressions if name in ("ARRAY", "MAP") else ()
+    return ParsedType(name, tuple(_convert_type(part) for part in inside))
 
 
 def find_mismatches(of: ParsedType, value: Any, path: Path = ()) -> Iterator[ValueMismatch]:
@@ -95,19 +71,19 @@ def find_mismatches(of: ParsedType, value: Any, path: Path = ()) -> Iterator[Val
     if value is None:
         return
     match of.name:
-        case "array":
+        case "ARRAY":
             if not isinstance(value, list):
                 yield ValueMismatch(path, "a list")
             else:
                 for number, item in enumerate(value):
                     yield from find_mismatches(of.inside[0], item, (*path, number)) if of.inside else ()
-        case "map":
+        case "MAP":
             if not isinstance(value, dict):
                 yield ValueMismatch(path, "a mapping")
             else:
                 for key, item in value.items():
                     yield from find_mismatches(of.inside[1], item, (*path, key)) if of.inside else ()
-        case "struct":
+        case "STRUCT":
             yield from _struct_mismatches(of, value, path)
         case _:
             expected_kind = _scalar_mismatch(of, value)
@@ -140,7 +116,7 @@ def _scalar_mismatch(of: ParsedType, value: Any) -> str | None:
     """Return the kind of value that a scalar type expects, or None if the value fits."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     name = of.name
-    if name == "boolean":
+    if name == "BOOLEAN":
         return None if isinstance(value, bool) else "true or false"
     if name in _INTEGERS:
         bits = _INTEGERS[name] - 1
@@ -149,15 +125,15 @@ def _scalar_mismatch(of: ParsedType, value: Any) -> str | None:
     if name in _FLOATS:
         is_special = isinstance(value, str) and value.lower() in _SPECIAL_FLOATS
         return None if is_number or is_special else "a number"
-    if name in _DECIMALS:
+    if name == "DECIMAL":
         return None if (is_number and math.isfinite(value)) or _is_decimal(value) else "a number"
     if name in _TEXTS:
         return None if isinstance(value, str) else "text"
     if name in _TIMES:
         return None if _is_parsable(parse_timestamp, value) else "a time like 2026-01-31 12:00:00"
-    if name == "date":
+    if name == "DATE":
         return None if _is_parsable(parse_date, value) else "a date like 2026-01-31"
-    if name == "binary":
+    if name == "BINARY":
         return None if isinstance(value, str) else "text, or bytes in base64"
     return None
 

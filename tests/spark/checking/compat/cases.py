@@ -99,7 +99,7 @@ def cases() -> Iterator[Case]:
     yield from _chains()
     yield from _chained_joins()
     yield from _sets()
-    yield from _others()
+    yield from _list_other_cases()
     yield from _modes()
 
 
@@ -293,7 +293,7 @@ def _sets() -> Iterator[Case]:
     yield from _pairs("intersect", APPEND, lambda left, other, _: left.intersect(other), any_stream)
 
 
-def _others() -> Iterator[Case]:
+def _list_other_cases() -> Iterator[Case]:
     sort = "Sorting is not supported"
     number = "row_number() OVER (PARTITION BY a ORDER BY ts)"
     yield Case("a sort", APPEND, lambda x: x.s1.orderBy("a"), sort)

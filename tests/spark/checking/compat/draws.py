@@ -148,7 +148,7 @@ def draw(random: Random, number: int) -> Drawn:
 
 def _view(random: Random, name: str, relations: list[str], before: list[View]) -> View:
     # The last view is read at least once, or it would be judged by nobody.
-    one = before[-1].name if before else random.choice(relations)
+    item = before[-1].name if before else random.choice(relations)
     other = random.choice(relations)
     where = f" WHERE {random.choice(_WHERE).format(other=other)}" if random.random() < 0.15 else ""
     match random.choice(
@@ -158,26 +158,26 @@ def _view(random: Random, name: str, relations: list[str], before: list[View]) -
             keys, k, t = random.choice(_KEYS)
             by = f" GROUP BY {keys}" if keys else ""
             having = " HAVING count(*) > 1" if by and random.random() < 0.2 else ""
-            sql = f"SELECT {k} AS k, {t} AS t, {random.choice(_COUNTS)} AS n FROM {one} a{where}{by}{having}"
+            sql = f"SELECT {k} AS k, {t} AS t, {random.choice(_COUNTS)} AS n FROM {item} a{where}{by}{having}"
         case "window":
             window = random.choice(("window(t, '1 minute')", "window(t, '5 minutes', '1 minute')"))
-            inner = f"SELECT max(k) AS k, {window} AS w, count(*) AS n FROM {one} a{where} GROUP BY {window}"
+            inner = f"SELECT max(k) AS k, {window} AS w, count(*) AS n FROM {item} a{where} GROUP BY {window}"
             sql = f"SELECT k, window_time(w) AS t, n FROM ({inner})"
         case "join":
             how = random.choice(_JOINS)
             on = "" if how == "CROSS JOIN" else f" ON {random.choice(_CONDITIONS)}"
-            left, right = (one, other) if random.random() < 0.7 else (other, one)
+            left, right = (item, other) if random.random() < 0.7 else (other, item)
             side = "b" if how == "RIGHT JOIN" else "a"
             sql = f"SELECT {side}.k, {side}.t, {side}.n FROM {left} a {how} {right} b{on}"
         case "set":
-            sql = f"SELECT k, t, n FROM {one} {random.choice(_SETS)} SELECT k, t, n FROM {other}"
+            sql = f"SELECT k, t, n FROM {item} {random.choice(_SETS)} SELECT k, t, n FROM {other}"
         case "columns":
-            sql = f"SELECT {random.choice(_COLUMNS)} FROM {one} a{where}"
+            sql = f"SELECT {random.choice(_COLUMNS)} FROM {item} a{where}"
         case "after":
-            sql = f"SELECT k, t, n FROM {one} a{where} {random.choice(_AFTER)}"
+            sql = f"SELECT k, t, n FROM {item} a{where} {random.choice(_AFTER)}"
         case "pivot":
             values = random.choice(("1 AS x, 2 AS y", "1 AS x"))
-            sql = f"SELECT 1 AS k, t, x AS n FROM {one} PIVOT (sum(n) FOR k IN ({values}))"
+            sql = f"SELECT 1 AS k, t, x AS n FROM {item} PIVOT (sum(n) FOR k IN ({values}))"
         case _:
-            return View(name, of=one, call=random.choice(_PYTHON))
+            return View(name, of=item, call=random.choice(_PYTHON))
     return View(name, sql=sql)

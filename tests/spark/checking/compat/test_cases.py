@@ -39,8 +39,8 @@ def started(frame: DataFrame, case: Case, checkpoint: Path) -> str:
         else:
             writer = frame.writeStream.format("noop").outputMode(case.mode)
             writer.option("checkpointLocation", str(checkpoint)).start().stop()
-    except PySparkException as wrong:
-        return error_parser.full_message(wrong)
+    except PySparkException as error:
+        return error_parser.full_message(error)
     return ""
 
 
@@ -49,19 +49,19 @@ def test_our_verdict_and_sparks_start_and_the_table_agree(
     frames: Frames, checkpoint: Path, case: Case
 ) -> None:
     frame = case.plan(frames)
-    ours = find_batch_refusal(frame) if case.as_table else find_refusal(frame, case.mode)
+    refusal = find_batch_refusal(frame) if case.as_table else find_refusal(frame, case.mode)
 
     spark_says = started(frame, case, checkpoint)
 
-    said = ours.text if ours else ""
-    assert said == spark_says
-    assert (bool(said), case.refused in said) == (bool(case.refused), True)
-    assert ours is None or error_hints.find_hint(ours.why)
+    text = refusal.text if refusal else ""
+    assert text == spark_says
+    assert (bool(text), case.refused in text) == (bool(case.refused), True)
+    assert refusal is None or error_hints.find_hint(refusal.why)
 
 
 def test_the_counts_are_those_of_the_suite() -> None:
-    ours = list(cases())
+    actual = list(cases())
 
-    assert len(ours) + sum(INEXPRESSIBLE.values()) == SUITE
-    assert (len(ours), sum(bool(case.refused) for case in ours)) == (151, 51)
+    assert len(actual) + sum(INEXPRESSIBLE.values()) == SUITE
+    assert (len(actual), sum(bool(case.refused) for case in actual)) == (151, 51)
     assert len({case.sense for case in ALL}) == len(ALL)

@@ -85,8 +85,8 @@ def really_started(frame: DataFrame, mode: str, trigger: Trigger, sink: str, fol
     writer = writer.trigger(**trigger.options()) if trigger.options() else writer
     try:
         writer.start().stop()
-    except PySparkException as wrong:
-        return error_parser.full_message(wrong)
+    except PySparkException as error:
+        return error_parser.full_message(error)
     return ""
 
 
@@ -110,22 +110,22 @@ def test_what_start_says_of_a_trigger_and_a_sink_is_said_before(
     # The one stream that Spark can read continuously and in batches without a server.
     frame = plan(spark.readStream.format("rate").load())
 
-    refused = find_refusal(frame, mode, Trigger(**trigger), sink)
+    refusal = find_refusal(frame, mode, Trigger(**trigger), sink)
 
-    said = refused.text if refused else ""
-    assert said == really_started(frame, mode, Trigger(**trigger), sink, tmp_path)
-    assert (bool(said), words in said) == (bool(words), True)
-    assert refused is None or refused.fix
+    text = refusal.text if refusal else ""
+    assert text == really_started(frame, mode, Trigger(**trigger), sink, tmp_path)
+    assert (bool(text), words in text) == (bool(words), True)
+    assert refusal is None or refusal.fix
 
 
 def test_a_file_written_continuously_is_refused_though_start_takes_it(spark: SparkSession) -> None:
     frame = spark.readStream.format("rate").load()
 
-    refused = find_refusal(frame, APPEND, Trigger(**CONTINUOUS), "parquet")
+    refusal = find_refusal(frame, APPEND, Trigger(**CONTINUOUS), "parquet")
 
-    assert refused is not None
-    assert refused.late
-    assert refused.sentence == "Unknown type of trigger: ContinuousTrigger(10000)"
+    assert refusal is not None
+    assert refusal.late
+    assert refusal.sentence == "Unknown type of trigger: ContinuousTrigger(10000)"
 
 
 def test_an_operator_that_real_time_mode_has_not_is_refused_though_start_takes_it(
@@ -133,19 +133,19 @@ def test_an_operator_that_real_time_mode_has_not_is_refused_though_start_takes_i
 ) -> None:
     frame = counted(spark.readStream.format("rate").load())
 
-    refused = find_refusal(frame, UPDATE, Trigger(**REAL_TIME), "console")
+    refusal = find_refusal(frame, UPDATE, Trigger(**REAL_TIME), "console")
 
-    assert refused is not None
-    assert (refused.cause, refused.late) == (RefusalCause.TRIGGER, True)
-    assert "operators.stateful.StateStoreSaveExec are not in the operator allowlist" in refused.sentence
+    assert refusal is not None
+    assert (refusal.cause, refusal.late) == (RefusalCause.TRIGGER, True)
+    assert "operators.stateful.StateStoreSaveExec are not in the operator allowlist" in refusal.sentence
 
 
 def test_modes_in_which_spark_takes_the_plan_are_told(spark: SparkSession) -> None:
-    refused = find_refusal(counted(spark.readStream.format("rate").load()), APPEND)
+    refusal = find_refusal(counted(spark.readStream.format("rate").load()), APPEND)
 
-    assert refused is not None
-    assert (refused.cause, refused.modes) == (RefusalCause.MODE, (UPDATE, COMPLETE))
-    assert refused.fix.endswith("or run the query in output mode update or complete")
+    assert refusal is not None
+    assert (refusal.cause, refusal.modes) == (RefusalCause.MODE, (UPDATE, COMPLETE))
+    assert refusal.fix.endswith("or run the query in output mode update or complete")
 
 
 SPEC = """name: shop
@@ -161,13 +161,15 @@ views:
 """
 
 
-def told(spark: SparkSession, folder: Path, queries: str, spec: str = SPEC) -> tuple[list[Finding], str]:
+def check_spec(
+    spark: SparkSession, folder: Path, queries: str, spec: str = SPEC
+) -> tuple[list[Finding], str]:
     """What is found, and the text that the finding of Spark's words marks."""
     text = spec + queries
     checked = check(load_text("pipeline.yml", text, folder, {}), spark)
-    span = next((found.span for found in checked.verdict), None)
-    marks = text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1] if span else ""
-    return list(checked.findings), marks
+    span = next((finding.span for finding in checked.verdict), None)
+    line = text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1] if span else ""
+    return list(checked.findings), line
 
 
 def verdict(spark: SparkSession, folder: Path, queries: str) -> list[Finding]:
@@ -178,27 +180,29 @@ def verdict(spark: SparkSession, folder: Path, queries: str) -> list[Finding]:
 def test_a_mode_that_the_plan_has_not_is_marked_at_the_operator(spark: SparkSession, tmp_path: Path) -> None:
     queries = "queries:\n  shown: {output_mode: append, to: {console: {}}}\n"
 
-    _, marks = told(spark, tmp_path, queries)
-    (said,) = verdict(spark, tmp_path, queries)
+    _, positions = check_spec(spark, tmp_path, queries)
+    (finding,) = verdict(spark, tmp_path, queries)
 
-    assert marks == "GROUP BY value"
-    assert said.message.startswith("query 'shown' cannot run in output mode append: This output mode is not")
+    assert positions == "GROUP BY value"
+    assert finding.message.startswith(
+        "query 'shown' cannot run in output mode append: This output mode is not"
+    )
 
 
 def test_a_trigger_is_named_where_it_is_what_spark_refuses(spark: SparkSession, tmp_path: Path) -> None:
     queries = "queries:\n  shown: {output_mode: update, trigger: {continuous: 1 second}, to: {console: {}}}\n"
 
-    (said,) = verdict(spark, tmp_path, queries)
+    (finding,) = verdict(spark, tmp_path, queries)
 
-    assert said.message.startswith("query 'shown' cannot run with trigger continuous 1 second: Continuous")
+    assert finding.message.startswith("query 'shown' cannot run with trigger continuous 1 second: Continuous")
 
 
 def test_a_mode_that_a_trigger_has_not_is_marked_at_the_trigger(spark: SparkSession, tmp_path: Path) -> None:
     queries = "queries:\n  orders: {trigger: {real_time: 10 seconds}, to: {console: {}}}\n"
 
-    _, marks = told(spark, tmp_path, queries, SPEC.partition("views:")[0])
+    _, positions = check_spec(spark, tmp_path, queries, SPEC.partition("views:")[0])
 
-    assert marks == "{real_time: 10 seconds}"
+    assert positions == "{real_time: 10 seconds}"
 
 
 def test_an_operation_that_no_stream_has_is_not_put_down_to_the_mode(
@@ -206,9 +210,9 @@ def test_an_operation_that_no_stream_has_is_not_put_down_to_the_mode(
 ) -> None:
     spec = SPEC.replace("SELECT value, count(*) AS n", "SELECT value").replace("GROUP BY value", "OFFSET 1")
 
-    findings, marks = told(spark, tmp_path, "queries:\n  shown: {to: {console: {}}}\n", spec)
+    findings, positions = check_spec(spark, tmp_path, "queries:\n  shown: {to: {console: {}}}\n", spec)
 
-    assert "OFFSET 1" in marks
+    assert "OFFSET 1" in positions
     assert "query 'shown' cannot run as a stream: Offset is not supported" in findings[0].message
 
 
@@ -227,12 +231,12 @@ def test_switching_off_sparks_checks_is_refused_and_hides_nothing(
 
     spark.conf.set(setting, "false")
     try:
-        findings, _ = told(
+        findings, _ = check_spec(
             spark, tmp_path, "queries:\n  shown: {output_mode: update, to: {console: {}}}\n", spec
         )
         after = spark.conf.get(setting)
     finally:
         spark.conf.unset(setting)
 
-    assert {"MS402", "MS311"} <= {found.code for found in findings}
+    assert {"MS402", "MS311"} <= {finding.code for finding in findings}
     assert after == "false"

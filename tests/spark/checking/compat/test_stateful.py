@@ -94,8 +94,8 @@ def test_each_mistake_is_found_at_its_place(
 
     findings = check(load_text("pipeline.yml", text, tmp_path, {}), spark).findings
 
-    assert [one.code for one in findings] == ([code] if code else []), findings
-    for one in findings:
-        assert one.span is not None
-        assert (one.span.file, one.span.line) == ("pipeline.yml", line)
-        assert words in f"{one.message} {one.fix}"
+    assert [item.code for item in findings] == ([code] if code else []), findings
+    for finding in findings:
+        assert finding.span is not None
+        assert (finding.span.file, finding.span.line) == ("pipeline.yml", line)
+        assert words in f"{finding.message} {finding.fix}"

@@ -26,12 +26,12 @@ STREAMS = {"clicks": "5 minutes", "orders": "1 minute", "plain": None}
 def frames(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
     """`clicks` and `orders` with a watermark, `plain` without one, the table `users`."""
     empty = str(tmp_path_factory.mktemp("empty"))
-    made = {}
+    result = {}
     for name, delay in STREAMS.items():
         frame = spark.readStream.option(SOURCE_OPTION, name).schema(COLUMNS).json(empty)
-        made[name] = frame.withWatermark("ts", delay) if delay else frame
-    made["users"] = spark.read.option(SOURCE_OPTION, "users").schema("id string, city string").json(empty)
-    return made
+        result[name] = frame.withWatermark("ts", delay) if delay else frame
+    result["users"] = spark.read.option(SOURCE_OPTION, "users").schema("id string, city string").json(empty)
+    return result
 
 
 @pytest.fixture

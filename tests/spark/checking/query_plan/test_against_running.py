@@ -35,13 +35,13 @@ QUERIES = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One file a batch: the early rows, then each late one."""
-    made = tmp_path_factory.mktemp("rows")
+    path = tmp_path_factory.mktemp("rows")
     for number, times in enumerate([EARLY, *([time] for time in LATE)]):
-        file = made / f"{number}.json"
+        file = path / f"{number}.json"
         rows = ({"id": f"{number}-{time}", "ts": f"2026-01-01T{time}Z"} for time in times)
         file.write_text("\n".join(json.dumps(row) for row in rows))
         os.utime(file, (1_000_000_000 + number, 1_000_000_000 + number))
-    return made
+    return path
 
 
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
@@ -57,13 +57,13 @@ def test_early_rows_leave_the_state_where_the_plan_says_so(
     for name in ("x", "y"):
         stream(spark, folder).createOrReplaceTempView(name)
     frame = spark.sql(sql)
-    (said,) = (one for one in operators(frame).walk() if isinstance(one, StatefulOperator))
+    (operator,) = (item for item in operators(frame).walk() if isinstance(item, StatefulOperator))
 
     writer = frame.writeStream.format("noop").outputMode(QUERIES[sql])
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
 
     states = [progress["stateOperators"] for progress in query.recentProgress]
-    kept = sum(one["numRowsTotal"] for one in next(state for state in reversed(states) if state))
-    sides = len(said.inputs)
-    assert (kept <= len(LATE) * sides) is (said.growth is Growth.WATERMARK)
+    total = sum(item["numRowsTotal"] for item in next(state for state in reversed(states) if state))
+    sides = len(operator.inputs)
+    assert (total <= len(LATE) * sides) is (operator.growth is Growth.WATERMARK)

@@ -98,7 +98,7 @@ def read_through(root: Operator) -> None:
         for column in operator.columns:
             assert column.type
         for expression in operator.expressions:
-            assert all(isinstance(one, Expression) for one in expression.walk())
+            assert all(isinstance(item, Expression) for item in expression.walk())
 
 
 @pytest.mark.usefixtures("_understood")
@@ -131,7 +131,11 @@ def test_a_plan_without_json_is_told_by_its_names(
 
     root = operators(frame)
 
-    assert [one.node for one in root.walk()] == ["Project", "EventTimeWatermark", "StreamingRelation"]
+    assert [operator.node for operator in root.walk()] == [
+        "Project",
+        "EventTimeWatermark",
+        "StreamingRelation",
+    ]
 
 
 def test_a_node_that_is_not_understood_is_a_plain_operator_with_its_columns(
@@ -141,7 +145,10 @@ def test_a_node_that_is_not_understood_is_a_plain_operator_with_its_columns(
 
     root = plan("SELECT id, n + 1 AS m FROM clicks WHERE rand() < 0.5")
 
-    assert [(type(one), one.node) for one in root.walk()][:2] == [(Operator, "Project"), (Operator, "Filter")]
+    assert [(type(operator), operator.node) for operator in root.walk()][:2] == [
+        (Operator, "Project"),
+        (Operator, "Filter"),
+    ]
     assert [(column.name, column.type) for column in root.columns] == [("id", "string"), ("m", "int")]
 
 
@@ -163,5 +170,5 @@ def test_no_secret_of_a_reader_is_in_the_plan(spark: SparkSession, plan: Callabl
     root = plan(frame.select("value"))
 
     assert "hunter2" not in repr(root)
-    (leaf,) = (one for one in root.walk() if isinstance(one, Read))
+    (leaf,) = (read for read in root.walk() if isinstance(read, Read))
     assert (leaf.format, leaf.options["rowsPerSecond"]) == ("rate", "5")

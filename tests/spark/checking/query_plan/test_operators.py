@@ -36,10 +36,10 @@ Frames = dict[str, "DataFrame"]
 LOOKS = {"number", "node", "text", "inputs", "expressions", "span", "condition", "columns", "subqueries"}
 
 
-def one(root: Operator, kind: type[Any]) -> Any:
+def find_operator(root: Operator, kind: type[Any]) -> Any:
     """The only operator of a class."""
-    (found,) = (operator for operator in root.walk() if isinstance(operator, kind))
-    return found
+    (actual,) = (operator for operator in root.walk() if isinstance(operator, kind))
+    return actual
 
 
 def facts(operator: Operator) -> dict[str, object]:
@@ -105,12 +105,12 @@ def test_the_dataframe_api_gives_the_facts_that_sql_gives(
 ) -> None:
     kind, sql, build = SAME[case]
 
-    told, built = facts(one(plan(sql), kind)), facts(one(plan(build(frames)), kind))
+    messages, built = facts(find_operator(plan(sql), kind)), facts(find_operator(plan(build(frames)), kind))
 
     for name in ("functions", "bound"):
         # Texts carry the aliases of the tables.
-        told.pop(name, None), built.pop(name, None)
-    assert told == built
+        messages.pop(name, None), built.pop(name, None)
+    assert messages == built
 
 
 WINDOWS = {
@@ -134,9 +134,9 @@ WINDOWS = {
 def test_a_window_is_told_as_its_user_wrote_it(written: str, plan: Callable[..., Operator]) -> None:
     root = plan(f"SELECT {written} AS w, id, count(*) FROM clicks GROUP BY 1, 2")
 
-    found = one(root, Aggregate)
+    actual = find_operator(root, Aggregate)
 
-    assert (found.window, found.event_time_key.name) == (WINDOWS[written], found.keys[0].name)
+    assert (actual.window, actual.event_time_key.name) == (WINDOWS[written], actual.keys[0].name)
 
 
 def test_a_window_over_a_window_is_cut_from_its_time(plan: Callable[..., Operator]) -> None:
@@ -145,7 +145,7 @@ def test_a_window_over_a_window_is_cut_from_its_time(plan: Callable[..., Operato
         "(SELECT window(ts, '10 minutes') AS w, count(*) AS c FROM clicks GROUP BY 1) GROUP BY 1"
     )
 
-    hour, ten = (found for found in root.walk() if isinstance(found, Aggregate))
+    hour, ten = (aggregate for aggregate in root.walk() if isinstance(aggregate, Aggregate))
 
     assert [hour.window.length, ten.window.length] == [timedelta(hours=1), timedelta(minutes=10)]
     assert hour.event_time_key is not None
@@ -154,7 +154,7 @@ def test_a_window_over_a_window_is_cut_from_its_time(plan: Callable[..., Operato
 def test_a_window_cut_in_a_step_before_is_still_the_aggregations_window(
     plan: Callable[..., Operator],
 ) -> None:
-    found = one(
+    actual = find_operator(
         plan(
             "SELECT w, count(*) FROM (SELECT window(ts, '10 minutes') AS w, id FROM clicks) "
             "WHERE id <> '' GROUP BY w"
@@ -162,31 +162,35 @@ def test_a_window_cut_in_a_step_before_is_still_the_aggregations_window(
         Aggregate,
     )
 
-    assert found.window == WINDOWS["window(ts, '10 minutes')"]
+    assert actual.window == WINDOWS["window(ts, '10 minutes')"]
 
 
 def test_aggregate_functions_are_told_without_their_wrapping(plan: Callable[..., Operator]) -> None:
-    found = one(
+    actual = find_operator(
         plan("SELECT id, count(DISTINCT n) AS d, sum(v) / 2 AS half FROM clicks GROUP BY id"), Aggregate
     )
 
-    assert [(function.function, function.text) for function in found.functions] == [
+    assert [(function.function, function.text) for function in actual.functions] == [
         ("count", "count(n)"),
         ("sum", "sum(v)"),
     ]
-    assert found.functions[0].settings["isDistinct"] == "true"
+    assert actual.functions[0].settings["isDistinct"] == "true"
 
 
 def test_a_key_that_is_an_expression_is_named_as_its_column(plan: Callable[..., Operator]) -> None:
-    found = one(plan("SELECT upper(id) AS loud, count(*) FROM clicks GROUP BY upper(id)"), Aggregate)
+    actual = find_operator(
+        plan("SELECT upper(id) AS loud, count(*) FROM clicks GROUP BY upper(id)"), Aggregate
+    )
 
-    (key,) = found.keys
+    (key,) = actual.keys
     assert (key.name, key.origins) == ("loud", {("clicks", "id")})
 
 
 def test_a_leaf_tells_source_reader_and_columns(plan: Callable[..., Operator]) -> None:
     stream, table = (
-        found for found in plan("SELECT * FROM plain JOIN users USING (id)").walk() if not found.inputs
+        operator
+        for operator in plan("SELECT * FROM plain JOIN users USING (id)").walk()
+        if not operator.inputs
     )
 
     assert isinstance(stream, Read)
@@ -204,7 +208,7 @@ def test_a_leaf_tells_source_reader_and_columns(plan: Callable[..., Operator]) -
 def test_a_watermark_marks_its_column_from_there_on(plan: Callable[..., Operator]) -> None:
     root = plan("SELECT id, ts AS at FROM clicks")
 
-    marked = one(root, WatermarkOperator)
+    marked = find_operator(root, WatermarkOperator)
 
     assert (marked.event_time, marked.delay) == ("ts", timedelta(minutes=5))
     assert marked.inputs[0].column("ts").delay is None
@@ -223,10 +227,10 @@ def test_functions_with_state_tell_keys_mode_and_timeout(
         .applyInPandasWithState(counted, "id string", "n int", "append", "EventTimeTimeout")
     )
 
-    found = one(plan(frame), StatefulFunction)
+    actual = find_operator(plan(frame), StatefulFunction)
 
-    assert [key.name for key in found.keys] == ["id"]
-    assert (found.function, found.mode, found.timeout, found.growth) == (
+    assert [key.name for key in actual.keys] == ["id"]
+    assert (actual.function, actual.mode, actual.timeout, actual.growth) == (
         "counted",
         "append",
         "event_time",
@@ -251,9 +255,9 @@ class Keep(StatefulProcessor):
 def test_transform_with_state_tells_keys_and_time_mode(frames: Frames, plan: Callable[..., Operator]) -> None:
     frame = frames["clicks"].groupBy("id").transformWithState(Keep(), "id string", "append", "processingTime")
 
-    found = one(plan(frame), StatefulFunction)
+    actual = find_operator(plan(frame), StatefulFunction)
 
-    assert ([key.name for key in found.keys], found.mode, found.timeout) == (
+    assert ([key.name for key in actual.keys], actual.mode, actual.timeout) == (
         ["id"],
         "append",
         "processing_time",
@@ -266,7 +270,7 @@ def test_a_processor_is_told_by_its_class_where_its_call_was_noted(
     with note_calls(spark):
         frame = frames["clicks"].groupBy("id").transformWithState(Keep(), "id string", "append", "none")
 
-    assert one(plan(frame), StatefulFunction).function == "Keep"
+    assert find_operator(plan(frame), StatefulFunction).function == "Keep"
 
 
 def same(rows: Any) -> Any:
@@ -293,10 +297,10 @@ BATCHWISE: dict[str, Callable[[Frames], DataFrame]] = {
 def test_functions_of_one_batch_are_told_by_name(
     node: str, frames: Frames, plan: Callable[..., Operator]
 ) -> None:
-    found = one(plan(BATCHWISE[node](frames)), BatchFunction)
+    actual = find_operator(plan(BATCHWISE[node](frames)), BatchFunction)
 
-    assert (found.node, found.function) == (node, "pair" if "Co" in node else "same")
-    assert [key.name for key in found.keys] == (["id"] if "Groups" in node else [])
+    assert (actual.node, actual.function) == (node, "pair" if "Co" in node else "same")
+    assert [key.name for key in actual.keys] == (["id"] if "Groups" in node else [])
 
 
 @pytest.mark.parametrize(
@@ -313,8 +317,8 @@ def test_a_subquery_is_beside_the_operator_that_asks_it(
 ) -> None:
     root = plan(f"SELECT id FROM clicks WHERE {condition}")
 
-    (found,) = (one.subqueries for one in root.walk() if one.subqueries)
-    assert [leaf.source for leaf in found[0].walk() if isinstance(leaf, Read)] == ["users"]
+    (operators,) = (operator.subqueries for operator in root.walk() if operator.subqueries)
+    assert [leaf.source for leaf in operators[0].walk() if isinstance(leaf, Read)] == ["users"]
     assert [leaf.source for leaf in root.walk() if isinstance(leaf, Read)] == ["clicks"]
 
 

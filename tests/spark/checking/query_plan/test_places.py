@@ -92,14 +92,14 @@ def queries(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     return {query.name: query for query in examined.queries}
 
 
-def shown(span: Span | None) -> str:
+def describe_span(span: Span | None) -> str:
     """The text that a span marks."""
     assert span is not None
     text = SPEC if span.file == "pipeline.yml" else TRANSFORMS
     return text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1]
 
 
-def one(query: PlannedQuery, kind: type[Operator]) -> Operator:
+def find_operator(query: PlannedQuery, kind: type[Operator]) -> Operator:
     """The first operator of a class."""
     return next(operator for operator in query.walk() if isinstance(operator, kind))
 
@@ -110,19 +110,19 @@ def test_an_expression_of_sql_stands_where_it_is_written(queries: dict[str, Plan
     dice = root.column("dice")
 
     assert dice is not None
-    assert [shown(one.span) for one in dice.volatile] == ["rand()", "uuid()"]
+    assert [describe_span(cause.span) for cause in dice.volatile] == ["rand()", "uuid()"]
 
 
 def test_an_operator_of_sql_stands_at_the_part_that_makes_it(queries: dict[str, PlannedQuery]) -> None:
-    condition = next(one for one in queries["kept"].walk() if one.node == "Filter")
+    condition = next(operator for operator in queries["kept"].walk() if operator.node == "Filter")
 
-    assert (shown(condition.span), condition.view) == ("uuid() < 'b'", "kept")
+    assert (describe_span(condition.span), condition.view) == ("uuid() < 'b'", "kept")
 
 
 def test_a_source_is_its_reading_watermark_and_deduplication(queries: dict[str, PlannedQuery]) -> None:
     below = [operator for operator in queries["kept"].walk() if operator.view is None]
 
-    assert [(type(operator), shown(operator.span)) for operator in below] == [
+    assert [(type(operator), describe_span(operator.span)) for operator in below] == [
         (Deduplicate, "[user]"),
         (WatermarkOperator, "{event_time: ts, delay_threshold: 1 minute}"),
         (Read, "orders"),
@@ -140,9 +140,9 @@ def test_a_column_of_a_source_is_its_origin_whatever_decodes_it(queries: dict[st
 def test_an_operator_of_a_function_stands_at_its_call(queries: dict[str, PlannedQuery]) -> None:
     query = queries["by_city"]
 
-    assert shown(one(query, Join).span) == '.join(cities, "user", "left")'
-    assert shown(one(query, Aggregate).span).startswith("return joined.groupBy")
-    assert shown(next(node for node in query.walk() if node.node == "Filter").span).startswith(
+    assert describe_span(find_operator(query, Join).span) == '.join(cities, "user", "left")'
+    assert describe_span(find_operator(query, Aggregate).span).startswith("return joined.groupBy")
+    assert describe_span(next(node for node in query.walk() if node.node == "Filter").span).startswith(
         "return frame.f"
     )
 
@@ -156,18 +156,20 @@ def test_an_expression_of_a_function_stands_at_its_line(queries: dict[str, Plann
         if expression.function == "cast" and expression.type == "int"
     ]
 
-    assert [(cast.settings["evalMode"], shown(cast.span)) for cast in casts] == [
+    assert [(cast.settings["evalMode"], describe_span(cast.span)) for cast in casts] == [
         ("ANSI", '.withColumn("cents", (F.col("amount") * 100).cast("int"))')
     ]
 
 
 def test_sql_in_a_function_stands_at_the_call_that_gives_it(queries: dict[str, PlannedQuery]) -> None:
-    asked, given = (
-        one.span for one in queries["by_sql"].walk() if one.node == "Filter" and one.view == "by_sql"
+    span, value = (
+        operator.span
+        for operator in queries["by_sql"].walk()
+        if operator.node == "Filter" and operator.view == "by_sql"
     )
 
-    assert shown(asked) == "return loud.filter(\"loud <> 'X'\")"
-    assert shown(given).startswith("loud = kept.sparkSession.sql(")
+    assert describe_span(span) == "return loud.filter(\"loud <> 'X'\")"
+    assert describe_span(value).startswith("loud = kept.sparkSession.sql(")
 
 
 def test_operators_tell_the_view_they_belong_to(queries: dict[str, PlannedQuery]) -> None:
@@ -177,19 +179,23 @@ def test_operators_tell_the_view_they_belong_to(queries: dict[str, PlannedQuery]
 
 
 def test_a_query_tells_sinks_mode_and_settings(queries: dict[str, PlannedQuery]) -> None:
-    kept, by_city = queries["kept"], queries["by_city"]
+    query, by_city = queries["kept"], queries["by_city"]
 
-    assert [(sink.kind, sink.key, sink.routed_by) for sink in kept.sinks] == [
+    assert [(sink.kind, sink.key, sink.routed_by) for sink in query.sinks] == [
         ("parquet", (), ("user",)),
         ("console", (), ()),
     ]
     assert [(sink.key, sink.routed_by) for sink in by_city.sinks] == [(("city",), ("city", "city"))]
-    assert (shown(kept.span), shown(kept.mode_span), shown(by_city.sinks[0].span)) == (
+    assert (
+        describe_span(query.span),
+        describe_span(query.mode_span),
+        describe_span(by_city.sinks[0].span),
+    ) == (
         "kept",
         "append",
         "kafka",
     )
-    assert kept.spark == {"spark.sql.session.timeZone": "UTC"}
+    assert query.spark == {"spark.sql.session.timeZone": "UTC"}
 
 
 def test_no_secret_of_the_spec_is_in_a_query(queries: dict[str, PlannedQuery]) -> None:
@@ -208,7 +214,10 @@ queries:
 
     (query,) = analyse_pipeline(spark, load_text("pipeline.yml", text, tmp_path, {})).queries
 
-    assert [(one.view, type(one)) for one in query.walk()] == [("Kept", Operator), (None, Read)]
+    assert [(operator.view, type(operator)) for operator in query.walk()] == [
+        ("Kept", Operator),
+        (None, Read),
+    ]
     assert query.root.columns[0].origins == {("Orders", "id")}
 
 

@@ -56,10 +56,10 @@ TABLE = {
 
 @pytest.mark.parametrize("sql", TABLE)
 def test_state_is_bounded_by(sql: str, plan: Callable[..., Operator]) -> None:
-    (found,) = (operator for operator in plan(sql).walk() if isinstance(operator, StatefulOperator))
+    (actual,) = (operator for operator in plan(sql).walk() if isinstance(operator, StatefulOperator))
 
-    assert found.growth is TABLE[sql]
-    assert found.leaves.startswith("never") is not (found.growth is MARK)
+    assert actual.growth is TABLE[sql]
+    assert actual.leaves.startswith("never") is not (actual.growth is MARK)
 
 
 @pytest.mark.parametrize("how", ["LEFT", "RIGHT", "FULL", "LEFT SEMI"])
@@ -70,23 +70,23 @@ def test_every_join_of_streams_keeps_what_the_inner_one_keeps(
 
     root = plan(f"SELECT 1 FROM clicks c {how} JOIN orders o ON c.id = o.id AND {bounded}")
 
-    assert [one.growth for one in root.walk() if isinstance(one, StatefulOperator)] == [MARK]
+    assert [operator.growth for operator in root.walk() if isinstance(operator, StatefulOperator)] == [MARK]
 
 
 def test_a_join_that_bounds_one_side_says_which_side_stays(plan: Callable[..., Operator]) -> None:
     root = plan(JOIN + "orders.ts >= clicks.ts")
 
-    (found,) = (operator for operator in root.walk() if isinstance(operator, StatefulOperator))
+    (actual,) = (operator for operator in root.walk() if isinstance(operator, StatefulOperator))
 
-    assert found.leaves.startswith("never for rows of the left side")
+    assert actual.leaves.startswith("never for rows of the left side")
 
 
 def test_a_join_with_a_table_keeps_nothing(plan: Callable[..., Operator]) -> None:
     root = plan("SELECT clicks.id FROM clicks LEFT JOIN users ON clicks.id = users.id")
 
-    (found,) = (operator for operator in root.walk() if isinstance(operator, StatefulOperator))
+    (actual,) = (operator for operator in root.walk() if isinstance(operator, StatefulOperator))
 
-    assert found.leaves == "no state: one side is not a stream"
+    assert actual.leaves == "no state: one side is not a stream"
 
 
 DEDUPLICATED: dict[str, tuple[Callable[[DataFrame], DataFrame], Growth]] = {
@@ -102,16 +102,16 @@ def test_deduplication_is_bounded_by(
 ) -> None:
     drop, growth = DEDUPLICATED[how]
 
-    (found,) = (one for one in plan(drop(frames["clicks"])).walk() if isinstance(one, StatefulOperator))
+    (operator,) = (item for item in plan(drop(frames["clicks"])).walk() if isinstance(item, StatefulOperator))
 
-    assert found.growth is growth
+    assert operator.growth is growth
 
 
 def test_complete_mode_keeps_every_window(spark: SparkSession, frames: dict[str, DataFrame]) -> None:
     frames["clicks"].createOrReplaceTempView("clicks")
     frame = spark.sql("SELECT window(ts, '1 minute') AS w, count(*) FROM clicks GROUP BY 1")
 
-    found = operators(frame, mode=OutputMode.COMPLETE)
+    operator = operators(frame, mode=OutputMode.COMPLETE)
 
-    assert isinstance(found, StatefulOperator)
-    assert (found.growth, found.leaves) == (KEYS, "never: complete mode keeps every group")
+    assert isinstance(operator, StatefulOperator)
+    assert (operator.growth, operator.leaves) == (KEYS, "never: complete mode keeps every group")

@@ -62,14 +62,14 @@ def tag(value):  # type: ignore[no-untyped-def]
 def worst(root: Operator, column: str) -> Stability:
     """The least stable of what flows into a column."""
     order = list(Stability)
-    found = root.column(column)
-    assert found is not None
-    return max((one.stability for one in found.volatile), key=order.index, default=STABLE)
+    actual = root.column(column)
+    assert actual is not None
+    return max((cause.stability for cause in actual.volatile), key=order.index, default=STABLE)
 
 
 def flowing(root: Operator) -> dict[str, list[str]]:
     """The functions that flow into each column."""
-    return {column.name: [one.function for one in column.volatile] for column in root.columns}
+    return {column.name: [cause.function for cause in column.volatile] for column in root.columns}
 
 
 @pytest.mark.parametrize("written", CLASSES)

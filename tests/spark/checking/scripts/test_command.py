@@ -22,9 +22,9 @@ def test_check_takes_a_script_with_its_arguments(tmp_path: Path) -> None:
         "9",
     ]
 
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
 
-    said = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert [(one["code"], one["line"]) for one in said["findings"]] == [("MS201", 18)]
+    data = json.loads(result.stdout)
+    assert result.returncode == 1
+    assert [(finding["code"], finding["line"]) for finding in data["findings"]] == [("MS201", 18)]
     assert list(tmp_path.iterdir()) == []

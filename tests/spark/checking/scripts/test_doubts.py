@@ -30,18 +30,21 @@ def checked(spark: SparkSession, folder: Path, text: str, *args: str) -> Checked
     return check_script(spark, job, args)
 
 
-def told(found: Checked) -> list[tuple[str, str, int]]:
-    return [(one.code, str(one.severity), one.span.line if one.span else 0) for one in found.findings]
+def list_findings(found: Checked) -> list[tuple[str, str, int]]:
+    return [
+        (finding.code, str(finding.severity), finding.span.line if finding.span else 0)
+        for finding in found.findings
+    ]
 
 
 def test_a_script_that_raises_is_judged_up_to_there(spark: SparkSession, tmp_path: Path) -> None:
     text = HEAD + 'rates.orderBy("value").writeStream.format("console").start()\nraise ValueError("no")\n'
 
-    assert told(checked(spark, tmp_path, text)) == [("MS311", "error", 4), ("MS114", "error", 5)]
+    assert list_findings(checked(spark, tmp_path, text)) == [("MS311", "error", 4), ("MS114", "error", 5)]
 
 
 def test_a_syntax_error_has_its_line(spark: SparkSession, tmp_path: Path) -> None:
-    assert told(checked(spark, tmp_path, "a = 1\nb = (\n")) == [("MS114", "error", 2)]
+    assert list_findings(checked(spark, tmp_path, "a = 1\nb = (\n")) == [("MS114", "error", 2)]
 
 
 def test_a_row_that_is_missing_in_a_check_is_a_note(spark: SparkSession, tmp_path: Path) -> None:
@@ -50,19 +53,19 @@ def test_a_row_that_is_missing_in_a_check_is_a_note(spark: SparkSession, tmp_pat
         + 'last = spark.read.schema("n INT").parquet("/nowhere").agg({"n": "max"}).where("false").first()[0]\n'
     )
 
-    assert [one[:2] for one in told(checked(spark, tmp_path, text))] == [("MS114", "info")]
+    assert [item[:2] for item in list_findings(checked(spark, tmp_path, text))] == [("MS114", "info")]
 
 
 def test_a_script_that_starts_nothing_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    assert [one[:2] for one in told(checked(spark, tmp_path, HEAD))] == [("MS115", "info")]
+    assert [item[:2] for item in list_findings(checked(spark, tmp_path, HEAD))] == [("MS115", "info")]
 
 
 def test_a_name_of_a_notebook_is_said(spark: SparkSession, tmp_path: Path) -> None:
     text = 'place = dbutils.widgets.get("place")\nspark.range(3).show()\ndisplay(spark.range(1))\n'
 
-    said = [one.message for one in checked(spark, tmp_path, text).findings]
+    messages = [finding.message for finding in checked(spark, tmp_path, text).findings]
 
-    assert said == [
+    assert messages == [
         "name dbutils is not known here: code that uses it cannot be checked",
         "name display is not known here: code that uses it cannot be checked",
         "the script starts no streaming query",
@@ -74,7 +77,7 @@ def test_a_loop_without_an_end_is_taken_for_waiting(spark: SparkSession, tmp_pat
         HEAD + 'import time\nrates.writeStream.format("console").start()\nwhile True:\n    time.sleep(60)\n'
     )
 
-    assert told(checked(spark, tmp_path, text)) == []
+    assert list_findings(checked(spark, tmp_path, text)) == []
 
 
 @pytest.mark.parametrize(
@@ -94,10 +97,10 @@ def test_what_a_check_refuses_is_told_at_the_scripts_line(
     monkeypatch.chdir(tmp_path)
     imports = "import ctypes, os, socket, sqlite3, subprocess\n"
 
-    (found,) = checked(spark, tmp_path, f"{imports}{HEAD}{asked}\n").findings
+    (finding,) = checked(spark, tmp_path, f"{imports}{HEAD}{asked}\n").findings
 
-    assert (found.code, found.span.line if found.span else 0) == ("MS114", 5)
-    assert said in found.message
+    assert (finding.code, finding.span.line if finding.span else 0) == ("MS114", 5)
+    assert said in finding.message
     assert not (tmp_path / "made").exists()
 
 
@@ -111,8 +114,8 @@ def test_a_script_that_changes_files_is_judged_to_its_end_and_changes_none(
         'rates.writeStream.format("console").start().awaitTermination()\n'
     )
 
-    assert told(checked(spark, tmp_path, text)) == []
-    assert [one.name for one in tmp_path.iterdir()] == ["job.py"]
+    assert list_findings(checked(spark, tmp_path, text)) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["job.py"]
     assert (tmp_path / "job.py").stat().st_mode & 0o777 != 0o777
 
 
@@ -123,7 +126,7 @@ def test_a_comment_allows_a_finding(spark: SparkSession, tmp_path: Path) -> None
         "q.awaitTermination()\n"
     )
 
-    assert told(checked(spark, tmp_path, text)) == []
+    assert list_findings(checked(spark, tmp_path, text)) == []
 
 
 def test_a_local_file_gives_its_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -134,19 +137,19 @@ def test_a_local_file_gives_its_columns(spark: SparkSession, tmp_path: Path) -> 
         'named.writeStream.format("console").start().awaitTermination()\n'
     )
 
-    found = checked(spark, tmp_path, text)
+    actual = checked(spark, tmp_path, text)
 
-    assert told(found) == []
-    assert [column.name for column in found.queries[0].root.columns] == ["country"]
+    assert list_findings(actual) == []
+    assert [column.name for column in actual.queries[0].root.columns] == ["country"]
 
 
 @pytest.mark.parametrize("how", ['spark.table("shop.users")', 'spark.sql("SELECT * FROM shop.users")'])
 def test_a_table_of_a_catalog_is_not_guessed(spark: SparkSession, tmp_path: Path, how: str) -> None:
     text = HEAD + f'rates.join({how}, "value").writeStream.format("console").start().awaitTermination()\n'
 
-    (found,) = checked(spark, tmp_path, text).findings
+    (finding,) = checked(spark, tmp_path, text).findings
 
-    assert (found.code, found.query) == ("MS113", "query 1")
+    assert (finding.code, finding.query) == ("MS113", "query 1")
 
 
 def test_the_process_is_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
@@ -168,7 +171,7 @@ def test_a_broadcast_of_a_table_that_is_not_known_is_not_known(spark: SparkSessi
         "for query in spark.streams.active:\n    query.awaitTermination()\n"
     )
 
-    assert told(checked(spark, tmp_path, text)) == [("MS113", "info", 5)]
+    assert list_findings(checked(spark, tmp_path, text)) == [("MS113", "info", 5)]
 
 
 def test_a_loop_over_the_running_queries_ends(
@@ -183,13 +186,13 @@ def test_a_loop_over_the_running_queries_ends(
         'raise ValueError("reached")\n'
     )
 
-    assert told(checked(spark, tmp_path, text)) == [("MS114", "error", 8)]
+    assert list_findings(checked(spark, tmp_path, text)) == [("MS114", "error", 8)]
 
 
 def test_a_file_that_the_script_lacks_is_the_scripts(spark: SparkSession, tmp_path: Path) -> None:
-    (found,) = checked(spark, tmp_path, HEAD + 'open("no such settings.yml")\n').findings
+    (finding,) = checked(spark, tmp_path, HEAD + 'open("no such settings.yml")\n').findings
 
-    assert (found.code, found.span.line if found.span else 0) == ("MS114", 4)
+    assert (finding.code, finding.span.line if finding.span else 0) == ("MS114", 4)
 
 
 def test_a_defect_of_ours_is_not_blamed_on_the_script(
@@ -210,10 +213,10 @@ def test_a_script_that_leaves_for_want_of_arguments_says_so(spark: SparkSession,
         'import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument("--topic", required=True)\n'
     )
 
-    (found,) = checked(spark, tmp_path, text + "parser.parse_args()\n").findings
+    (finding,) = checked(spark, tmp_path, text + "parser.parse_args()\n").findings
 
-    assert (found.code, found.span.line if found.span else 0) == ("MS114", 4)
-    assert "arguments" in found.fix
+    assert (finding.code, finding.span.line if finding.span else 0) == ("MS114", 4)
+    assert "arguments" in finding.fix
 
 
 def test_rows_that_the_script_makes_itself_are_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -224,7 +227,7 @@ def test_rows_that_the_script_makes_itself_are_there(spark: SparkSession, tmp_pa
         'rates.join(cities, "value").writeStream.format("console").start().awaitTermination()\n'
     )
 
-    assert told(checked(spark, tmp_path, text)) == []
+    assert list_findings(checked(spark, tmp_path, text)) == []
 
 
 def test_settings_of_a_context_hold(spark: SparkSession, tmp_path: Path) -> None:
@@ -236,4 +239,4 @@ def test_settings_of_a_context_hold(spark: SparkSession, tmp_path: Path) -> None
         'rates.writeStream.format("parquet").start("/lake/rates").awaitTermination()\n'
     )
 
-    assert told(checked(spark, tmp_path, text)) == []
+    assert list_findings(checked(spark, tmp_path, text)) == []

@@ -48,14 +48,14 @@ def test_the_page_tells_what_is_found_in_the_job(spark: SparkSession, project: P
 
     checked = check_script(spark, Path("job.py"))
 
-    assert [(found.code, found.message in PAGE) for found in checked.findings] == [("MS207", True)]
+    assert [(finding.code, finding.message in PAGE) for finding in checked.findings] == [("MS207", True)]
 
 
 @pytest.mark.parametrize("spec", [SPEC, IN_PYTHON], ids=["SQL", "Python"])
 def test_the_spec_gives_what_the_job_gives(spark: SparkSession, project: Path, spec: str) -> None:
     loaded = load_text("pipeline.yml", spec, project, {})
     assert loaded.pipeline is not None
-    assert not check(loaded, spark).failed
+    assert not check(loaded, spark).has_errors
 
     # The tests' JVM was started in another folder.
     job = re.sub(r'"(in|lake|checkpoints)/', rf'"{project.as_posix()}/\1/', JOB)

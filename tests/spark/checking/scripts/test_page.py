@@ -29,8 +29,8 @@ def test_the_page_shows_what_is_said_of_its_script(
 
     checked = check_script(spark, Path("job.py"))
 
-    said = render(checked.findings, checked.texts)
-    if os.environ.get("UPDATE_SNAPSHOTS") and said != block["said"]:
-        PAGE.write_text(page[: block.start("said")] + said + page[block.end("said") :], encoding="utf-8")
+    output = render(checked.findings, checked.texts)
+    if os.environ.get("UPDATE_SNAPSHOTS") and output != block["said"]:
+        PAGE.write_text(page[: block.start("said")] + output + page[block.end("said") :], encoding="utf-8")
         return
-    assert said == block["said"]
+    assert output == block["said"]

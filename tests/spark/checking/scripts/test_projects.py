@@ -31,25 +31,25 @@ def checked(spark: SparkSession, folder: Path, sql: str, spec: str = SPEC) -> li
 def test_the_one_fault_of_a_project_is_found_on_its_line(
     spark: SparkSession, project: str, file: str, code: str
 ) -> None:
-    (one,) = check_project(spark, HOME / project / "spark-pipeline.yml").findings
+    (finding,) = check_project(spark, HOME / project / "spark-pipeline.yml").findings
 
-    assert one.span is not None
-    line = (Path(one.span.file)).read_text(encoding="utf-8").splitlines()[one.span.line - 1]
-    assert (Path(one.span.file).name, one.code) == (file, code)
+    assert finding.span is not None
+    line = (Path(finding.span.file)).read_text(encoding="utf-8").splitlines()[finding.span.line - 1]
+    assert (Path(finding.span.file).name, finding.code) == (file, code)
     assert f"error: [{code}]" in line
 
 
 def test_a_streaming_table_that_reads_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (one,) = checked(spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT 1 AS a;")
+    (finding,) = checked(spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT 1 AS a;")
 
-    assert (one.code, one.span.line if one.span else 0) == ("MS118", 1)
-    assert "BATCH_RELATION_FOR_STREAMING_TABLE" in one.why
+    assert (finding.code, finding.span.line if finding.span else 0) == ("MS118", 1)
+    assert "BATCH_RELATION_FOR_STREAMING_TABLE" in finding.why
 
 
 def test_a_flow_into_nothing_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (one,) = checked(spark, tmp_path, "\nCREATE FLOW f AS INSERT INTO nowhere BY NAME SELECT 1 AS a;")
+    (finding,) = checked(spark, tmp_path, "\nCREATE FLOW f AS INSERT INTO nowhere BY NAME SELECT 1 AS a;")
 
-    assert (one.message, one.span.line if one.span else 0) == (
+    assert (finding.message, finding.span.line if finding.span else 0) == (
         "flow 'f' writes 'nowhere', which nothing declares",
         2,
     )
@@ -58,30 +58,35 @@ def test_a_flow_into_nothing_is_refused(spark: SparkSession, tmp_path: Path) -> 
 def test_tables_that_read_each_other_in_a_circle_are_told(spark: SparkSession, tmp_path: Path) -> None:
     sql = "CREATE MATERIALIZED VIEW a AS SELECT * FROM b;\nCREATE MATERIALIZED VIEW b AS SELECT * FROM a;"
 
-    found = checked(spark, tmp_path, sql)
+    findings = checked(spark, tmp_path, sql)
 
-    assert any("reads itself" in one.message for one in found)
+    assert any("reads itself" in finding.message for finding in findings)
 
 
 def test_an_unknown_column_is_marked_in_its_statement(spark: SparkSession, tmp_path: Path) -> None:
     sql = "CREATE MATERIALIZED VIEW a AS SELECT 1 AS x;\nCREATE MATERIALIZED VIEW b AS\nSELECT y FROM a;"
 
-    (one,) = checked(spark, tmp_path, sql)
+    (finding,) = checked(spark, tmp_path, sql)
 
-    assert one.span is not None
-    assert (one.span.line, one.span.column, one.span.end_column) == (3, 8, 9)
+    assert finding.span is not None
+    assert (finding.span.line, finding.span.column, finding.span.end_column) == (3, 8, 9)
 
 
 def test_a_table_outside_the_pipeline_is_not_guessed(spark: SparkSession, tmp_path: Path) -> None:
-    (one,) = checked(spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT * FROM STREAM prod.sales.orders;")
+    (finding,) = checked(
+        spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT * FROM STREAM prod.sales.orders;"
+    )
 
-    assert (one.code, str(one.severity)) == ("MS113", "info")
-    assert "query 't' cannot be checked" in one.message
+    assert (finding.code, str(finding.severity)) == ("MS113", "info")
+    assert "query 't' cannot be checked" in finding.message
 
 
 def test_what_spark_does_not_take_of_a_spec_is_marked(spark: SparkSession, tmp_path: Path) -> None:
     spec = "name: small\nstorage: lake/small\nlibrary: []\n"
 
-    found = checked(spark, tmp_path, "", spec)
+    findings = checked(spark, tmp_path, "", spec)
 
-    assert [(one.code, one.span.line) for one in found if one.span] == [("MS118", 2), ("MS118", 3)]
+    assert [(finding.code, finding.span.line) for finding in findings if finding.span] == [
+        ("MS118", 2),
+        ("MS118", 3),
+    ]

@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def asked(spark: SparkSession, home: Path) -> Any:
+def check_answers(spark: SparkSession, home: Path) -> Any:
     """Checks a script once for all tests."""
 
     @cache
@@ -62,29 +62,31 @@ def name(request: pytest.FixtureRequest) -> str:
 def marked(files: Iterator[Path]) -> list[tuple[str, int, str, str]]:
     """File, line, severity and code of each comment."""
     return sorted(
-        (file.name, number, found[1], found[2])
+        (file.name, number, match[1], match[2])
         for file in files
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        for found in _MARK.finditer(line)
+        for match in _MARK.finditer(line)
     )
 
 
-def found(checked: Checked) -> list[tuple[str, int, str, str]]:
+def list_findings(checked: Checked) -> list[tuple[str, int, str, str]]:
     return sorted(
         (
-            Path(one.span.file).name if one.span else "",
-            one.span.line if one.span else 0,
-            str(one.severity),
-            one.code,
+            Path(finding.span.file).name if finding.span else "",
+            finding.span.line if finding.span else 0,
+            str(finding.severity),
+            finding.code,
         )
-        for one in checked.findings
+        for finding in checked.findings
     )
 
 
-def test_a_script_gives_what_its_comments_say_on_their_lines(name: str, home: Path, asked: Any) -> None:
+def test_a_script_gives_what_its_comments_say_on_their_lines(
+    name: str, home: Path, check_answers: Any
+) -> None:
     files = [home / name, *((home / "shop").glob("*.py") if name == "sibling_modules.py" else ())]
 
-    assert found(asked(name)) == marked(iter(files))
+    assert list_findings(check_answers(name)) == marked(iter(files))
 
 
 def test_every_script_of_the_folder_is_checked() -> None:
@@ -130,29 +132,29 @@ def test_nobody_is_called(spark: SparkSession, home: Path, monkeypatch: pytest.M
     assert clients(spark) - before == set()
 
 
-def test_a_query_is_named_by_the_variable_that_holds_it(asked: Any) -> None:
-    assert [query.name for query in asked("two_queries.py").queries] == ["first", "second"]
+def test_a_query_is_named_by_the_variable_that_holds_it(check_answers: Any) -> None:
+    assert [query.name for query in check_answers("two_queries.py").queries] == ["first", "second"]
 
 
-def test_a_source_keeps_its_format_and_options(asked: Any) -> None:
-    (query,) = asked("window_counts.py").queries
-    (read,) = [one for one in query.walk() if not one.inputs]
+def test_a_source_keeps_its_format_and_options(check_answers: Any) -> None:
+    (query,) = check_answers("window_counts.py").queries
+    (read,) = [item for item in query.walk() if not item.inputs]
 
     assert (read.source, read.format, read.options["subscribe"]) == ("raw", "kafka", "views")
 
 
-def test_each_sink_has_its_promise(asked: Any) -> None:
-    said = {one.sink: str(one.guarantee) for one in asked("medallion.py").promises}
+def test_each_sink_has_its_promise(check_answers: Any) -> None:
+    texts = {promise.sink: str(promise.guarantee) for promise in check_answers("medallion.py").promises}
 
-    assert said == {
+    assert texts == {
         "delta s3a://lake/bronze": "exactly-once",
         "parquet silver.trips": "exactly-once",
         "foreachBatch": "at-least-once",
     }
 
 
-def test_spark_is_itself_again_after_a_check(spark: SparkSession, asked: Any) -> None:
-    asked("two_queries.py")
+def test_spark_is_itself_again_after_a_check(spark: SparkSession, check_answers: Any) -> None:
+    check_answers("two_queries.py")
 
     assert spark.range(3).count() == 3
     assert type(spark).getActiveSession() is not None

@@ -26,9 +26,9 @@ ROWS = """
 
 def content(frame: DataFrame) -> int:
     """The sum, as the metric of a query has it."""
-    found = frame.select(*rows_metric_columns(frame.schema, content=True)).first()
-    assert found is not None
-    return int(found[CONTENT])
+    row = frame.select(*rows_metric_columns(frame.schema, content=True)).first()
+    assert row is not None
+    return int(row[CONTENT])
 
 
 def test_no_order_and_no_cut_into_partitions_changes_it(spark: SparkSession) -> None:
@@ -56,11 +56,11 @@ def repeated(project: Project, view: str) -> list[dict[str, Any]]:
     out = str(project.folder / "out")
     query = {"from": "made", "to": {"delta": {"path": out, "merge_on": ["id"]}}}
     pipeline = project.pipeline(views={"made": {"sql": view}}, queries={"made": query})
-    project.put({"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"})
+    project.add_lines({"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"})
     assert project.run(pipeline, RunOptions(until_caught_up=True))
     project.forget_last_commit("made")
     assert project.run(pipeline, RunOptions(until_caught_up=True))
-    return [event.data for event in project.told("warning")]
+    return [event.data for event in project.list_events("warning")]
 
 
 @pytest.mark.parametrize("value", ["amount", "current_timestamp()"])
@@ -69,17 +69,17 @@ def test_a_batch_that_comes_again_with_the_same_rows_is_not_told(project: Projec
 
 
 def test_a_batch_that_comes_again_with_other_rows_is_told_with_its_likely_cause(project: Project) -> None:
-    (told,) = repeated(project, "SELECT id, rand() AS value FROM orders")
+    (messages,) = repeated(project, "SELECT id, rand() AS value FROM orders")
 
-    assert told["batch"] == 0
-    assert "was replayed with other rows than sink 'delta:out' has" in told["what"]
-    assert "rand()" in told["fix"]
+    assert messages["batch"] == 0
+    assert "was replayed with other rows than sink 'delta:out' has" in messages["what"]
+    assert "rand()" in messages["fix"]
 
 
 def test_an_entry_without_a_note_contradicts_nothing() -> None:
-    whole = parse_metadata({"offsets": ['{"t":{"0":7}}', None], "planned": 5})
+    metadata = parse_metadata({"offsets": ['{"t":{"0":7}}', None], "planned": 5})
 
-    assert not whole.contradicts(parse_metadata({}))
-    assert not whole.contradicts(parse_metadata({"offsets": ['{"t": {"0": 7}}', None], "planned": 5}))
-    assert whole.contradicts(parse_metadata({"offsets": ['{"t":{"0":8}}', None], "planned": 5}))
-    assert whole.contradicts(parse_metadata({"offsets": ['{"t":{"0":7}}', None], "planned": 6}))
+    assert not metadata.contradicts(parse_metadata({}))
+    assert not metadata.contradicts(parse_metadata({"offsets": ['{"t": {"0": 7}}', None], "planned": 5}))
+    assert metadata.contradicts(parse_metadata({"offsets": ['{"t":{"0":8}}', None], "planned": 5}))
+    assert metadata.contradicts(parse_metadata({"offsets": ['{"t":{"0":7}}', None], "planned": 6}))

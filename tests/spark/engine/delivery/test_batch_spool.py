@@ -31,11 +31,11 @@ class Down:
                 return real(writer, frame, batch_id)
             if self.error is not None and not self.after:
                 raise self.error
-            done = real(writer, frame, batch_id)
+            write_result = real(writer, frame, batch_id)
             self.written.append(batch_id)
             if self.error is not None:
                 raise self.error
-            return done
+            return write_result
 
         monkeypatch.setattr(DeltaWriter, "write", write)
         monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
@@ -68,32 +68,32 @@ def row(id_: str) -> dict[str, object]:
 
 
 def ids(project: Project, name: str = "table", form: str = "delta") -> list[str]:
-    return [one[0] for one in project.rows(name, form)]
+    return [item[0] for item in project.rows(name, form)]
 
 
 def batches(project: Project) -> list[int]:
-    return [one.batch for one in list_spooled_batches(pipeline(project), ["copy"])]
+    return [batch.batch for batch in list_spooled_batches(pipeline(project), ["copy"])]
 
 
 @pytest.mark.usefixtures("down")
 def test_the_other_sink_has_every_batch_while_one_is_down(project: Project) -> None:
-    project.put(row("a"))
-    project.put(row("b"))
+    project.add_lines(row("a"))
+    project.add_lines(row("b"))
 
     assert project.run(pipeline(project))
 
     assert ids(project, "files", "parquet") == ["a", "b"]
     assert batches(project) == [0, 1]
-    assert [event.data["batch"] for event in project.told("set_aside")] == [0, 1]
-    assert project.told("set_aside")[0].data["reason"] == "the table is away"
+    assert [event.data["batch"] for event in project.list_events("set_aside")] == [0, 1]
+    assert project.list_events("set_aside")[0].data["reason"] == "the table is away"
 
 
 def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Project, down: Down) -> None:
-    project.put(row("a"))
-    project.put(row("b"))
+    project.add_lines(row("a"))
+    project.add_lines(row("b"))
     project.run(pipeline(project))
     down.error = None
-    project.put(row("c"))
+    project.add_lines(row("c"))
 
     project.run(pipeline(project))
 
@@ -104,9 +104,9 @@ def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Pr
 
 def test_a_refused_batch_is_set_aside_too_and_holds_up_those_after_it(project: Project, down: Down) -> None:
     down.error = MillstreamError("a row is not taken", "mend it")
-    project.put(row("a"))
+    project.add_lines(row("a"))
     project.run(pipeline(project))
-    project.put(row("b"))
+    project.add_lines(row("b"))
     project.run(pipeline(project))
 
     assert batches(project) == [0, 1]
@@ -114,7 +114,7 @@ def test_a_refused_batch_is_set_aside_too_and_holds_up_those_after_it(project: P
 
 def test_a_fenced_sink_ends_the_query(project: Project, down: Down) -> None:
     down.error = CannotGoOn("another run writes it", "stop it")
-    project.put(row("a"))
+    project.add_lines(row("a"))
 
     assert not project.run(pipeline(project))
 
@@ -122,7 +122,7 @@ def test_a_fenced_sink_ends_the_query(project: Project, down: Down) -> None:
 
 
 def test_a_batch_that_comes_again_is_set_aside_once(project: Project, down: Down) -> None:
-    project.put(row("a"))
+    project.add_lines(row("a"))
     project.run(pipeline(project))
     project.forget_last_commit("copy")
     project.run(pipeline(project))
@@ -136,7 +136,7 @@ def test_a_batch_that_comes_again_is_set_aside_once(project: Project, down: Down
 
 def test_a_sink_that_failed_after_its_commit_gets_nothing_twice(project: Project, down: Down) -> None:
     down.after = True
-    project.put(row("a"))
+    project.add_lines(row("a"))
     project.run(pipeline(project))
     down.error = None
 
@@ -148,7 +148,7 @@ def test_a_sink_that_failed_after_its_commit_gets_nothing_twice(project: Project
 
 def test_a_replay_that_failed_in_the_middle_goes_on_where_it_was(project: Project, down: Down) -> None:
     for name in "abc":
-        project.put(row(name))
+        project.add_lines(row(name))
     project.run(pipeline(project))
     down.error = None
 
@@ -169,7 +169,7 @@ def test_a_replay_that_failed_in_the_middle_goes_on_where_it_was(project: Projec
 
 @pytest.mark.usefixtures("down")
 def test_rows_that_wait_keep_their_columns_and_values(project: Project) -> None:
-    project.put({"id": None, "amount": None, "at": "2026-01-01T12:01:00.123456Z"}, row("ż"))
+    project.add_lines({"id": None, "amount": None, "at": "2026-01-01T12:01:00.123456Z"}, row("ż"))
     project.run(pipeline(project))
 
     (batch,) = list_spooled_batches(pipeline(project), ["copy"])
@@ -186,11 +186,11 @@ def test_a_failure_at_its_worst_moment_loses_and_doubles_nothing(
 ) -> None:
     monkeypatch.setattr(failpoints, "_counts", {})
     monkeypatch.setenv(failpoints.VARIABLE, f"{point}=raise@1")
-    project.put(row("a"))
+    project.add_lines(row("a"))
     project.run(pipeline(project))
     down.error = None
     for name in "bc":
-        project.put(row(name))
+        project.add_lines(row(name))
         project.run(pipeline(project))
 
     assert ids(project) == ids(project, "files", "parquet") == ["a", "b", "c"]

@@ -199,16 +199,18 @@ class Walk(Shop):
     def ids(self, name: str) -> list[str]:
         """The ids that a sink holds."""
         entry = next(
-            one.sink for one in self.pipeline_now.queries["copy"].to if one.sink.target().endswith(name)
+            sink_entry.sink
+            for sink_entry in self.pipeline_now.queries["copy"].to
+            if sink_entry.sink.target().endswith(name)
         )
         if not (self.folder / name).is_dir():
             return []
-        found = entry.rows(1000)
-        assert found is not None
-        return sorted(str(row[found[0].index("id")]) for row in found[1])
+        rows = entry.rows(1000)
+        assert rows is not None
+        return sorted(str(row[rows[0].index("id")]) for row in rows[1])
 
     def _arrive(self) -> None:
-        self.put(order(f"o{self._files:02}", f"12:{self._files:02}:00"))
+        self.add_lines(order(f"o{self._files:02}", f"12:{self._files:02}:00"))
 
     def _run(self) -> None:
         pipeline, events = self.pipeline_now, EventBus()
@@ -268,7 +270,7 @@ def armed(point: str) -> Iterator[None]:
 @pytest.fixture
 def walk(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Walk:
     """A project without rows; its two sinks can be down."""
-    made = Walk(tmp_path, spark)
+    result = Walk(tmp_path, spark)
     for name in ("PATIENCE", "FIRST_PROBE", "LAST_PROBE"):
         monkeypatch.setattr(spooling_writer, name, 0.0)
     # However slow the machine is, a run delivers all that waits.
@@ -286,7 +288,7 @@ def walk(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
     def failing(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
-            if made.is_down:
+            if result.is_down:
                 raise Outage("the sinks are away", "wait")
             return real(*given)
 
@@ -295,25 +297,25 @@ def walk(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     for kind in (DeltaWriter, FilesWriter):
         for method in ("open", "write", "last_committed_batches"):
             monkeypatch.setattr(kind, method, failing(getattr(kind, method)))
-    return made
+    return result
 
 
 def take(walk: Walk, words: list[str]) -> None:
     """Walk, then deliver all: each row is in each sink once. A refused step changes nothing."""
     for at, word in enumerate(words):
-        said = " ".join(words[: at + 1])
+        text = " ".join(words[: at + 1])
         name = word.lower()
-        before, refused = walk.state(), walk.is_refused(name)
-        assert word != word.upper() or refused, f"{said}: the model takes it"
-        taken = walk.step(name)
-        assert taken is not refused, f"{said}: taken is {taken}"
-        if not taken:
-            assert walk.state() == before, f"{said}: was refused and changed something"
-    lost = any(word.startswith("lose") for word in words)
-    for word in ("on", "up", "replay", "arrive", "run", *(("backfill",) if lost else ())):
+        before, refusal = walk.state(), walk.is_refused(name)
+        assert word != word.upper() or refusal, f"{text}: the model takes it"
+        step = walk.step(name)
+        assert step is not refusal, f"{text}: taken is {step}"
+        if not step:
+            assert walk.state() == before, f"{text}: was refused and changed something"
+    missing = any(word.startswith("lose") for word in words)
+    for word in ("on", "up", "replay", "arrive", "run", *(("backfill",) if missing else ())):
         assert walk.step(word), f"{' '.join(words)} and then {word}"
-    wanted = sorted(f"o{number:02}" for number in range(walk._files))
-    assert (walk.ids("table"), walk.ids("files")) == (wanted, wanted), " ".join(words)
+    texts = sorted(f"o{number:02}" for number in range(walk._files))
+    assert (walk.ids("table"), walk.ids("files")) == (texts, texts), " ".join(words)
     assert not walk.waits
 
 

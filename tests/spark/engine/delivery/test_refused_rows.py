@@ -37,7 +37,7 @@ class Table:
 
     def run(self, *rows: tuple[str | None, int]) -> bool:
         if rows:
-            self.project.put(*({"id": id_, "amount": amount, "at": AT} for id_, amount in rows))
+            self.project.add_lines(*({"id": id_, "amount": amount, "at": AT} for id_, amount in rows))
         return self.project.run(self.pipeline)
 
     @property
@@ -49,10 +49,12 @@ class Table:
     def ids(self) -> list[str]:
         return [row[0] for row in self.ask(f"SELECT id FROM {self.name} ORDER BY id")]
 
-    def refused(self) -> list[tuple[str, str]]:
+    def rejected_rows(self) -> list[tuple[str, str]]:
         """The ids of letters, and what the sink says of each."""
-        kept = read_unique(self.pipeline.letters)
-        return sorted((json.loads(one.value or b"")["id"], one.reason) for one in kept)
+        dead_letters = read_unique(self.pipeline.letters)
+        return sorted(
+            (json.loads(dead_letter.value or b"")["id"], dead_letter.reason) for dead_letter in dead_letters
+        )
 
 
 @pytest.fixture
@@ -66,9 +68,9 @@ def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reaso
     assert table.run(*good[:7], ("low", -1), *good[7:], ("lower", -2))
 
     assert table.ids() == sorted(id_ for id_, _ in good)
-    assert [id_ for id_, _ in table.refused()] == ["low", "lower"]
+    assert [id_ for id_, _ in table.rejected_rows()] == ["low", "lower"]
     assert all(
-        "refuses it: table" in reason and "check constraint" in reason for _, reason in table.refused()
+        "refuses it: table" in reason and "check constraint" in reason for _, reason in table.rejected_rows()
     )
 
 
@@ -78,7 +80,7 @@ def test_a_batch_that_comes_again_adds_no_row_and_no_letter(table: Table) -> Non
 
     assert table.run()
 
-    assert (table.ids(), [id_ for id_, _ in table.refused()]) == (["a"], ["low"])
+    assert (table.ids(), [id_ for id_, _ in table.rejected_rows()]) == (["a"], ["low"])
 
 
 def test_a_failure_between_the_letters_and_the_rows_doubles_nothing(
@@ -89,14 +91,14 @@ def test_a_failure_between_the_letters_and_the_rows_doubles_nothing(
 
     assert table.run(("a", 1), ("low", -1))
 
-    assert (table.ids(), [id_ for id_, _ in table.refused()]) == (["a"], ["low"])
-    assert len(table.project.told("retry")) == 1
+    assert (table.ids(), [id_ for id_, _ in table.rejected_rows()]) == (["a"], ["low"])
+    assert len(table.project.list_events("retry")) == 1
 
 
 def test_rows_that_are_refused_only_together_end_the_query(table: Table) -> None:
     assert not table.run(("a", 1), ("a", 2))
 
-    assert (table.ids(), table.refused()) == ([], [])
+    assert (table.ids(), table.rejected_rows()) == ([], [])
 
 
 def test_a_table_that_is_gone_is_no_fault_of_the_rows(table: Table) -> None:
@@ -105,4 +107,4 @@ def test_a_table_that_is_gone_is_no_fault_of_the_rows(table: Table) -> None:
 
     assert not table.run(("b", 1))
 
-    assert table.refused() == []
+    assert table.rejected_rows() == []

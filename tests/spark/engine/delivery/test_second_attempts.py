@@ -33,11 +33,11 @@ def pipeline(project: Project, sink: dict[str, Any], select: str) -> Pipeline:
 
 def lost_once(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     """The first append is lost to somebody who changes the table after its rows are written."""
-    commit, lost = NumberedAppend.commit, []
+    commit, appends = NumberedAppend.commit, []
 
     def late(self: NumberedAppend, *given: Any) -> None:
-        if not lost:
-            lost.append(self)
+        if not appends:
+            appends.append(self)
             DeltaTable(folder).alter.set_table_properties({"delta.appendOnly": "true"})
         commit(self, *given)
 
@@ -71,9 +71,9 @@ def test_rows_letters_and_sums_of_a_batch_that_is_written_at_the_second_attempt_
         url = request.getfixturevalue("stack").postgres
         sink = {"postgres": {"url": url, "table": name, "ledger_schema": name}}
     spec = pipeline(project, sink, select)
-    project.put(GOOD)
+    project.add_lines(GOOD)
     assert project.run(spec)
-    project.put(GOOD, MORE, LOW, "{broken", "{broken too")
+    project.add_lines(GOOD, MORE, LOW, "{broken", "{broken too")
     if kind == "delta":
         lost_once(monkeypatch, str(project.folder / "table"))
     else:
@@ -81,12 +81,16 @@ def test_rows_letters_and_sums_of_a_batch_that_is_written_at_the_second_attempt_
 
     assert project.run(spec)
 
-    last = [event.data for event in project.told("batch_committed") if event.data["rows_in"]][-1]
+    last = [event.data for event in project.list_events("batch_committed") if event.data["rows_in"]][-1]
     assert (last["rows_in"], last["rows_out"], last["malformed"]) == (5, 2, 2)
     assert last["expectations"] == {"some": {"positive": 1}}
-    assert [event.data["records"] for event in project.told("dead_letter")] == [3]
-    kept = dead_letters.read_unique(spec.letters)
-    assert sorted(one.expectation or "malformed" for one in kept) == ["malformed", "malformed", "positive"]
+    assert [event.data["records"] for event in project.list_events("dead_letter")] == [3]
+    unique = dead_letters.read_unique(spec.letters)
+    assert sorted(dead_letter.expectation or "malformed" for dead_letter in unique) == [
+        "malformed",
+        "malformed",
+        "positive",
+    ]
     if kind == "delta":
         assert len(project.rows("table")) == 3
     else:

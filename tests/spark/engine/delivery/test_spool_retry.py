@@ -87,69 +87,69 @@ class Held:
 
 
 @pytest.fixture
-def held(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+def held_sink(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
     monkeypatch.setattr(spooling_writer, "FIRST_PROBE", 0.0)
     monkeypatch.setattr(spooling_writer, "LAST_PROBE", 0.0)
     monkeypatch.setattr(spool_retry, "EVERY", 0.01)
-    made = Held(spark, tmp_path)
-    yield made
-    made.sink.answers.set()
-    made.probing.close()
-    made.writer.close()
+    result = Held(spark, tmp_path)
+    yield result
+    result.sink.answers.set()
+    result.probing.close()
+    result.writer.close()
 
 
-def test_what_waits_is_delivered_in_order_though_no_batch_comes(held: Held) -> None:
-    held.sink.error = None
+def test_what_waits_is_delivered_in_order_though_no_batch_comes(held_sink: Held) -> None:
+    held_sink.sink.error = None
 
-    held.probing.start(held.spark)
+    held_sink.probing.start(held_sink.spark)
 
-    assert held.sink.wait_for([0, 1])
+    assert held_sink.sink.wait_for([0, 1])
 
 
-def test_a_sink_that_does_not_answer_holds_no_batch_up(held: Held) -> None:
-    held.sink.answers.clear()
-    held.sink.asked.clear()
-    held.probing.start(held.spark)
-    assert held.sink.asked.wait(LONG)
+def test_a_sink_that_does_not_answer_holds_no_batch_up(held_sink: Held) -> None:
+    held_sink.sink.answers.clear()
+    held_sink.sink.asked.clear()
+    held_sink.probing.start(held_sink.spark)
+    assert held_sink.sink.asked.wait(LONG)
 
     # Returns while the other thread still waits for the sink.
-    written = held.write(2)
+    write_result = held_sink.write(2)
 
-    assert (written.later, held.sink.answers.is_set()) == (True, False)
+    assert (write_result.later, held_sink.sink.answers.is_set()) == (True, False)
 
 
-def test_batches_that_come_meanwhile_are_delivered_behind_those_that_wait(held: Held) -> None:
-    held.sink.error = None
-    held.probing.start(held.spark)
+def test_batches_that_come_meanwhile_are_delivered_behind_those_that_wait(held_sink: Held) -> None:
+    held_sink.sink.error = None
+    held_sink.probing.start(held_sink.spark)
 
     for batch in range(2, 12):
-        held.write(batch)
+        held_sink.write(batch)
 
-    assert held.sink.wait_for(list(range(12)))
+    assert held_sink.sink.wait_for(list(range(12)))
 
 
-def test_a_sink_that_goes_away_again_gets_each_batch_once(held: Held) -> None:
-    held.sink.error = None
-    held.probing.start(held.spark)
-    assert held.sink.wait_for([0, 1])
-    held.sink.error = Outage("away again", "wait")
+def test_a_sink_that_goes_away_again_gets_each_batch_once(held_sink: Held) -> None:
+    held_sink.sink.error = None
+    held_sink.probing.start(held_sink.spark)
+    assert held_sink.sink.wait_for([0, 1])
+    held_sink.sink.error = Outage("away again", "wait")
     for batch in range(2, 5):
-        held.write(batch)
+        held_sink.write(batch)
 
-    held.sink.error = None
+    held_sink.sink.error = None
 
-    assert held.sink.wait_for([0, 1, 2, 3, 4])
-    held.probing.close()
-    assert not held.shelf.waits()
+    assert held_sink.sink.wait_for([0, 1, 2, 3, 4])
+    held_sink.probing.close()
+    assert not held_sink.shelf.waits()
 
 
-def test_a_sink_that_is_taken_over_ends_the_query_with_its_next_batch(held: Held) -> None:
-    held.sink.error = CannotGoOn("another run writes it", "stop it")
-    held.sink.asked.clear()
-    held.probing.start(held.spark)
-    assert held.sink.asked.wait(LONG)
-    held.probing.close()
+def test_a_sink_that_is_taken_over_ends_the_query_with_its_next_batch(held_sink: Held) -> None:
+    held_sink.sink.error = CannotGoOn("another run writes it", "stop it")
+    held_sink.sink.asked.clear()
+    held_sink.probing.start(held_sink.spark)
+    assert held_sink.sink.asked.wait(LONG)
+    held_sink.probing.close()
 
     with pytest.raises(CannotGoOn):
-        held.write(3)
+        held_sink.write(3)

@@ -56,7 +56,7 @@ def test_merges_of_two_queries_into_one_table_keep_each_batch_under_its_own_quer
             rows = spark.range(1).selectExpr(
                 f"'{query} {batch}' AS id", f"'{query}' AS query", f"{batch} AS batch"
             )
-            shelf.put(rows, batch, "away")
+            shelf.spool(rows, batch, "away")
         writer = SpoolingWriter(identity, partial(sink.writer, identity), shelf, None)
         writer.open(spark, schema.schema)
         shelves.append(shelf)
@@ -74,7 +74,7 @@ def test_merges_of_two_queries_into_one_table_keep_each_batch_under_its_own_quer
         (query, batch) for query in queries for batch in range(BATCHES)
     )
     history = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").where("operation = 'MERGE'").collect()
-    marks = [json.loads(commit.userMetadata) for commit in history]
-    assert sorted((mark["query"], mark["batch_id"]) for mark in marks) == sorted(
+    positions = [json.loads(commit.userMetadata) for commit in history]
+    assert sorted((mark["query"], mark["batch_id"]) for mark in positions) == sorted(
         (query, batch) for query in queries for batch in range(BATCHES)
     )

@@ -29,8 +29,8 @@ def run(project: Project, query: str = "sums") -> bool:
 @pytest.fixture
 def folder(project: Project) -> Path:
     """The checkpoint of `sums` after two batches and the empty ones that follow them."""
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
     run(project)
     return project.folder / ".millstream" / "checkpoints" / "sums"
 
@@ -53,7 +53,7 @@ def test_a_sound_checkpoint_of_spark_is_found_sound(project: Project, folder: Pa
 def test_a_kill_while_the_first_offsets_are_written_does_not_keep_the_query_from_starting(
     project: Project,
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
     offsets = project.folder / ".millstream" / "checkpoints" / "sums" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.6f1c9a60-7f0e-4d8e-9a53-0a3f9a1b2c3d.tmp").write_text("v1\n")
@@ -64,7 +64,7 @@ def test_a_kill_while_the_first_offsets_are_written_does_not_keep_the_query_from
 
 
 def test_torn_first_offsets_are_mended_with_the_state_that_they_led_to(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     run(project)
     rows = project.rows("sums")
     # The power went after the state was written and before the sink's commit.
@@ -86,11 +86,11 @@ def test_an_empty_commit_ends_spark_and_mended_it_changes_no_sink(project: Proje
     empty(folder, "commits")
 
     assert not run(project)
-    with pytest.raises(CannotGoOn, match=r"commits/\d+ is empty") as refused:
+    with pytest.raises(CannotGoOn, match=r"commits/\d+ is empty") as error:
         check_checkpoints(project.pipeline(), ["sums"])
-    assert "run --repair --select sums" in refused.value.fix
+    assert "run --repair --select sums" in error.value.fix
     check_checkpoints(project.pipeline(), ["sums"], mend=True)
-    project.put(C)
+    project.add_lines(C)
     fine = run(project)
 
     assert fine
@@ -99,30 +99,30 @@ def test_an_empty_commit_ends_spark_and_mended_it_changes_no_sink(project: Proje
 
 
 def test_empty_offsets_of_a_batch_that_a_sink_holds_are_not_planned_again(project: Project) -> None:
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
     run(project, "copy")
     project.forget_last_commit("copy")
     empty(project.folder / ".millstream" / "checkpoints" / "copy", "offsets")
     check_checkpoints(project.pipeline(), ["copy"], mend=True)
-    project.put(C)
+    project.add_lines(C)
 
     fine = run(project, "copy")
 
     assert not fine
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert failed.data["cause"] == "checkpoint"
     assert "has batch 1 of query 'copy'" in failed.data["reason"]
 
 
 def test_empty_offsets_of_a_batch_that_no_sink_holds_are_planned_again(project: Project) -> None:
-    project.put(A)
+    project.add_lines(A)
     run(project)
     folder = project.folder / ".millstream" / "checkpoints" / "sums"
     newest = project.numbers("sums", "offsets")[-1]
     (folder / "offsets" / str(newest + 1)).write_text("")
     check_checkpoints(project.pipeline(), ["sums"], mend=True)
-    project.put(B)
+    project.add_lines(B)
 
     assert run(project)
     assert [amount for _, amount in project.rows("sums")] == [7]
@@ -141,12 +141,12 @@ def test_a_checkpoint_without_its_logs_is_refused_by_the_sinks(project: Project,
     shutil.rmtree(folder / "commits")
     shutil.rmtree(folder / "sources")
     shutil.rmtree(folder / "state")
-    project.put(C)
+    project.add_lines(C)
 
     fine = run(project)
 
     assert not fine
-    assert [event.data["cause"] for event in project.told("query_failed")] == ["checkpoint"]
+    assert [event.data["cause"] for event in project.list_events("query_failed")] == ["checkpoint"]
 
 
 def test_a_lost_delta_of_one_partition_is_named(project: Project, folder: Path) -> None:
@@ -159,10 +159,10 @@ def test_a_lost_delta_of_one_partition_is_named(project: Project, folder: Path) 
 
 def test_state_that_is_gone_wholly_is_told_in_the_same_words(project: Project, folder: Path) -> None:
     shutil.rmtree(folder / "state")
-    project.put(C)
+    project.add_lines(C)
 
     assert not run(project)
-    failed = project.told("query_failed")[0]
+    failed = project.list_events("query_failed")[0]
     assert failed.data["cause"] == "checkpoint"
     assert "a checkpoint file is missing" in failed.data["reason"]
 

@@ -46,43 +46,43 @@ def dying(project: Project, times: int) -> Pipeline:
 
 def test_a_batch_that_cannot_be_computed_is_named_with_its_files(project: Project) -> None:
     pipeline = copying(project, {"sql": "SELECT id, 100 / amount AS share FROM orders"})
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
-    project.put(B)
+    project.add_lines(B)
 
     fine = project.run(pipeline)
 
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert not fine
     assert "DIVIDE_BY_ZERO" in failed.data["reason"]
     assert failed.data["batch"] == 1
     assert failed.data["reads"] == [f"file file://{project.folder}/in/002.json"]
     assert "start again" in failed.data["fix"]
-    assert project.told("retry") == []
+    assert project.list_events("retry") == []
 
 
 def test_a_python_worker_that_is_killed_once_costs_a_retry_and_no_row(project: Project) -> None:
-    project.put(A)
-    project.put(B)
+    project.add_lines(A)
+    project.add_lines(B)
 
     fine = project.run(dying(project, 1))
 
     assert fine
-    assert len(project.told("retry")) == 1
+    assert len(project.list_events("retry")) == 1
     assert project.rows("table") == [("a", 3), ("b", 0)]
 
 
 def test_a_batch_that_kills_its_worker_each_time_is_poisoned(project: Project) -> None:
     pipeline = dying(project, 99)
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
-    project.put(B)
+    project.add_lines(B)
 
     fine = project.run(pipeline)
 
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert not fine
-    assert len(project.told("retry")) == 2
+    assert len(project.list_events("retry")) == 2
     assert failed.data["cause"] == "crash"
     assert (failed.data["batch"], failed.data["reads"]) == (1, [f"file file://{project.folder}/in/002.json"])
     assert project.rows("table") == [("a", 3)]

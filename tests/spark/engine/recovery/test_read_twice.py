@@ -38,13 +38,13 @@ def folder(project: Project) -> Path:
 def test_its_checkpoint_is_sound_and_it_goes_on_from_there(
     project: Project, pipeline: Pipeline, folder: Path
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
-    found = find_damage(folder)
-    project.put(B)
+    damages = find_damage(folder)
+    project.add_lines(B)
     fine = project.run(pipeline)
 
-    assert found == []
+    assert damages == []
     assert fine
     assert [row[0] for row in project.rows("table")] == ["a", "a", "b", "b"]
 
@@ -52,7 +52,7 @@ def test_its_checkpoint_is_sound_and_it_goes_on_from_there(
 def test_an_entry_that_is_gone_from_the_one_folder_is_missed(
     project: Project, pipeline: Pipeline, folder: Path
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
     (folder / "sources" / "0" / "0").unlink()
 
@@ -60,21 +60,21 @@ def test_an_entry_that_is_gone_from_the_one_folder_is_missed(
 
 
 def test_what_a_batch_reads_is_told_for_each_place(project: Project, pipeline: Pipeline) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
     project.forget_last_commit("copy")
 
-    found = find_uncommitted_batch(pipeline, "copy")
+    uncommitted_batch = find_uncommitted_batch(pipeline, "copy")
 
-    assert found is not None
-    assert len(found.reads) == 2
-    assert all("001.json" in clause for clause in found.reads)
+    assert uncommitted_batch is not None
+    assert len(uncommitted_batch.reads) == 2
+    assert all("001.json" in clause for clause in uncommitted_batch.reads)
 
 
 def test_a_backfill_knows_the_files_that_were_read(
     project: Project, pipeline: Pipeline, folder: Path
 ) -> None:
-    project.put(A)
+    project.add_lines(A)
     project.run(pipeline)
 
     record, ends = metadata.read(folder), read_progress(pipeline, "copy").ends

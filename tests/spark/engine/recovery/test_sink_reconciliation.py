@@ -55,11 +55,11 @@ EACH = pytest.mark.parametrize("spec", SINKS, indirect=True)
 @pytest.fixture
 def spec(request: pytest.FixtureRequest, project: Project) -> dict[str, Any]:
     """A query that has delivered two batches to one sink."""
-    made = one_sink(**SINKS[getattr(request, "param", "parquet")](project.folder))
+    result = one_sink(**SINKS[getattr(request, "param", "parquet")](project.folder))
     for row in (A, B):
-        project.put(row)
-        assert run(project, **made)
-    return made
+        project.add_lines(row)
+        assert run(project, **result)
+    return result
 
 
 def take_back(project: Project) -> None:
@@ -76,9 +76,9 @@ def ids(project: Project, spec: dict[str, Any], name: str = "out") -> list[str]:
     )
 
 
-def refused(project: Project) -> Any:
+def run_until_refused(project: Project) -> Any:
     """The last words of the query: why it was refused, and what may be done."""
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert failed.data["cause"] == "checkpoint"
     return failed.data
 
@@ -91,9 +91,9 @@ def test_a_deleted_checkpoint_is_noticed_before_a_row_is_written(
 
     assert not run(project, **spec)
 
-    said = refused(project)
-    assert "from another checkpoint" in said["reason"]
-    assert all(word in said["fix"] for word in ("--adopt", "rm -r", "another target"))
+    output = run_until_refused(project)
+    assert "from another checkpoint" in output["reason"]
+    assert all(word in output["fix"] for word in ("--adopt", "rm -r", "another target"))
     assert ids(project, spec) == ["a", "b"]
 
 
@@ -104,18 +104,18 @@ def test_adopted_what_is_there_stays_and_later_starts_need_nothing(
     shutil.rmtree(checkpoint(project))
 
     assert run(project, adopt=True, **spec)
-    project.put(C)
+    project.add_lines(C)
     assert run(project, **spec)
 
     assert ids(project, spec) == ["a", "a", "b", "b", "c"]
-    assert [event.data["batch"] for event in project.told("adopted")] == [1]
+    assert [event.data["batch"] for event in project.list_events("adopted")] == [1]
 
 
 def test_an_adoption_is_remembered_before_the_first_batch(project: Project, spec: dict[str, Any]) -> None:
     shutil.rmtree(checkpoint(project))
-    held = project.folder / "in"
-    held.rename(project.folder / "away")
-    held.mkdir()
+    path = project.folder / "in"
+    path.rename(project.folder / "away")
+    path.mkdir()
 
     assert run(project, adopt=True, **spec)
     assert run(project, **spec)
@@ -140,23 +140,23 @@ def test_the_checkpoint_that_was_taken_over_from_is_refused_in_turn(
     assert run(project, adopt=True, **spec)
     shutil.rmtree(checkpoint(project))
     before.rename(checkpoint(project))
-    project.put(C)
+    project.add_lines(C)
 
     assert not run(project, **spec)
 
-    assert "since this checkpoint did" in refused(project)["reason"]
+    assert "since this checkpoint did" in run_until_refused(project)["reason"]
 
 
 def test_a_copy_that_went_another_way_is_refused(project: Project, spec: dict[str, Any]) -> None:
     shutil.copytree(checkpoint(project), project.folder / "copy-of-it")
-    project.put(C)
+    project.add_lines(C)
     assert run(project, **spec)
     shutil.rmtree(checkpoint(project))
     (project.folder / "copy-of-it").rename(checkpoint(project))
 
     assert not run(project, **spec)
 
-    assert "older than the sink" in refused(project)["reason"]
+    assert "older than the sink" in run_until_refused(project)["reason"]
     assert ids(project, spec) == ["a", "b", "c"]
 
 
@@ -170,7 +170,7 @@ def test_a_batch_planned_anew_under_a_number_that_the_sink_has_is_refused(
 
     assert not run(project, **spec)
 
-    assert "with other offsets" in refused(project)["reason"]
+    assert "with other offsets" in run_until_refused(project)["reason"]
 
 
 def test_a_checkpoint_that_was_taken_back_goes_on_under_another_id_when_adopted(
@@ -179,9 +179,9 @@ def test_a_checkpoint_that_was_taken_back_goes_on_under_another_id_when_adopted(
     take_back(project)
 
     assert not run(project, **spec)
-    assert "--adopt" in refused(project)["fix"]
+    assert "--adopt" in run_until_refused(project)["fix"]
     assert run(project, adopt=True, **spec)
-    project.put(C)
+    project.add_lines(C)
     assert run(project, **spec)
 
     assert ids(project, spec) == ["a", "b", "b", "c"]
@@ -193,7 +193,7 @@ def test_two_queries_into_one_target_are_no_strangers(project: Project, spec: di
     both = {"queries": {**spec["queries"], "second": query}}
 
     assert run(project, "second", **both)
-    project.put(C)
+    project.add_lines(C)
     assert run(project, "copy", **both)
     assert run(project, "second", **both)
 
@@ -207,8 +207,8 @@ def test_another_pipeline_into_the_same_target_is_no_stranger(project: Project, 
 
 
 def test_rows_that_replace_rows_by_key_are_a_warning_and_come_out_right(project: Project) -> None:
-    project.put(A)
-    project.put(C)
+    project.add_lines(A)
+    project.add_lines(C)
     assert run(project, "sums")
     before = project.rows("sums")
     shutil.rmtree(checkpoint(project, "sums"))
@@ -217,28 +217,28 @@ def test_rows_that_replace_rows_by_key_are_a_warning_and_come_out_right(project:
     assert run(project, "sums")
 
     assert project.rows("sums") == before
-    (told,) = project.told("warning")
-    assert "from another checkpoint" in told.data["what"]
+    (event,) = project.list_events("warning")
+    assert "from another checkpoint" in event.data["what"]
 
 
 def test_update_mode_by_batch_cannot_be_taken_over(project: Project) -> None:
     sink = {"parquet": {"path": str(project.folder / "out"), "layout": "by_batch"}}
     spec = {"queries": {"copy": {"from": "sums", "output_mode": "update", "to": [sink]}}}
-    project.put(A)
+    project.add_lines(A)
     assert run(project, **spec)
     shutil.rmtree(checkpoint(project))
 
     assert not run(project, adopt=True, **spec)
 
-    said = refused(project)
-    assert "starts at 0 again" in said["reason"]
-    assert "--adopt" not in said["fix"]
+    output = run_until_refused(project)
+    assert "starts at 0 again" in output["reason"]
+    assert "--adopt" not in output["fix"]
 
 
 def keep(project: Project, spec: dict[str, Any]) -> None:
     """One more batch, with a copy of the sink as it was before."""
     shutil.copytree(project.folder / "out", project.folder / "before")
-    project.put(C)
+    project.add_lines(C)
     assert run(project, **spec)
 
 
@@ -254,13 +254,13 @@ def test_a_sink_that_was_restored_is_noticed_before_a_row_is_written(
 ) -> None:
     keep(project, spec)
     restore(project)
-    project.put({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
+    project.add_lines({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
 
     assert not run(project, **spec)
 
-    said = refused(project)
-    assert "lacks batch 2 of query 'copy'" in said["reason"]
-    assert "'millstream backfill copy --batches 2'" in said["fix"]
+    output = run_until_refused(project)
+    assert "lacks batch 2 of query 'copy'" in output["reason"]
+    assert "'millstream backfill copy --batches 2'" in output["fix"]
     assert ids(project, spec) == ["a", "b"]
     assert run(project, adopt=True, **spec)
     assert run(project, **spec)
@@ -272,10 +272,10 @@ def test_exactly_the_batches_that_a_restored_sink_lacks_are_written_and_the_run_
     project: Project, spec: dict[str, Any]
 ) -> None:
     keep(project, spec)
-    project.put({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
+    project.add_lines({"id": "d", "amount": 6, "at": "2026-01-01T12:15:00Z"})
     assert run(project, **spec)
     restore(project)
-    project.put({"id": "e", "amount": 7, "at": "2026-01-01T12:16:00Z"})
+    project.add_lines({"id": "e", "amount": 7, "at": "2026-01-01T12:16:00Z"})
 
     with (
         CheckpointLock(checkpoint(project), "shop.copy"),
@@ -297,19 +297,19 @@ def test_exactly_the_batches_that_a_restored_sink_lacks_are_written_and_the_run_
 def fill(project: Project, spec: dict[str, Any], *batches: int, dry: bool = False) -> list[tuple[int, Any]]:
     """A backfill of single batches: which were written, with their rows."""
     pipeline = project.pipeline(**spec)
-    found = backfill_batches(project.spark, pipeline, "copy", batches, print, dry=dry).outcomes
-    return [(one.batch, one.rows) for one in found]
+    outcomes = backfill_batches(project.spark, pipeline, "copy", batches, print, dry=dry).outcomes
+    return [(outcome.batch, outcome.rows) for outcome in outcomes]
 
 
 def test_a_query_with_state_is_told_what_can_be_done_about_batches_that_its_sink_lacks(
     project: Project,
 ) -> None:
     for row in (A, C):
-        project.put(row)
+        project.add_lines(row)
         assert run(project, "sums")
     shutil.copytree(project.folder / "sums", project.folder / "before")
     # Nothing to merge: the second batch of this start only moves the watermark.
-    project.put({"id": "z", "amount": 1, "at": "2026-01-01T13:00:00Z"})
+    project.add_lines({"id": "z", "amount": 1, "at": "2026-01-01T13:00:00Z"})
     assert run(project, "sums")
     assert run(project, "sums")
     shutil.rmtree(project.folder / "sums")
@@ -317,7 +317,7 @@ def test_a_query_with_state_is_told_what_can_be_done_about_batches_that_its_sink
 
     assert not run(project, "sums")
 
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert "lacks batch" in failed.data["reason"]
     assert "the query has state" in failed.data["fix"]
     assert "'millstream run --adopt --select sums'" in failed.data["fix"]
@@ -349,7 +349,7 @@ def test_a_query_that_is_renamed_together_with_its_checkpoint_goes_on(
 ) -> None:
     checkpoint(project).rename(checkpoint(project, "second"))
     renamed = {"queries": {"second": spec["queries"]["copy"]}}
-    project.put(C)
+    project.add_lines(C)
 
     assert run(project, "second", **renamed)
 

@@ -120,14 +120,14 @@ def test_steps_go_from_the_source_to_the_sink_with_their_lines() -> None:
     ]
 
 
-def kept(operator: Operator, mode: str = "append") -> StateDescription:
-    findings = list_steps(planned(operator, mode))[-1].kept
+def describe_state(operator: Operator, mode: str = "append") -> StateDescription:
+    findings = list_steps(planned(operator, mode))[-1].state
     assert findings
     return findings
 
 
 def test_a_window_leaves_when_its_length_and_the_delay_have_passed() -> None:
-    result = kept(windowed())
+    result = describe_state(windowed())
 
     assert (
         result.leaves
@@ -140,7 +140,7 @@ def test_a_window_leaves_when_its_length_and_the_delay_have_passed() -> None:
 
 
 def test_a_session_leaves_when_its_gap_and_the_delay_have_passed() -> None:
-    result = kept(windowed(TimeWindow(WindowKind.SESSION, "ts", 30 * MINUTE)))
+    result = describe_state(windowed(TimeWindow(WindowKind.SESSION, "ts", 30 * MINUTE)))
 
     assert result.leaves.endswith(
         "30 minutes after its last row: that is 35 minutes after that row at the earliest"
@@ -148,18 +148,20 @@ def test_a_session_leaves_when_its_gap_and_the_delay_have_passed() -> None:
 
 
 def test_a_window_in_update_mode_comes_out_with_each_batch() -> None:
-    assert kept(windowed(), "update").comes == ""
+    assert describe_state(windowed(), "update").comes == ""
 
 
 def test_complete_mode_keeps_all_and_drops_no_late_row() -> None:
-    result = kept(windowed(), "complete")
+    result = describe_state(windowed(), "complete")
 
     assert result.leaves.startswith("never")
     assert result.late == ""
 
 
 def test_a_late_row_of_a_window_is_dropped() -> None:
-    assert kept(windowed()).late.startswith("dropped when its window has ended before the watermark")
+    assert describe_state(windowed()).late.startswith(
+        "dropped when its window has ended before the watermark"
+    )
 
 
 def test_groups_without_event_time_stay_for_ever_and_take_every_row() -> None:
@@ -167,13 +169,13 @@ def test_groups_without_event_time_stay_for_ever_and_take_every_row() -> None:
         windowed(), keys=(ID,), window=None, event_time_key=None, growth=Growth.KEYS, leaves="never: …"
     )
 
-    assert (kept(plan, "update").leaves, kept(plan, "update").late) == ("never: …", "")
+    assert (describe_state(plan, "update").leaves, describe_state(plan, "update").late) == ("never: …", "")
 
 
 def test_a_key_of_deduplication_within_the_watermark_stays_for_twice_the_delay() -> None:
     plan = Deduplicate(1, "", "", (marked(),), (ID, TS), streaming=True, keys=(ID,), within_watermark=True)
 
-    assert kept(plan).leaves == (
+    assert describe_state(plan).leaves == (
         "once the watermark passes the time of its first row plus 5 minutes, "
         "that is 10 minutes after that row at the earliest"
     )
@@ -182,7 +184,9 @@ def test_a_key_of_deduplication_within_the_watermark_stays_for_twice_the_delay()
 def test_rows_of_a_bounded_join_leave_after_what_they_may_match_and_the_delay() -> None:
     bound = TimeBound("…", "ts", "ts", timedelta(), 60 * MINUTE)
 
-    result = kept(joined("left_outer", marked(), marked("clicks"), bound=bound, growth=Growth.WATERMARK))
+    result = describe_state(
+        joined("left_outer", marked(), marked("clicks"), bound=bound, growth=Growth.WATERMARK)
+    )
 
     assert result.leaves == (
         "once the watermark has passed every row that it may match: a row of the left side 1 hour 5 minutes "
@@ -192,7 +196,7 @@ def test_rows_of_a_bounded_join_leave_after_what_they_may_match_and_the_delay() 
 
 
 def test_a_join_with_a_table_keeps_nothing() -> None:
-    assert list_steps(planned(joined("inner", marked(), STATIC)))[-1].kept is None
+    assert list_steps(planned(joined("inner", marked(), STATIC)))[-1].state is None
 
 
 def test_event_time_that_is_the_batchs_own_time_is_told() -> None:

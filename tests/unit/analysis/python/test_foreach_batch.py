@@ -79,7 +79,7 @@ def test_a_write_adds_rows_or_replaces_them(line: str, form: str, adds: bool) ->
     ],
 )
 def test_a_write_that_refuses_what_is_there_can_be_made_once(line: str, once: bool) -> None:
-    assert [write.once for write in code(line).writes] == [once]
+    assert [write.refuses_existing for write in code(line).writes] == [once]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ total = 0
 """
 
 
-def told(body: str) -> list[str]:
-    return [one.what for one in find_impure_calls(HEAD + body)]
+def list_impurities(body: str) -> list[str]:
+    return [impure.what for impure in find_impure_calls(HEAD + body)]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def told(body: str) -> list[str]:
     ],
 )
 def test_a_call_that_is_not_made_of_the_row_is_told(expression: str, what: str) -> None:
-    assert told(f"@udf\ndef f(x):\n    return {expression}\n") == [what]
+    assert list_impurities(f"@udf\ndef f(x):\n    return {expression}\n") == [what]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_call_that_is_not_made_of_the_row_is_told(expression: str, what: str) 
     ],
 )
 def test_a_call_that_is_made_of_the_row_is_not_told(expression: str) -> None:
-    assert told(f"@udf\ndef f(x):\n    return {expression}\n") == []
+    assert list_impurities(f"@udf\ndef f(x):\n    return {expression}\n") == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_call_that_is_made_of_the_row_is_not_told(expression: str) -> None:
     ["counts[x] = counts.get(x, 0) + 1", "counts[x] += 1", "seen.append(x)", "global total; total += 1"],
 )
 def test_a_variable_of_the_module_that_grows_is_told(line: str) -> None:
-    assert told(f"@udf\ndef f(x):\n    {line}\n    return x\n") == ["keeps state between calls"]
+    assert list_impurities(f"@udf\ndef f(x):\n    {line}\n    return x\n") == ["keeps state between calls"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_variable_of_the_module_that_grows_is_told(line: str) -> None:
     ],
 )
 def test_a_table_of_answers_and_a_late_start_are_not_told(lines: str) -> None:
-    assert told(f"@udf\ndef f(x):\n    {lines}\n    return x\n") == []
+    assert list_impurities(f"@udf\ndef f(x):\n    {lines}\n    return x\n") == []
 
 
 @pytest.mark.parametrize(
@@ -86,29 +86,31 @@ def test_a_table_of_answers_and_a_late_start_are_not_told(lines: str) -> None:
     ],
 )
 def test_a_function_that_is_handed_over_is_read(use: str) -> None:
-    assert told(f"def f(x):\n    return random.random()\n{use}\n") == ["draws a random value"]
+    assert list_impurities(f"def f(x):\n    return random.random()\n{use}\n") == ["draws a random value"]
 
 
 def test_a_function_that_is_not_called_for_rows_is_not_read() -> None:
-    assert told("def f(x):\n    return random.random()\nf(1)\n") == []
+    assert list_impurities("def f(x):\n    return random.random()\nf(1)\n") == []
 
 
 def test_a_lambda_is_read() -> None:
-    assert told("g = udf(lambda x: time.time())\n") == ["reads the clock"]
+    assert list_impurities("g = udf(lambda x: time.time())\n") == ["reads the clock"]
 
 
 def test_a_function_that_is_called_by_it_is_read() -> None:
-    assert told("def g():\n    return time.time()\n@udf\ndef f(x):\n    return g()\n") == ["reads the clock"]
+    assert list_impurities("def g():\n    return time.time()\n@udf\ndef f(x):\n    return g()\n") == [
+        "reads the clock"
+    ]
 
 
 def test_a_processor_made_in_place_is_read() -> None:
     body = "class P:\n    def handleInputRows(self, key, rows, timers):\n        return time.time()\n"
 
-    assert told(body + "frame.transformWithState(P(), 'x string')\n") == ["reads the clock"]
+    assert list_impurities(body + "frame.transformWithState(P(), 'x string')\n") == ["reads the clock"]
 
 
 def test_a_function_that_is_declared_is_left_to_spark() -> None:
-    assert told("@udf\ndef f(x):\n    return time.time()\nf = f.asNondeterministic()\n") == []
+    assert list_impurities("@udf\ndef f(x):\n    return time.time()\nf = f.asNondeterministic()\n") == []
 
 
 def test_a_text_that_is_no_python_shows_nothing() -> None:

@@ -70,7 +70,7 @@ def test_a_replayable_source_and_an_atomic_sink_give_exactly_once() -> None:
 
 
 def test_the_weaker_sink_of_a_query_does_not_weaken_the_other() -> None:
-    assert [one.guarantee for one in promised(KAFKA)] == [ONCE, LEAST]
+    assert [promise.guarantee for promise in promised(KAFKA)] == [ONCE, LEAST]
 
 
 def test_a_sink_that_may_repeat_rows_is_its_own_weakest_link() -> None:
@@ -102,7 +102,9 @@ def test_files_can_be_read_again_on_a_condition_that_is_told() -> None:
     first = promised("json: data, schema: {a: int}")[0]
 
     assert first.guarantee is ONCE
-    assert [one.text for one in first.conditions] == ["source 'rows': no file of it may be changed in place"]
+    assert [reason.text for reason in first.conditions] == [
+        "source 'rows': no file of it may be changed in place"
+    ]
     assert first.weakest == first.conditions[0]
 
 
@@ -197,8 +199,8 @@ def test_an_unstable_value_that_reaches_no_state_leaves_it_exactly_once(plan: Op
 
 
 def test_a_value_that_is_kept_with_the_batch_is_no_weakness() -> None:
-    kept = Volatile("current_timestamp", "current_timestamp()", Stability.BATCH)
-    plan = project(ID, Column("at", "timestamp", volatile=(kept,)))
+    cause = Volatile("current_timestamp", "current_timestamp()", Stability.BATCH)
+    plan = project(ID, Column("at", "timestamp", volatile=(cause,)))
 
     first = promised(KAFKA, plan=plan)[0]
 
@@ -215,7 +217,7 @@ def test_a_function_of_the_users_is_a_condition() -> None:
     first = promised(KAFKA, plan=project(ID, Column("s", "double", volatile=(own,))))[0]
 
     assert first.guarantee is ONCE
-    assert [one.text for one in first.conditions] == [
+    assert [reason.text for reason in first.conditions] == [
         "score() is assumed to return the same value for the same row"
     ]
 
@@ -246,9 +248,9 @@ def test_making_any_link_weaker_never_makes_the_promise_stronger() -> None:
     def weaker(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
         return all(list(type(a)).index(a) <= list(type(b)).index(b) for a, b in zip(one, other, strict=True))  # type: ignore[call-overload]
 
-    pairs = [(one, other) for one in links for other in links if weaker(one, other)]
+    pairs = [(link, other) for link in links for other in links if weaker(link, other)]
     assert all(
-        strength(combine_guarantees(*one)) <= strength(combine_guarantees(*other)) for one, other in pairs
+        strength(combine_guarantees(*item)) <= strength(combine_guarantees(*other)) for item, other in pairs
     )
 
 

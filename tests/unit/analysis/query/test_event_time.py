@@ -23,14 +23,14 @@ def test_a_key_that_kept_its_watermark_is_not_lost(plans: Plans) -> None:
 def test_a_key_computed_from_event_time_is_lost_where_it_was_computed(plans: Plans) -> None:
     below = plans.marked(plans.stream())
     hour = replace(below.columns[1], name="hour", delay=None, copied=False)
-    cut = plans.project(below, (hour, plans.call("alias", plans.leaf(below.columns[1]))))
-    grouped = plans.grouped(plans.project(cut, (hour, plans.leaf(hour))), hour)
+    project = plans.project(below, (hour, plans.call("alias", plans.leaf(below.columns[1]))))
+    grouped = plans.grouped(plans.project(project, (hour, plans.leaf(hour))), hour)
 
     findings = event_time.find_lost_watermark(grouped)
 
     assert findings is not None
     assert findings[0] == hour
-    assert event_time.find_losing_operator(grouped, findings[1]) is cut
+    assert event_time.find_losing_operator(grouped, findings[1]) is project
 
 
 def test_a_number_made_of_event_time_is_no_lost_event_time(plans: Plans) -> None:
@@ -50,29 +50,29 @@ def test_a_second_time_of_the_source_has_no_watermark_to_lose(plans: Plans) -> N
 def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="few", copied=False)
-    made = plans.call(function, plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
-    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS few", inputs=(made,))))
+    result = plans.call(function, plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
+    project = plans.project(below, (key, Expression("alias", f"{result.text} AS few", inputs=(result,))))
 
-    assert event_time.is_bounded(plans.grouped(cut, key), key)
+    assert event_time.is_bounded(plans.grouped(project, key), key)
 
 
 def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="few", copied=False)
     few = plans.call("remainder", plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
-    made = plans.call("concat", Expression("literal", "'sensor-'", "string", value="sensor-"), few)
-    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS few", inputs=(made,))))
+    result = plans.call("concat", Expression("literal", "'sensor-'", "string", value="sensor-"), few)
+    project = plans.project(below, (key, Expression("alias", f"{result.text} AS few", inputs=(result,))))
 
-    assert event_time.is_bounded(plans.grouped(cut, key), key)
+    assert event_time.is_bounded(plans.grouped(project, key), key)
 
 
 def test_a_changed_column_is_not_bounded(plans: Plans) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="upper", copied=False)
-    made = plans.call("upper", plans.leaf(below.columns[0]))
-    cut = plans.project(below, (key, Expression("alias", f"{made.text} AS upper", inputs=(made,))))
+    result = plans.call("upper", plans.leaf(below.columns[0]))
+    project = plans.project(below, (key, Expression("alias", f"{result.text} AS upper", inputs=(result,))))
 
-    assert not event_time.is_bounded(plans.grouped(cut, key), key)
+    assert not event_time.is_bounded(plans.grouped(project, key), key)
 
 
 def test_a_literal_is_bounded(plans: Plans) -> None:

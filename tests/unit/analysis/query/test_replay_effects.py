@@ -20,9 +20,9 @@ def fates(query: PlannedQuery) -> list[ReplayImpact]:
 def drawn(plans: Plans, name: str = "key") -> Operator:
     """The stream with a column that is drawn anew."""
     below = plans.stream()
-    made = Column(name, "string", volatile=(plans.drawn("uuid"),))
+    column = Column(name, "string", volatile=(plans.drawn("uuid"),))
     call = plans.call("uuid", stability=Stability.UNSTABLE, span=plans.here)
-    return plans.project(below, (below.columns[0], plans.leaf(below.columns[0])), (made, call))
+    return plans.project(below, (below.columns[0], plans.leaf(below.columns[0])), (column, call))
 
 
 def sink(*, key: tuple[str, ...] = (), routed_by: tuple[str, ...] = ()) -> tuple[PlannedSink, ...]:
@@ -32,7 +32,7 @@ def sink(*, key: tuple[str, ...] = (), routed_by: tuple[str, ...] = ()) -> tuple
 def chosen(below: Operator, plans: Plans) -> Operator:
     """The rows below, by chance; every column carries what chooses them, as a plan has it."""
     call = plans.call("rand", stability=Stability.UNSTABLE, span=plans.here)
-    columns = tuple(replace(one, volatile=(plans.drawn("rand"),)) for one in below.columns)
+    columns = tuple(replace(column, volatile=(plans.drawn("rand"),)) for column in below.columns)
     return Operator(0, "Filter", "", (below,), columns, (call,), streaming=True)
 
 
@@ -66,9 +66,9 @@ def test_an_aggregate_of_a_drawn_value_is_state(plans: Plans) -> None:
 
 def test_a_value_drawn_for_the_result_of_a_grouping_is_payload(plans: Plans) -> None:
     below = plans.stream()
-    made = Column("key", "string", volatile=(plans.drawn("uuid"),))
+    column = Column("key", "string", volatile=(plans.drawn("uuid"),))
     grouped = plans.grouped(below, below.columns[0])
-    root = replace(grouped, columns=(*grouped.columns, made))
+    root = replace(grouped, columns=(*grouped.columns, column))
 
     assert fates(plans.query(root)) == [ReplayImpact.PAYLOAD]
 

@@ -21,14 +21,14 @@ def where(condition: Expression) -> Operator:
     return Operator(1, "Filter", "", (SOURCE,), (AMOUNT,), (condition,), streaming=True)
 
 
-def found(root: Operator, **spark: str) -> list[Exposed]:
+def list_exposed(root: Operator, **spark: str) -> list[Exposed]:
     settings = {key.replace("_", "."): value for key, value in spark.items()}
     query = PlannedQuery("rows", root, OutputMode.APPEND, Trigger(), spark=settings)
-    return [one for one in find_exposed(query, None) if one.expression is CAST]
+    return [item for item in find_exposed(query, None) if item.expression is CAST]
 
 
 def raw(root: Operator) -> list[str]:
-    return [column.name for one in found(root) if (column := one.raw(one.expression))]
+    return [column.name for item in list_exposed(root) if (column := item.raw(item.expression))]
 
 
 def call(function: str, *inputs: Expression) -> Expression:
@@ -40,15 +40,15 @@ def test_an_expression_of_a_projection_meets_every_row() -> None:
 
 
 def test_a_branch_of_a_case_meets_some_rows_only() -> None:
-    assert found(project(call("case", call("rlike", LEAF), CAST))) == []
+    assert list_exposed(project(call("case", call("rlike", LEAF), CAST))) == []
 
 
 def test_the_first_condition_of_a_case_meets_every_row() -> None:
-    assert len(found(project(call("case", call("greater_than", CAST), LEAF)))) == 1
+    assert len(list_exposed(project(call("case", call("greater_than", CAST), LEAF)))) == 1
 
 
 def test_what_stands_inside_a_function_that_tolerates_failure_is_left_out() -> None:
-    assert found(project(call("try_divide", LEAF, CAST))) == []
+    assert list_exposed(project(call("try_divide", LEAF, CAST))) == []
 
 
 def test_a_column_that_a_condition_compares_is_looked_at() -> None:
@@ -64,13 +64,13 @@ def test_a_condition_that_fails_itself_looks_at_nothing() -> None:
 
 
 def test_nothing_is_thrown_where_ansi_mode_is_off() -> None:
-    assert found(project(CAST), spark_sql_ansi_enabled="false") == []
+    assert list_exposed(project(CAST), spark_sql_ansi_enabled="false") == []
 
 
 def test_a_static_table_is_no_row_from_outside() -> None:
     table = Operator(0, "Project", "", (SOURCE,), (), (CAST,), streaming=False)
 
-    assert found(table) == []
+    assert list_exposed(table) == []
 
 
 VALUE = Column("value", "binary", origins=frozenset({("orders", "value")}), copied=True)
@@ -78,22 +78,24 @@ MESSAGE = Expression("column", "value", "binary", column=VALUE)
 PART = Column("amount", "string", origins=VALUE.origins)
 
 
-def named(name: str, expression: Expression) -> Expression:
+def with_name(name: str, expression: Expression) -> Expression:
     return Expression("alias", name, "", (expression,), settings={"name": name})
 
 
 def test_a_part_of_a_message_that_the_query_decodes_comes_from_outside() -> None:
-    decode = project(named("data", call("from_json", MESSAGE)))
+    decode = project(with_name("data", call("from_json", MESSAGE)))
     data = Expression(
         "column", "data", "struct<amount:string>", column=Column("data", "", origins=VALUE.origins)
     )
-    taken = project(named("amount", call("get_struct_field", data)), decode)
+    operator = project(with_name("amount", call("get_struct_field", data)), decode)
     cast = Expression("cast", "", "int", (Expression("column", "amount", "string", column=PART),))
 
-    query = PlannedQuery("rows", project(cast, taken), OutputMode.APPEND, Trigger())
+    query = PlannedQuery("rows", project(cast, operator), OutputMode.APPEND, Trigger())
 
-    assert [one.is_unchecked(PART) for one in find_exposed(query, None) if one.expression is cast] == [True]
+    assert [item.is_unchecked(PART) for item in find_exposed(query, None) if item.expression is cast] == [
+        True
+    ]
 
 
 def test_a_column_that_is_made_of_a_sources_own_is_none_of_the_sources() -> None:
-    assert [one.is_unchecked(PART) for one in found(project(CAST))] == [False]
+    assert [item.is_unchecked(PART) for item in list_exposed(project(CAST))] == [False]

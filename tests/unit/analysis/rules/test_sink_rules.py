@@ -104,21 +104,21 @@ DELTA = "delta: {path: t, merge_on: [user]}"
 
 
 def test_a_demand_that_only_the_plan_breaks_is_told_with_the_plan() -> None:
-    given = facts("{delta: t, guarantee: exactly-once}")
+    value = facts("{delta: t, guarantee: exactly-once}")
     drawn = Volatile("rand", "rand()", Stability.UNSTABLE, HERE)
     key = replace(USER, volatile=(drawn,))
     planned = query(counted(key), sinks=(PlannedSink("delta t", "delta"),))
 
-    assert codes(ms304_weaker_guarantee.check(given)) == []
-    assert codes(ms304_weaker_guarantee.judge(planned, given)) == ["error MS304"]
+    assert codes(ms304_weaker_guarantee.check(value)) == []
+    assert codes(ms304_weaker_guarantee.judge(planned, value)) == ["error MS304"]
 
 
 def test_a_demand_that_sources_and_sinks_break_is_told_once() -> None:
-    given = facts("{console: {}, guarantee: exactly-once}")
+    value = facts("{console: {}, guarantee: exactly-once}")
     planned = query(orders(ID), sinks=(PlannedSink("console", "console"),))
 
-    assert codes(ms304_weaker_guarantee.check(given)) == ["error MS304"]
-    assert codes(ms304_weaker_guarantee.judge(planned, given)) == []
+    assert codes(ms304_weaker_guarantee.check(value)) == ["error MS304"]
+    assert codes(ms304_weaker_guarantee.judge(planned, value)) == []
 
 
 POSTGRES = "postgres: {url: 'postgresql://h/d', table: t, columns: [id]}"

@@ -45,9 +45,9 @@ def test_its_edit_adds_a_limit_with_which_nothing_is_told(source: str) -> None:
     (finding,) = judged(text)
     assert finding.edit is not None
 
-    changed, made = apply_edits(text, [finding.edit])
+    changed, edits = apply_edits(text, [finding.edit])
 
-    assert len(made) == 1
+    assert len(edits) == 1
     assert "max_offsets_per_trigger: 100000" in changed
     assert judged(changed) == []
 

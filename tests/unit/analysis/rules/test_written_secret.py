@@ -58,7 +58,7 @@ def judged(loaded: Loaded) -> list[Finding]:
     return list(ms109_written_secret.check(Facts(loaded.pipeline, loaded.places)))
 
 
-def shown(found: list[Finding], texts: Mapping[str, str]) -> str:
+def render_findings(found: list[Finding], texts: Mapping[str, str]) -> str:
     forms: Any = ("text", "concise", "json", "github", "sarif", "junit")
     return "\n".join(render(found, texts, form) for form in forms)
 
@@ -70,9 +70,9 @@ def test_a_written_password_is_told_of_and_shown_in_no_form(canary: str) -> None
 
     findings = judged(loaded)
 
-    assert [one.span.line for one in findings if one.span] == [7, 14]
+    assert [finding.span.line for finding in findings if finding.span] == [7, 14]
     for part in (quoted, canary, "ary"):
-        assert part not in shown(findings, loaded.texts)
+        assert part not in render_findings(findings, loaded.texts)
 
 
 def test_the_address_of_a_webhook_is_not_shown() -> None:
@@ -87,7 +87,7 @@ def test_the_address_of_a_webhook_is_not_shown() -> None:
 
     (finding,) = judged(loaded)
 
-    assert "canary" not in shown([finding], loaded.texts)
+    assert "canary" not in render_findings([finding], loaded.texts)
     assert finding.edit is not None
     assert finding.edit.insert == ("alerts_to: https://hooks.example.com/services/T1/${ALERTS_TO_TOKEN}",)
 
@@ -98,11 +98,11 @@ def test_the_address_of_a_webhook_is_not_shown() -> None:
 def test_after_its_edits_a_spec_reads_its_secrets_from_variables(password: str) -> None:
     loaded = spec(password, "postgresql://shop:canary@localhost/shop?sslmode=require")
 
-    text, made = apply_edits(
+    text, edits = apply_edits(
         loaded.texts["pipeline.yml"], [finding.edit for finding in judged(loaded) if finding.edit]
     )
 
-    assert len(made) == 2
+    assert len(edits) == 2
     env = {"KAFKA_PASSWORD": "one", "POSTGRES_PASSWORD": "two"}
     changed = load_text("pipeline.yml", text, Path(), env, [])
     assert changed.pipeline is not None
@@ -151,4 +151,4 @@ def test_settings_of_spark_are_looked_at_by_name() -> None:
 
     (findings,) = judged(loaded)
 
-    assert "canary" not in shown([findings], loaded.texts)
+    assert "canary" not in render_findings([findings], loaded.texts)

@@ -48,9 +48,9 @@ def sentences() -> list[str]:
     """Every sentence with which Spark's own checker refuses, out of its compiled class."""
     (jar,) = Path(pyspark.__file__).parent.joinpath("jars").glob("spark-catalyst_*.jar")
     with zipfile.ZipFile(jar) as opened:
-        found = texts(opened.read(CHECKER))
+        actual = texts(opened.read(CHECKER))
     # \x01 stands where a name is put in.
-    return sorted({text.replace("\x01", "Some") for text in found if " " in text and REFUSES.search(text)})
+    return sorted({text.replace("\x01", "Some") for text in actual if " " in text and REFUSES.search(text)})
 
 
 def texts(java_class: bytes) -> Iterator[str]:
@@ -75,9 +75,9 @@ def test_every_sentence_of_sparks_checker_has_a_cure(sentence: str) -> None:
 
 
 def test_a_mode_that_spark_takes_is_proposed_beside_the_cure() -> None:
-    said = "This output mode is not supported for streaming aggregations without watermark"
+    text = "This output mode is not supported for streaming aggregations without watermark"
 
-    assert find_hint(said, (OutputMode.UPDATE,)).endswith("; or run the query in output mode update")
+    assert find_hint(text, (OutputMode.UPDATE,)).endswith("; or run the query in output mode update")
     assert "mode" not in find_hint("Offset is not supported", (OutputMode.UPDATE,))
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_known_has_no_cure() -> None:
 
 
 def test_the_page_lists_each_refusal_with_its_cure() -> None:
-    table = "".join(f"| {one.refused} | {_cell(one.fix)} | {', '.join(one.ids)} |\n" for one in CURES)
+    table = "".join(f"| {cure.construct} | {_cell(cure.fix)} | {', '.join(cure.ids)} |\n" for cure in CURES)
     page = find_pages()["MS311"].read_text(encoding="utf-8")
     before, _, after = page.partition(HEAD)
     listed, _, last = after.partition("\n\n")

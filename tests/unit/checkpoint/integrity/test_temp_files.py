@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 HALF = ".0.6f1c9a60-7f0e-4d8e-9a53-0a3f9a1b2c3d.tmp"
 
 
-def put(folder: Path, *names: str) -> None:
+def write_files(folder: Path, *names: str) -> None:
     for name in names:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -20,7 +20,9 @@ def put(folder: Path, *names: str) -> None:
 
 
 def test_halves_of_the_first_offsets_are_deleted_and_nothing_else(tmp_path: Path) -> None:
-    put(tmp_path, f"offsets/{HALF}", f"offsets/.{HALF}.crc", f"commits/{HALF}", "metadata", "sources/0/0")
+    write_files(
+        tmp_path, f"offsets/{HALF}", f"offsets/.{HALF}.crc", f"commits/{HALF}", "metadata", "sources/0/0"
+    )
 
     swept = delete_partial_files(tmp_path)
 
@@ -34,14 +36,14 @@ def test_halves_of_the_first_offsets_are_deleted_and_nothing_else(tmp_path: Path
 
 
 def test_a_checkpoint_that_has_planned_a_batch_is_left_alone(tmp_path: Path) -> None:
-    put(tmp_path, "offsets/0", f"offsets/{HALF}")
+    write_files(tmp_path, "offsets/0", f"offsets/{HALF}")
 
     assert delete_partial_files(tmp_path) == []
     assert (tmp_path / "offsets" / HALF).exists()
 
 
 def test_what_nobody_half_wrote_stays_and_is_spark_s_to_refuse(tmp_path: Path) -> None:
-    put(tmp_path, "offsets/notes.txt")
+    write_files(tmp_path, "offsets/notes.txt")
 
     assert delete_partial_files(tmp_path) == []
 

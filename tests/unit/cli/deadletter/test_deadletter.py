@@ -66,8 +66,8 @@ def place(project: Path) -> Path:
 
 def sources(project: Path) -> list[str]:
     return [
-        one.source
-        for one in read_unique(
+        dead_letter.source
+        for dead_letter in read_unique(
             registry.default_dead_letter_store().model_validate({"path": str(place(project))})
         )
     ]
@@ -80,12 +80,12 @@ def test_a_record_is_shown_whole_and_a_terminal_obeys_nothing_of_it(
 ) -> None:
     assert run_command(["deadletter", "show", which]) == 0
 
-    told = capsys.readouterr().out
-    assert "place        orders/3@7" in told
-    assert "reason       the value is not UTF-8" in told
-    assert "header       'trace': '\\x00'" in told
-    assert "  00000000  ff 7b 61" in told
-    assert "\x1b" not in told
+    output = capsys.readouterr().out
+    assert "place        orders/3@7" in output
+    assert "reason       the value is not UTF-8" in output
+    assert "header       'trace': '\\x00'" in output
+    assert "  00000000  ff 7b 61" in output
+    assert "\x1b" not in output
 
 
 @pytest.mark.usefixtures("project")
@@ -99,20 +99,20 @@ def test_a_record_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixtur
 def test_the_list_has_the_expectation_and_the_headers(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["deadletter", "list", "--json"]) == 0
 
-    told = json.loads(capsys.readouterr().out)
-    assert [one["expectation"] for one in told["records"]] == [None, "positive"]
-    assert told["records"][0]["headers"] == [{"key": "trace", "value_base64": "AA=="}]
-    assert told["set_aside"] == []
+    data = json.loads(capsys.readouterr().out)
+    assert [record["expectation"] for record in data["records"]] == [None, "positive"]
+    assert data["records"][0]["headers"] == [{"key": "trace", "value_base64": "AA=="}]
+    assert data["set_aside"] == []
 
 
 @pytest.mark.usefixtures("project")
 def test_the_newest_are_listed_and_how_many_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["deadletter", "list", "--limit", "1"]) == 0
 
-    told = capsys.readouterr()
-    assert told.out.startswith("2  paid orders/3@9  ")
-    assert "newest 1 of 2 records" in told.err
-    assert "orders: 1 x the value is not UTF-8" in told.err
+    captured = capsys.readouterr()
+    assert captured.out.startswith("2  paid orders/3@9  ")
+    assert "newest 1 of 2 records" in captured.err
+    assert "orders: 1 x the value is not UTF-8" in captured.err
     assert run_command(["deadletter", "show", "2"]) == 0
     assert "orders/3@9" in capsys.readouterr().out
 

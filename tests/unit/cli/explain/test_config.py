@@ -75,9 +75,9 @@ def test_variables_come_from_the_process_then_the_given_file_then_the_one_beside
     (project / "other").write_text("B=given\nC=given\n")
     monkeypatch.setenv("C", "process")
 
-    found = spec_environment(project, project / "other")
+    actual = spec_environment(project, project / "other")
 
-    assert (found["A"], found["B"], found["C"]) == ("beside", "given", "process")
+    assert (actual["A"], actual["B"], actual["C"]) == ("beside", "given", "process")
 
 
 def test_a_file_of_variables_has_quotes_and_comments(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_line_that_sets_no_variable_is_told(tmp_path: Path) -> None:
 def test_schema_is_written_beside_the_spec(project: Path) -> None:
     assert run_command(["schema", "--write"]) == 0
 
-    written = project / ".millstream" / "schema.json"
-    assert "kafka" in json.loads(written.read_text())["$defs"]["SourceEntry"]["properties"]
-    assert stat.S_ISREG(written.stat().st_mode)
+    path = project / ".millstream" / "schema.json"
+    assert "kafka" in json.loads(path.read_text())["$defs"]["SourceEntry"]["properties"]
+    assert stat.S_ISREG(path.stat().st_mode)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["schema"], ["config"]])
@@ -113,8 +113,8 @@ def test_a_command_about_the_spec_loads_nothing_heavy(project: Path, args: list[
     )
     env = {**os.environ, "DB": "postgresql://h/db"}
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *args], cwd=project, env=env, capture_output=True, text=True
     )
 
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

@@ -39,9 +39,9 @@ def test_no_fault_happens_unless_it_is_asked_for() -> None:
 def test_a_disk_that_cannot_be_made_small_is_left_out_with_a_sentence() -> None:
     at = stage(small=False)
 
-    found, notes = choose_faults(possible_faults(at), "disk-full,lock-lost", at)
+    faults, notes = choose_faults(possible_faults(at), "disk-full,lock-lost", at)
 
-    assert [fault.name for fault in found] == ["lock-lost"]
+    assert [fault.name for fault in faults] == ["lock-lost"]
     assert "permission to mount" in notes[0]
 
 

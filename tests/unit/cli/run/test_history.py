@@ -44,9 +44,9 @@ def _invoked(words: list[str]) -> Result:
 
 
 def test_past_runs_are_listed_the_latest_first(project: Path) -> None:
-    said = _invoked(["-f", str(project), "--history"]).output
+    output = _invoked(["-f", str(project), "--history"]).output
 
-    lines = said.splitlines()[-3:]
+    lines = output.splitlines()[-3:]
     assert [line.split()[0] for line in lines] == ["20260302-2", "20260302-1", "20260301-1"]
     assert [
         line.endswith(how) for line, how in zip(lines, ["or killed", "gave up", "stopped"], strict=True)
@@ -54,10 +54,10 @@ def test_past_runs_are_listed_the_latest_first(project: Path) -> None:
 
 
 def test_a_program_gets_an_object_a_line(project: Path) -> None:
-    said = _invoked(["-f", str(project), "--history", "--json"]).output
+    output = _invoked(["-f", str(project), "--history", "--json"]).output
 
-    told = [json.loads(line) for line in said.splitlines()]
-    assert [(one["run"], one["exit_code"]) for one in told] == [
+    messages = [json.loads(line) for line in output.splitlines()]
+    assert [(item["run"], item["exit_code"]) for item in messages] == [
         ("20260302-2", None),
         ("20260302-1", 1),
         ("20260301-1", 0),

@@ -123,8 +123,8 @@ def test_what_a_pipeline_prints_does_not_come_between_the_json_lines(
         sys.stdout.write("a function of the user\n")
     click.echo("afterwards")
 
-    said = capsys.readouterr()
-    first, last = said.out.splitlines()
+    captured = capsys.readouterr()
+    first, last = captured.out.splitlines()
     assert json.loads(first)["event"] == "query_started"
     assert last == "afterwards"
-    assert said.err.splitlines() == ["a table of the console sink", "a function of the user"]
+    assert captured.err.splitlines() == ["a table of the console sink", "a function of the user"]

@@ -35,10 +35,10 @@ class Desk:
 
 def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk) -> list[str]:
     """The names of the tests that are played while files of the folder are saved."""
-    played: list[str] = []
+    outcome: list[str] = []
 
     def play(_: Runner, case: Case, **__: Any) -> Outcome:
-        played.append(case.name)
+        outcome.append(case.name)
         return Outcome(case, (), 0.0)
 
     monkeypatch.chdir(folder)
@@ -46,7 +46,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk) -> list[s
     monkeypatch.setattr(Runner, "play", play)
     monkeypatch.setattr(watch, "wait_for_change", desk.waits)
     assert watch.watch_tests((), None, None, stop=False) == 0
-    return played
+    return outcome
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def test_tests_are_played_again_when_their_file_or_their_pipeline_is_saved(
         (project / "pipeline.yml", f"# saved\n{SPEC}"),
     )
 
-    played = watched(monkeypatch, project, desk)
+    outcome = watched(monkeypatch, project, desk)
 
-    assert played == ["a tick comes", "another comes", "another comes"]
+    assert outcome == ["a tick comes", "another comes", "another comes"]
     assert desk.seen == [True, True]
     assert capsys.readouterr().err.count("waiting for changes; press Ctrl-C to stop") == 3
 
@@ -78,7 +78,7 @@ def test_a_file_that_is_wrong_for_a_moment_does_not_end_it(
     file = project / "tests" / "ticks.yml"
     desk = Desk((file, TESTS.replace("feed", "fed")), (file, TESTS))
 
-    played = watched(monkeypatch, project, desk)
+    outcome = watched(monkeypatch, project, desk)
 
-    assert played == ["a tick comes", "a tick comes"]
+    assert outcome == ["a tick comes", "a tick comes"]
     assert "write 'feed'" in capsys.readouterr().err

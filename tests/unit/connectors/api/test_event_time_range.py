@@ -24,7 +24,7 @@ def test_a_field_of_a_column_is_quoted_part_by_part() -> None:
 
 
 def test_a_cut_that_is_open_on_both_sides_has_every_row() -> None:
-    assert (EventTimeRange(("at",)).sql(), EventTimeRange().whole, str(EventTimeRange())) == (
+    assert (EventTimeRange(("at",)).sql(), EventTimeRange().is_unbounded, str(EventTimeRange())) == (
         "true",
         True,
         "all of its rows",

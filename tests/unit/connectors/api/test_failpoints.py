@@ -48,7 +48,7 @@ def test_it_kills_the_process_without_a_word() -> None:
         "hit_failpoint('batch.begun'); print('alive')"
     )
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, VARIABLE: "batch.begun=kill"},
         capture_output=True,
@@ -56,7 +56,7 @@ def test_it_kills_the_process_without_a_word() -> None:
         timeout=30,
     )
 
-    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"")
+    assert (result.returncode, result.stdout) == (-signal.SIGKILL, b"")
 
 
 @pytest.mark.parametrize(

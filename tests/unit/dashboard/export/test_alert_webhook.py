@@ -49,39 +49,39 @@ def alert(*, firing: bool) -> Alert:
 
 
 def test_the_begin_and_the_end_of_an_alert_are_told_once_each() -> None:
-    taken = Taken(wanted=2)
-    hook = Webhook(ADDRESS, "shop", send=taken)
+    duration = Taken(wanted=2)
+    hook = Webhook(ADDRESS, "shop", send=duration)
 
     for firing in (False, True, True, True, False, False):
         hook.take([alert(firing=firing)])
 
-    assert taken.done.wait(10)
+    assert duration.done.wait(10)
     hook.close()
-    assert [one["firing"] for one in taken.told] == [True, False]
-    assert taken.told[0]["text"] == "shop.funnel: lag > 5: 6 records are not yet read"
-    assert str(taken.told[1]["text"]).startswith("over: ")
+    assert [item["firing"] for item in duration.told] == [True, False]
+    assert duration.told[0]["text"] == "shop.funnel: lag > 5: 6 records are not yet read"
+    assert str(duration.told[1]["text"]).startswith("over: ")
 
 
 def test_a_webhook_that_is_away_is_asked_again() -> None:
-    taken = Taken(away=3)
-    hook = Webhook(ADDRESS, "shop", send=taken, waits=(0.001, 0.001, 0.001))
+    duration = Taken(away=3)
+    hook = Webhook(ADDRESS, "shop", send=duration, waits=(0.001, 0.001, 0.001))
 
     hook.take([alert(firing=True)])
 
-    assert taken.done.wait(10)
-    assert taken.tries == 4
+    assert duration.done.wait(10)
+    assert duration.tries == 4
 
 
 def test_the_end_of_a_run_waits_for_no_webhook_and_logs_no_address(caplog: pytest.LogCaptureFixture) -> None:
-    tried = threading.Event()
+    event = threading.Event()
 
     def away(address: str, body: bytes) -> None:
-        tried.set()
+        event.set()
         raise TimeoutError(f"{address} {len(body)}")
 
     hook = Webhook(ADDRESS, "shop", send=away, waits=(3600.0,))
     hook.take([alert(firing=True)])
-    assert tried.wait(10)
+    assert event.wait(10)
 
     hook.close()
 
@@ -97,16 +97,16 @@ def test_an_address_of_another_kind_is_refused() -> None:
 
 def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        asked: list[bytes] = []
+        requests: list[bytes] = []
         both = threading.Event()
 
         def answer() -> None:
             # The first as a TLS port answers plain HTTP, the second as a webhook does.
-            for said in (b"\x15\x03\x01\x00\x02\x02P", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"):
+            for output in (b"\x15\x03\x01\x00\x02\x02P", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"):
                 client, _ = server.accept()
                 with client:
-                    asked.append(client.recv(65_536))
-                    client.sendall(said)
+                    requests.append(client.recv(65_536))
+                    client.sendall(output)
             both.set()
 
         threading.Thread(target=answer, daemon=True).start()
@@ -117,7 +117,7 @@ def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
 
         assert both.wait(10)
         hook.close()
-        assert len(asked) == 2
+        assert len(requests) == 2
 
 
 def test_an_address_that_cannot_be_asked_ends_no_thread_and_is_printed_nowhere(
@@ -130,5 +130,8 @@ def test_an_address_that_cannot_be_asked_ends_no_thread_and_is_printed_nowhere(
     hook.close()
 
     out, err = capfd.readouterr()
-    assert [one.getMessage().rpartition(": ")[2] for one in caplog.records] == ["InvalidURL", "InvalidURL"]
+    assert [log_record.getMessage().rpartition(": ")[2] for log_record in caplog.records] == [
+        "InvalidURL",
+        "InvalidURL",
+    ]
     assert "S3CR3T" not in caplog.text + out + err

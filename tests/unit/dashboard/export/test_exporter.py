@@ -26,7 +26,7 @@ class Kept:
         if not stands:
             self.go.set()
 
-    def told(self, event: Event) -> list[str]:
+    def convert(self, event: Event) -> list[str]:
         if event.event == "odd":
             raise ValueError("cannot be told")
         return [event.event]
@@ -46,26 +46,26 @@ class Kept:
 
 
 def test_events_arrive_in_their_order_before_the_end() -> None:
-    kept = Kept()
-    outward = ExportQueue(kept)
+    remaining = Kept()
+    outward = ExportQueue(remaining)
 
     for name in ("a", "b", "c"):
         outward.take(Event(name))
     outward.close()
 
-    assert kept.taken == ["a", "b", "c"]
-    assert (outward.sent, outward.lost) == (3, 0)
+    assert remaining.taken == ["a", "b", "c"]
+    assert (outward.sent_count, outward.lost_count) == (3, 0)
 
 
 def test_a_receiver_that_is_away_is_asked_again() -> None:
-    kept = Kept(refuses=2)
-    outward = ExportQueue(kept, waits=(0.001, 0.001))
+    remaining = Kept(refuses=2)
+    outward = ExportQueue(remaining, waits=(0.001, 0.001))
 
     outward.take(Event("a"))
-    assert kept.done.wait(10)
+    assert remaining.done.wait(10)
     outward.close()
 
-    assert (kept.taken, kept.tries, outward.lost) == (["a"], 3, 0)
+    assert (remaining.taken, remaining.tries, outward.lost_count) == (["a"], 3, 0)
 
 
 def test_what_is_not_taken_is_counted_and_its_address_is_told_nowhere(
@@ -77,22 +77,22 @@ def test_what_is_not_taken_is_counted_and_its_address_is_told_nowhere(
         outward.take(Event("a"))
     outward.close()
 
-    assert (outward.sent, outward.lost) == (0, 3)
+    assert (outward.sent_count, outward.lost_count) == (0, 3)
     assert "kept: the receiver does not accept messages" in caplog.text
     assert "S3CR3T" not in caplog.text
 
 
 def test_a_full_queue_drops_and_holds_nobody() -> None:
-    kept = Kept(stands=True)
-    outward = ExportQueue(kept, waiting=2)
+    remaining = Kept(stands=True)
+    outward = ExportQueue(remaining, waiting=2)
     outward.take(Event("a"))
-    assert kept.busy.wait(10)
+    assert remaining.busy.wait(10)
 
     for _ in range(5):
         outward.take(Event("b"))
 
-    assert outward.lost == 3
-    kept.go.set()
+    assert outward.lost_count == 3
+    remaining.go.set()
     outward._thread.join(0)
 
 
@@ -100,28 +100,28 @@ def test_the_end_of_a_run_waits_for_no_receiver_longer_than_its_farewell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("millstream.dashboard.export.exporter.FAREWELL", 0.05)
-    kept = Kept(stands=True)
-    outward = ExportQueue(kept)
+    remaining = Kept(stands=True)
+    outward = ExportQueue(remaining)
     outward.take(Event("a"))
 
     outward.close()
 
-    assert kept.taken == []
+    assert remaining.taken == []
     assert FAREWELL < 10
-    kept.go.set()
+    remaining.go.set()
     outward._thread.join(10)
-    assert kept.taken == ["a"]
+    assert remaining.taken == ["a"]
 
 
 def test_an_event_that_cannot_be_told_silences_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    kept = Kept()
-    outward = ExportQueue(kept)
+    remaining = Kept()
+    outward = ExportQueue(remaining)
 
     for name in ("odd", "a"):
         outward.take(Event(name))
     outward.close()
 
-    assert kept.taken == ["a"]
+    assert remaining.taken == ["a"]
     assert "could not convert event odd" in caplog.text
 
 
@@ -142,4 +142,4 @@ def test_an_answer_that_is_not_http_is_asked_for_again(odd: Exception) -> None:
     assert receiver.done.wait(10)
     outward.close()
 
-    assert (receiver.taken, outward.sent, outward.lost) == (["a"], 1, 0)
+    assert (receiver.taken, outward.sent_count, outward.lost_count) == (["a"], 1, 0)

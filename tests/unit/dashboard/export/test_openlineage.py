@@ -110,54 +110,56 @@ def query_started(seconds: float = 1) -> Event:
 
 def one_batch(number: int, seconds: float) -> list[Event]:
     read = [{"description": "Kafka", "numInputRows": 100}]
-    told = {"batch": number, "sink": "postgres:funnel", "rows": 40, "skipped": False}
+    messages = {"batch": number, "sink": "postgres:funnel", "rows": 40, "skipped": False}
     return [
-        Event("batch_written", "funnel", told, at(seconds)),
+        Event("batch_written", "funnel", messages, at(seconds)),
         batch(number, seconds, sources=read),
     ]
 
 
-def sent(folder: Path, *happened: Event) -> list[dict[str, Any]]:
+def export_events(folder: Path, *happened: Event) -> list[dict[str, Any]]:
     """The events that a store gets, each of which must be right."""
     with Receiver() as store:
         settings = {"OPENLINEAGE_URL": store.address, "OPENLINEAGE_API_KEY": "K3Y"}
         lineage = Lineage(pipeline(folder), "r1", receiver_from_environment(settings))
-        made = [one for event in happened for one in lineage.told(event)]
-        lineage.send(made)
-    assert made == []
+        result = [entry for event in happened for entry in lineage.convert(event)]
+        lineage.send(result)
+    assert result == []
     for request in store.requests:
         assert request.path == "/api/v1/lineage"
         assert request.headers["authorization"] == "Bearer K3Y"
         assert b"S3CR3T" not in request.body
         assert b"K3Y" not in request.body
-    found = [json.loads(request.body) for request in store.requests]
-    for one in found:
-        Draft202012Validator(RUN_EVENT, format_checker=FormatChecker()).validate(one)
-        timestamps.parse(one["eventTime"])
-    return found
+    actual = [json.loads(request.body) for request in store.requests]
+    for item in actual:
+        Draft202012Validator(RUN_EVENT, format_checker=FormatChecker()).validate(item)
+        timestamps.parse(item["eventTime"])
+    return actual
 
 
 def test_a_query_tells_its_start_its_course_and_its_end(tmp_path: Path) -> None:
     stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(120))
     many = [event for number in range(20) for event in one_batch(number, 2 + 5 * number)]
 
-    found = sent(tmp_path, query_started(), *many, stopped)
+    actual = export_events(tmp_path, query_started(), *many, stopped)
 
-    assert [one["eventType"] for one in found] == ["START", "RUNNING", "RUNNING", "COMPLETE"]
-    assert {one["run"]["runId"] for one in found} == {RUN}
-    assert {one["job"]["name"] for one in found} == {"shop.funnel"}
-    last = found[-1]
+    assert [item["eventType"] for item in actual] == ["START", "RUNNING", "RUNNING", "COMPLETE"]
+    assert {item["run"]["runId"] for item in actual} == {RUN}
+    assert {item["job"]["name"] for item in actual} == {"shop.funnel"}
+    last = actual[-1]
     assert last["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 2000
-    assert [one["outputFacets"]["outputStatistics"]["rowCount"] for one in last["outputs"]] == [0, 800]
+    assert [output["outputFacets"]["outputStatistics"]["rowCount"] for output in last["outputs"]] == [0, 800]
 
 
 def test_datasets_have_the_names_that_others_give_them(tmp_path: Path) -> None:
     columns = {"source.clicks": {"event_id": "string"}, "sink.funnel.0": {"n": "bigint"}}
 
-    start = sent(tmp_path, Event("checked", "", {"columns": columns}, at(0)), query_started())[0]
+    start = export_events(tmp_path, Event("checked", "", {"columns": columns}, at(0)), query_started())[0]
 
-    assert [(one["namespace"], one["name"]) for one in start["inputs"]] == [("kafka://broker:9092", "clicks")]
-    assert [(one["namespace"], one["name"]) for one in start["outputs"]] == [
+    assert [(item["namespace"], item["name"]) for item in start["inputs"]] == [
+        ("kafka://broker:9092", "clicks")
+    ]
+    assert [(output["namespace"], output["name"]) for output in start["outputs"]] == [
         ("file", "/lake/funnel"),
         ("postgres://db:5433", "shop.public.funnel"),
     ]
@@ -170,13 +172,15 @@ def test_a_failure_ends_its_start_and_the_next_start_is_another_run(tmp_path: Pa
     retry = Event(
         "retry", "funnel", {"reason": "postgres is away", "wait_seconds": 1.0, "failures": 1}, at(3)
     )
-    again = query_started(5)
-    again.data["run_id"] = "11111111-1111-4111-8111-111111111111"
+    event = query_started(5)
+    event.data["run_id"] = "11111111-1111-4111-8111-111111111111"
     stopped = Event("run_stopped", "", {"exit_code": 1}, at(6))
 
-    found = sent(tmp_path, Event("run_started", "", {}, at(0)), query_started(), retry, again, stopped)
+    actual = export_events(
+        tmp_path, Event("run_started", "", {}, at(0)), query_started(), retry, event, stopped
+    )
 
-    assert [(one["job"]["name"], one["eventType"]) for one in found] == [
+    assert [(item["job"]["name"], item["eventType"]) for item in actual] == [
         ("shop", "START"),
         ("shop.funnel", "START"),
         ("shop.funnel", "FAIL"),
@@ -184,10 +188,10 @@ def test_a_failure_ends_its_start_and_the_next_start_is_another_run(tmp_path: Pa
         ("shop.funnel", "ABORT"),
         ("shop", "FAIL"),
     ]
-    assert found[2]["run"]["facets"]["errorMessage"]["message"] == "postgres is away"
-    assert found[3]["run"]["runId"] != found[2]["run"]["runId"]
-    assert {one["run"]["facets"]["parent"]["run"]["runId"] for one in found[1:5]} == {
-        found[0]["run"]["runId"]
+    assert actual[2]["run"]["facets"]["errorMessage"]["message"] == "postgres is away"
+    assert actual[3]["run"]["runId"] != actual[2]["run"]["runId"]
+    assert {item["run"]["facets"]["parent"]["run"]["runId"] for item in actual[1:5]} == {
+        actual[0]["run"]["runId"]
     }
 
 
@@ -199,7 +203,7 @@ def test_a_run_sends_what_its_page_hears(tmp_path: Path, monkeypatch: pytest.Mon
             for event in (query_started(), Event("retry", "funnel", failed, at(2))):
                 page.feed.take(event)
     assert page.notes == []
-    assert [json.loads(one.body)["eventType"] for one in store.requests] == ["START", "FAIL"]
+    assert [json.loads(received.body)["eventType"] for received in store.requests] == ["START", "FAIL"]
     assert b"S3CR3T" not in store.requests[1].body
 
 
@@ -238,7 +242,7 @@ def test_columns_are_those_of_the_spec_or_of_the_plan(tmp_path: Path) -> None:
     root = Operator(0, "Project", "", (read,), (Column("event_id", "string"), Column("n", "bigint")))
     planned = PlannedQuery("funnel", root, OutputMode.APPEND, Trigger(once=True))
 
-    found = known_columns(spec, Checked([], (planned,), [], (), {}))
+    actual = known_columns(spec, Checked([], (planned,), [], (), {}))
 
-    assert found["source.clicks"] == {"event_id": "string", "at": "timestamp"}
-    assert found["sink.funnel.0"] == found["sink.funnel.1"] == {"event_id": "string", "n": "bigint"}
+    assert actual["source.clicks"] == {"event_id": "string", "at": "timestamp"}
+    assert actual["sink.funnel.0"] == actual["sink.funnel.1"] == {"event_id": "string", "n": "bigint"}

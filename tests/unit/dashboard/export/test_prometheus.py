@@ -26,18 +26,18 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def read(text: str) -> Samples:
     """The samples of a text, each of which must be right, by name and labels."""
-    found: Samples = {}
+    actual: Samples = {}
     for line in text.splitlines():
         if not line.startswith("#"):
             parts = SAMPLE.fullmatch(line)
             assert parts, line
             key = (parts[1], frozenset(LABEL.findall(parts[2])) - {("pipeline", "ecommerce")})
-            assert key not in found, f"twice: {line}"
-            found[key] = float(parts[3])
-    return found
+            assert key not in actual, f"twice: {line}"
+            actual[key] = float(parts[3])
+    return actual
 
 
-def told(feed: EventStream) -> str:
+def render_metrics(feed: EventStream) -> str:
     return prometheus.format_metrics(feed.document(), feed.counts, feed.dropped)
 
 
@@ -46,10 +46,10 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
 
 
 def test_every_sample_has_a_head_and_a_name_that_is_exported(feed: EventStream) -> None:
-    text = told(feed)
+    text = render_metrics(feed)
 
     heads = re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
-    assert heads == [(one.name, one.kind) for one in METRICS]
+    assert heads == [(metric.name, metric.kind) for metric in METRICS]
     assert {name for name, _ in read(text)} <= series_names()
     assert {name for name, _ in read(text)} >= series_names() - {
         "millstream_batches_waiting",
@@ -59,15 +59,15 @@ def test_every_sample_has_a_head_and_a_name_that_is_exported(feed: EventStream) 
 
 
 def test_labels_are_those_that_the_reference_names(feed: EventStream) -> None:
-    known = {one.name: set(one.labels) for one in METRICS}
+    known = {metric.name: set(metric.labels) for metric in METRICS}
 
-    for name, found in read(told(feed)):
+    for name, actual in read(render_metrics(feed)):
         plain = re.sub("_(bucket|sum|count)$", "", name)
-        assert {label for label, _ in found} - {"le"} == known[plain] - {"pipeline"}
+        assert {label for label, _ in actual} - {"le"} == known[plain] - {"pipeline"}
 
 
 def test_figures_are_those_of_the_state(feed: EventStream) -> None:
-    state, samples = feed.document(), read(told(feed))
+    state, samples = feed.document(), read(render_metrics(feed))
 
     funnel = state["queries"][0]
     assert samples["millstream_rows_in_total", labels(query="funnel")] == funnel["rows_in"] > 0
@@ -80,45 +80,45 @@ def test_figures_are_those_of_the_state(feed: EventStream) -> None:
 
 
 def test_a_histogram_is_cumulative_and_adds_up(feed: EventStream) -> None:
-    samples = read(told(feed))
+    samples = read(render_metrics(feed))
     which = {"query": "funnel", "phase": "triggerExecution"}
 
     buckets = [
         value
-        for (name, found), value in samples.items()
-        if name == "millstream_batch_seconds_bucket" and set(which.items()) <= found
+        for (name, actual), value in samples.items()
+        if name == "millstream_batch_seconds_bucket" and set(which.items()) <= actual
     ]
     assert buckets == sorted(buckets)
     assert buckets[-1] == samples["millstream_batch_seconds_count", labels(**which)] == 11
     points = feed.folded.queries["funnel"].series.points
-    whole = sum(sum(point["phases"].values()) for point in points)
-    assert abs(samples["millstream_batch_seconds_sum", labels(**which)] - whole) < 0.1
+    total = sum(sum(point["phases"].values()) for point in points)
+    assert abs(samples["millstream_batch_seconds_sum", labels(**which)] - total) < 0.1
 
 
 def test_a_label_cannot_end_its_line(feed: EventStream) -> None:
     hostile = 'a"} 1\nmillstream_up{x="\\'
     feed.document()["lag"][0]["topic"] = hostile
 
-    samples = read(told(feed))
+    samples = read(render_metrics(feed))
 
     escaped = hostile.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    assert any(("topic", escaped) in found for _, found in samples)
+    assert any(("topic", escaped) in actual for _, actual in samples)
 
 
 def test_the_dashboard_and_the_rules_ask_for_names_that_are_exported() -> None:
     board = json.loads((MONITORING / "grafana.json").read_text())
     rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    asked += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    exprs = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    exprs += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
 
-    names = {name for text in asked for name in re.findall(r"millstream_\w+", text)}
+    names = {name for text in exprs for name in re.findall(r"millstream_\w+", text)}
 
     assert len(names) > 10
     assert names - series_names() == set()
 
 
 def test_sparks_own_figures_stand_beside_those_of_the_run(feed: EventStream) -> None:
-    theirs = {
+    reference = {
         "jvm.heap.used": 1000.0,
         "jvm.non-heap.max": -1.0,
         "jvm.G1-Young-Generation.count": 3.0,
@@ -129,12 +129,12 @@ def test_sparks_own_figures_stand_beside_those_of_the_run(feed: EventStream) -> 
         "executor.cpuTime": 2.5e9,
         "unheard.of": 1.0,
     }
-    feed.engine = Engine(lambda: theirs)
+    feed.engine = Engine(lambda: reference)
 
     text = prometheus.format_metrics(feed.document(), feed.counts, 0, (), feed.engine_figures())
 
-    found = {key: value for key, value in read(text).items() if key[0].startswith(("spark_", "jvm_"))}
-    assert found == {
+    values = {key: value for key, value in read(text).items() if key[0].startswith(("spark_", "jvm_"))}
+    assert values == {
         ("jvm_memory_used_bytes", labels(area="heap")): 1000,
         ("jvm_gc_collections_total", labels(gc="G1-Young-Generation")): 3,
         ("jvm_gc_seconds_total", labels(gc="G1-Young-Generation")): 1.5,
@@ -142,17 +142,17 @@ def test_sparks_own_figures_stand_beside_those_of_the_run(feed: EventStream) -> 
         ("spark_executor_cpu_seconds_total", labels()): 2.5,
     }
     heads = re.findall(r"^# TYPE ((?:spark|jvm)_\w+) (\w+)$", text, re.MULTILINE)
-    assert heads == [(one.metric.name, one.metric.kind) for one in ENGINE]
+    assert heads == [(item.metric.name, item.metric.kind) for item in ENGINE]
     feed.engine.close()
 
 
 def test_spark_is_asked_once_a_second_and_never_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("millstream.dashboard.export.spark_metrics.time.monotonic", lambda: clock[0])
-    asked: list[float] = []
+    requests: list[float] = []
 
     def once() -> dict[str, float]:
-        asked.append(clock[0])
+        requests.append(clock[0])
         return {"jvm.heap.used": clock[0]}
 
     engine = Engine(once)
@@ -163,7 +163,7 @@ def test_spark_is_asked_once_a_second_and_never_when_it_is_gone(monkeypatch: pyt
     clock[0] = 200.0
 
     assert engine.figures() == {}
-    assert asked == [100.0, 101.5]
+    assert requests == [100.0, 101.5]
 
 
 def test_a_jvm_that_ends_in_the_middle_leaves_its_figures_out() -> None:

@@ -35,24 +35,24 @@ def looks(tmp_path: Path) -> Iterator[Looking]:
         "queries": {"ticks": {"to": [{"delta": str(tmp_path / "lake")}, {"console": {}}]}},
     }
     REDACTOR.protect("S3CR3T")
-    made = Looking(Pipeline.model_validate(spec))
-    yield made
-    made.close()
+    result = Looking(Pipeline.model_validate(spec))
+    yield result
+    result.close()
 
 
 def test_a_table_that_is_not_there_yet_is_a_note(looks: Looking) -> None:
-    told = looks.rows("sink.ticks.0")
+    rows = looks.rows("sink.ticks.0")
 
-    assert told is not None
-    assert "there is no Delta table" in told["note"]
-    assert (told["rows"], told["columns"]) == ([], [])
+    assert rows is not None
+    assert "there is no Delta table" in rows["note"]
+    assert (rows["rows"], rows["columns"]) == ([], [])
 
 
 def test_a_sink_that_cannot_be_read_back_is_a_note(looks: Looking) -> None:
-    told = looks.rows("sink.ticks.1")
+    rows = looks.rows("sink.ticks.1")
 
-    assert told is not None
-    assert told["note"] == "console cannot be read back"
+    assert rows is not None
+    assert rows["note"] == "console cannot be read back"
 
 
 @pytest.mark.parametrize("sink", ["", "sink.ticks.2", "sink.nobody.0", "sink.ticks.x", "source.ticks"])
@@ -61,10 +61,10 @@ def test_an_id_of_no_sink_is_none(looks: Looking, sink: str) -> None:
 
 
 def test_a_source_without_messages_is_a_note_and_an_unknown_one_is_none(looks: Looking) -> None:
-    told = looks.messages("ticks")
+    messages = looks.messages("ticks")
 
-    assert told is not None
-    assert "cannot show recent messages" in told["note"]
+    assert messages is not None
+    assert "cannot show recent messages" in messages["note"]
     assert looks.messages("nobody") is None
 
 
@@ -72,20 +72,20 @@ def test_a_look_that_hangs_holds_nobody_for_long_and_is_not_begun_twice(
     looks: Looking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data_preview, "PATIENCE", 0.05)
-    come, begun = threading.Event(), []
+    event, started = threading.Event(), []
 
     def hang() -> str:
-        begun.append(1)
-        come.wait(10)
+        started.append(1)
+        event.wait(10)
         return "rows"
 
-    first, again = looks._ask("x", hang), looks._ask("x", hang)
-    come.set()
+    first, second = looks._ask("x", hang), looks._ask("x", hang)
+    event.set()
 
     assert first[0] is None
     assert "no response within" in first[1]
-    assert again == first
-    assert len(begun) == 1
+    assert second == first
+    assert len(started) == 1
 
 
 def test_of_fifty_thousand_letters_only_the_file_of_the_newest_is_read(looks: Looking) -> None:
@@ -98,9 +98,9 @@ def test_of_fifty_thousand_letters_only_the_file_of_the_newest_is_read(looks: Lo
             # What is read of it cannot be found: looking into it would be an error.
             file.write_bytes(b"")
 
-    told = looks.letters()["latest"]
+    messages = looks.letters()["latest"]
 
-    assert [one["value"] for one in told] == [f"9-{number}" for number in range(4_999, 4_949, -1)]
+    assert [item["value"] for item in messages] == [f"9-{number}" for number in range(4_999, 4_949, -1)]
 
 
 def letters(batch: int, rows: int) -> pa.Table:
@@ -139,13 +139,19 @@ def test_what_goes_wrong_is_told_without_secrets(looks: Looking, monkeypatch: py
 def test_columns_have_types_and_a_plot_finds_its_time_and_figures() -> None:
     rows = [[NOON, "a", None, 1.5, Decimal("2.50")], [NOON.replace(hour=13), None, 7, float("nan"), None]]
 
-    told = table_json(["window_start", "name", "n", "mean", "price"], rows)
+    messages = table_json(["window_start", "name", "n", "mean", "price"], rows)
 
-    assert [one["type"] for one in told["columns"]] == ["timestamp", "string", "bigint", "double", "double"]
-    assert told["time_column"] == "window_start"
-    assert told["value_columns"] == ["n", "mean", "price"]
-    assert told["rows"][0] == ["2026-03-01T13:00:00.000Z", None, 7, "nan", None]
-    assert told["rows"][1] == ["2026-03-01T12:00:00.000Z", "a", None, 1.5, 2.5]
+    assert [column["type"] for column in messages["columns"]] == [
+        "timestamp",
+        "string",
+        "bigint",
+        "double",
+        "double",
+    ]
+    assert messages["time_column"] == "window_start"
+    assert messages["value_columns"] == ["n", "mean", "price"]
+    assert messages["rows"][0] == ["2026-03-01T13:00:00.000Z", None, 7, "nan", None]
+    assert messages["rows"][1] == ["2026-03-01T12:00:00.000Z", "a", None, 1.5, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_every_value_is_one_that_json_has(value: object, shown: object) -> None:
 
 
 def test_a_long_message_is_cut_and_says_so() -> None:
-    told = message_json(RecentMessage("clicks", 0, 7, NOON, None, b"x" * 3000))
+    messages = message_json(RecentMessage("clicks", 0, 7, NOON, None, b"x" * 3000))
 
-    assert (len(told["value"]), told["cut"], told["key"]) == (2000, True, None)
-    assert told["timestamp"] == "2026-03-01T12:00:00.000Z"
+    assert (len(messages["value"]), messages["cut"], messages["key"]) == (2000, True, None)
+    assert messages["timestamp"] == "2026-03-01T12:00:00.000Z"

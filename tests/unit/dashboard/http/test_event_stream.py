@@ -72,11 +72,11 @@ def test_a_reader_that_was_away_gets_what_it_missed_and_nothing_twice(feed: Even
     place = feed.where("20260301-120000-4711:50")
     assert place is not None
 
-    sent = feed.after(place, 0)
+    after = feed.after(place, 0)
 
-    assert sent is not None
-    assert [one.id for one in sent] == [f"20260301-120000-4711:{number}" for number in range(51, 57)]
-    assert feed.after(sent[-1].place, 0) == []
+    assert after is not None
+    assert [item.id for item in after] == [f"20260301-120000-4711:{number}" for number in range(51, 57)]
+    assert feed.after(after[-1].place, 0) == []
 
 
 def test_an_id_of_nobody_and_a_place_that_is_gone_are_told_apart_from_the_end(feed: EventStream) -> None:
@@ -87,17 +87,17 @@ def test_an_id_of_nobody_and_a_place_that_is_gone_are_told_apart_from_the_end(fe
 
 
 def test_a_point_comes_with_the_entry_of_its_batch(feed: EventStream) -> None:
-    sent = feed.after(0, 0)
+    after = feed.after(0, 0)
 
-    assert sent is not None
-    entries = [json.loads(one.data) for one in sent]
-    batches = [one for one in entries if one["event"] == "batch_committed"]
+    assert after is not None
+    entries = [json.loads(item.data) for item in after]
+    batches = [entry for entry in entries if entry["event"] == "batch_committed"]
     assert len(batches) == 27
     phases = batches[0]["point"]["phases"]
     assert (
         abs(sum(phases.values()) - feed.folded.queries["funnel"].series.points[0]["phases"]["addBatch"]) < 1
     )
-    assert all(one["point"] is None for one in entries if one["event"] != "batch_committed")
+    assert all(entry["point"] is None for entry in entries if entry["event"] != "batch_committed")
 
 
 def test_secrets_are_hidden_in_the_state_the_stream_and_the_log(tmp_path: Path) -> None:
@@ -109,27 +109,27 @@ def test_secrets_are_hidden_in_the_state_the_stream_and_the_log(tmp_path: Path) 
     page.fold(Event("retry", "funnel", {"reason": reason, "wait_seconds": 1.0, "failures": 1}, at(3)))
     page.close()
 
-    sent = page.after(0, 0)
-    assert sent is not None
-    told = json.dumps(page.document()) + sent[-1].data + (tmp_path / "run/000001.jsonl").read_text()
-    assert "login of 'me' with ***" in told
-    assert "S3CR3T" not in told
-    assert ":other@" not in told
+    after = page.after(0, 0)
+    assert after is not None
+    text = json.dumps(page.document()) + after[-1].data + (tmp_path / "run/000001.jsonl").read_text()
+    assert "login of 'me' with ***" in text
+    assert "S3CR3T" not in text
+    assert ":other@" not in text
 
 
 def test_what_is_logged_gives_the_same_state_when_it_is_read_again(tmp_path: Path) -> None:
-    again = EventStream(
+    second = EventStream(
         folded(), counts=EventCounters(), log=RunLog(tmp_path / "run"), clock=lambda: START + 60
     )
     for event in (started(), batch(0, 6, newest=at(5)), batch(1, 11, watermark=at(-300))):
-        again.fold(event)
-    again.close()
+        second.fold(event)
+    second.close()
 
     read = folded()
     for number, event in read_events(tmp_path / "run"):
         read.take(event, number)
 
-    assert read.document(START + 60)["queries"] == again.folded.document(START + 60)["queries"]
+    assert read.document(START + 60)["queries"] == second.folded.document(START + 60)["queries"]
 
 
 def test_a_run_before_this_one_fills_the_plots_the_log_and_the_stream() -> None:
@@ -141,12 +141,12 @@ def test_a_run_before_this_one_fills_the_plots_the_log_and_the_stream() -> None:
     page.fold(started(60))
     page.fold(batch(1, 66))
 
-    told = page.series("funnel", 60)
-    assert told is not None
-    assert told["batch"] == [0, 1]
-    assert [run["id"] for run in told["runs"]] == ["r1", "r1"]
+    series = page.series("funnel", 60)
+    assert series is not None
+    assert series["batch"] == [0, 1]
+    assert [run["id"] for run in series["runs"]] == ["r1", "r1"]
     assert page.document()["log"][0]["text"].startswith("funnel: started")
-    sent = page.after(page.where("r0:1") or 0, 0)
-    assert sent is not None
-    assert sent[0].id == "r0:2"
-    assert len(sent) == 3
+    after = page.after(page.where("r0:1") or 0, 0)
+    assert after is not None
+    assert after[0].id == "r0:2"
+    assert len(after) == 3

@@ -32,9 +32,9 @@ def served(feed: EventStream, tmp_path: Path) -> Iterator[app.Page]:
     (tmp_path / "static/index.html").write_text("<!doctype html><title>page</title>")
     (tmp_path / "static/assets/a-1.js").write_text("let a")
     (tmp_path / "secret.txt").write_text("not for readers")
-    made = app.serve(feed, MadeUp(), port=0, static=tmp_path / "static")
-    yield made
-    made.close()
+    page = app.serve(feed, MadeUp(), port=0, static=tmp_path / "static")
+    yield page
+    page.close()
 
 
 def ask(
@@ -44,10 +44,10 @@ def ask(
     connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=10)
     try:
         connection.request(
-            method, path, headers={name.replace("_", "-"): one for name, one in headers.items()}
+            method, path, headers={name.replace("_", "-"): item for name, item in headers.items()}
         )
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
     finally:
         connection.close()
 
@@ -57,16 +57,16 @@ def stream(where: app.Page, path: str = "/api/events", **headers: str) -> Iterat
     connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=10)
     try:
         connection.request(
-            "GET", path, headers={name.replace("_", "-"): one for name, one in headers.items()}
+            "GET", path, headers={name.replace("_", "-"): item for name, item in headers.items()}
         )
-        found: dict[str, Any] = {}
+        actual: dict[str, Any] = {}
         for raw in connection.getresponse():
             name, _, value = raw.decode().rstrip("\n").partition(": ")
             if name:
-                found[name] = value
-            elif "event" in found:
-                yield {"kind": found["event"], "id": found.get("id"), "data": json.loads(found["data"])}
-                found = {}
+                actual[name] = value
+            elif "event" in actual:
+                yield {"kind": actual["event"], "id": actual.get("id"), "data": json.loads(actual["data"])}
+                actual = {}
     finally:
         connection.close()
 
@@ -138,8 +138,8 @@ def test_every_address_has_a_token_and_that_of_this_machine_does_not_ask_its_own
     here = app.serve(feed, MadeUp(), port=0)
     everywhere = app.serve(feed, MadeUp(), host="0.0.0.0", port=0)
     try:
-        for one in (here, everywhere):
-            assert one.address == f"{one.origin}?token={one.server.guard.token}"
+        for page in (here, everywhere):
+            assert page.address == f"{page.origin}?token={page.server.guard.token}"
         assert ask(here, "/api/state")[0] == 200
         assert ask(everywhere, "/api/state")[0] == 401
     finally:
@@ -218,26 +218,26 @@ def test_an_error_says_what_to_do_and_shows_nothing_of_us(served: app.Page) -> N
 
 
 def test_a_stream_begins_with_hello_and_the_state(served: app.Page) -> None:
-    told = stream(served)
+    messages = stream(served)
 
-    assert next(told) == {
+    assert next(messages) == {
         "kind": "hello",
         "id": None,
         "data": {"run": "20260301-120000-4711", "replayed": True},
     }
-    state = next(told)
+    state = next(messages)
     assert (state["kind"], state["data"]["state"]) == ("state", "failed")
     assert not {"log", "findings", "plans", "guarantees"} & set(state["data"])
 
 
 def test_a_lost_connection_is_filled_from_its_last_id(served: app.Page, feed: EventStream) -> None:
-    told = stream(served, Last_Event_ID="20260301-120000-4711:54")
-    assert next(told)["data"]["replayed"] is True
+    messages = stream(served, Last_Event_ID="20260301-120000-4711:54")
+    assert next(messages)["data"]["replayed"] is True
 
-    entries = [next(told), next(told)]
-    assert [one["id"] for one in entries] == ["20260301-120000-4711:55", "20260301-120000-4711:56"]
+    entries = [next(messages), next(messages)]
+    assert [entry["id"] for entry in entries] == ["20260301-120000-4711:55", "20260301-120000-4711:56"]
     feed.fold(batch(11, 64))
-    following = next(one for one in told if one["kind"] == "entry")
+    following = next(item for item in messages if item["kind"] == "entry")
     assert following["id"] == "20260301-120000-4711:57"
     assert following["data"]["point"]["batch"] == 11
 
@@ -247,12 +247,12 @@ def test_an_id_that_is_not_known_any_more_says_so(served: app.Page) -> None:
 
 
 def test_a_stream_ends_with_bye_when_the_run_does(served: app.Page, feed: EventStream) -> None:
-    told = stream(served)
-    next(told)
+    messages = stream(served)
+    next(messages)
 
     feed.close()
 
-    assert [one["kind"] for one in told][-1] == "bye"
+    assert [item["kind"] for item in messages][-1] == "bye"
 
 
 def test_a_request_that_does_not_come_is_closed(served: app.Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +307,11 @@ def ask_as(uid: int, where: app.Page, paths: list[str]) -> dict[str, int]:
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as said:
-        text = said.read()
+    with os.fdopen(reading) as wrapper:
+        text = wrapper.read()
     os.waitpid(child, 0)
-    found: dict[str, int] = json.loads(text)
-    return found
+    data: dict[str, int] = json.loads(text)
+    return data
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may ask as another user")
@@ -327,10 +327,10 @@ def test_another_user_of_this_machine_needs_the_token(served: app.Page) -> None:
 
 
 def test_what_a_stranger_may_read_says_nothing_of_errors(served: app.Page) -> None:
-    whole = json.loads(ask(served, "/readyz")[2])
+    data = json.loads(ask(served, "/readyz")[2])
     public = served.server.answers.public("/readyz")
 
-    assert set(whole) == {"ready", "worst"}
+    assert set(data) == {"ready", "worst"}
     assert public is not None
     assert set(json.loads(public.body)) == {"ready"}
     assert served.server.answers.public("/api/state") is None

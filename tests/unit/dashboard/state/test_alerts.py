@@ -13,7 +13,7 @@ from unit.dashboard.conftest import START, at, batch, folded, started
 
 def firing(alert: str, *happened: Event, now: float = 20.0) -> bool:
     state = folded(started(), *happened)
-    return Alarms.of([alert]).told(state.queries, START + now)[0]["firing"]
+    return Alarms.of([alert]).evaluate(state.queries, START + now)[0]["firing"]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_an_alert_knows_since_when_and_forgets_when_it_is_over() -> None:
     state = folded(started(), batch(0, 6))
     alarms = Alarms.of(["no progress for 3 triggers"])
 
-    first = alarms.told(state.queries, START + 30)[0]["since"]
-    later = alarms.told(state.queries, START + 40)[0]["since"]
+    first = alarms.evaluate(state.queries, START + 30)[0]["since"]
+    later = alarms.evaluate(state.queries, START + 40)[0]["since"]
     state.take(batch(1, 41), 9)
-    over = alarms.told(state.queries, START + 42)[0]
+    over = alarms.evaluate(state.queries, START + 42)[0]
 
     assert (first, later) == (at(30), at(30))
     assert (over["firing"], over["since"]) == (False, None)

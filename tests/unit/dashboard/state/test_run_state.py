@@ -25,7 +25,7 @@ def test_a_query_killed_by_a_record_is_the_worst_and_names_it(recorded: RunState
     assert (state["state"], state["level"], worst["query"]) == ("failed", "bad", "orders")
     assert worst["since"] == at(48.7)
     assert worst["why"].startswith("partition 1 of topic 'orders', offset 4071: [CAST_INVALID_INPUT]")
-    failure = next(one["failure"] for one in state["queries"] if one["name"] == "orders")
+    failure = next(query["failure"] for query in state["queries"] if query["name"] == "orders")
     assert failure is not None
     assert failure["place"] == {"topic": "orders", "partition": 1, "offset": 4071}
 
@@ -60,7 +60,7 @@ def test_the_rate_of_a_query_is_shared_among_its_sources(recorded: RunState) -> 
     ]
     assert abs(sum(part or 0 for part in parts) - (rates["query.funnel"] or 0)) < 1
     assert rates["view.funnel"] is None
-    edge = next(one for one in state["graph"]["edges"] if one["to"] == "query.funnel")
+    edge = next(item for item in state["graph"]["edges"] if item["to"] == "query.funnel")
     assert edge["rate"] == rates["query.funnel"]
 
 
@@ -95,20 +95,20 @@ def test_a_retry_shows_its_reason_and_a_start_after_it_counts_as_a_restart() -> 
     retry = Event("retry", "funnel", {"reason": "no broker", "wait_seconds": 2.0, "failures": 1}, at(8))
 
     retrying = folded(started(), batch(0, 6), retry).document(START + 9)["queries"][0]
-    again = folded(started(), batch(0, 6), retry, started(10)).document(START + 11)["queries"][0]
+    query = folded(started(), batch(0, 6), retry, started(10)).document(START + 11)["queries"][0]
 
     assert (retrying["state"], retrying["why"]) == ("retrying", "no broker; next attempt in 2.0 s")
-    assert (again["state"], again["restarts"]) == ("starting", 1)
+    assert (query["state"], query["restarts"]) == ("starting", 1)
 
 
 def test_batches_set_aside_are_counted_until_they_are_delivered() -> None:
-    aside = Event("set_aside", "funnel", {"sink": "postgres t", "batch": 1, "reason": "refused"}, at(8))
+    event = Event("set_aside", "funnel", {"sink": "postgres t", "batch": 1, "reason": "refused"}, at(8))
     later = Event("delivered_later", "funnel", {"sink": "postgres t", "batch": 1}, at(12))
 
-    waiting = folded(started(), aside, aside, later).document(START + 13)["letters"]["set_aside"]
-    none = folded(started(), aside, later).document(START + 13)["letters"]["set_aside"]
+    waiting = folded(started(), event, event, later).document(START + 13)["letters"]["set_aside"]
+    none = folded(started(), event, later).document(START + 13)["letters"]["set_aside"]
 
-    assert [(one["batches"], one["since"]) for one in waiting] == [(1, at(8))]
+    assert [(item["batches"], item["since"]) for item in waiting] == [(1, at(8))]
     assert none == []
 
 
@@ -123,11 +123,11 @@ def test_figures_that_come_after_the_end_are_taken_and_the_end_stands() -> None:
 def test_dead_letters_are_told_by_reason(recorded: RunState) -> None:
     letters = recorded.document(START + 60)["letters"]
 
-    assert [(one["source"], one["reason"]) for one in letters["reasons"]] == [
+    assert [(reason["source"], reason["reason"]) for reason in letters["reasons"]] == [
         ("clicks", "malformed"),
         ("purchases", "malformed"),
     ]
-    assert letters["records"] == sum(one["records"] for one in letters["reasons"]) > 0
+    assert letters["records"] == sum(reason["records"] for reason in letters["reasons"]) > 0
 
 
 def test_the_clock_of_a_run_that_is_over_stands_at_its_end() -> None:
@@ -145,7 +145,7 @@ def test_lag_that_grows_as_an_alert_means_it_does_so_since_its_lowest() -> None:
         return batch(number, 5 + 5 * number, sources=sources)
 
     def since(*behind: int) -> str | None:
-        state = folded(started(), *(read(number, one) for number, one in enumerate(behind)))
+        state = folded(started(), *(read(number, item) for number, item in enumerate(behind)))
         return state.document(START + 40)["lag"][0]["growing_since"]
 
     assert since(9, 5, 6, 7, 8) == at(10)

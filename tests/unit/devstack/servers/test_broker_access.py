@@ -36,9 +36,9 @@ def test_a_broker_that_could_not_be_guarded_is_not_started(java: Java, tmp_path:
 
 
 def test_a_compiled_folder_that_lost_its_class_is_not_used(java: Java) -> None:
-    whole = '#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/org/apache/kafka/common/network"\n'
+    text = '#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/org/apache/kafka/common/network"\n'
     java.binary.write_text(
-        whole + 'touch "$last/org/apache/kafka/common/network/PlaintextChannelBuilder.class"\n'
+        text + 'touch "$last/org/apache/kafka/common/network/PlaintextChannelBuilder.class"\n'
     )
     folder = broker_access.compile_access_check(java, [], lambda _: None)
     assert folder is not None
@@ -52,9 +52,9 @@ def test_where_the_system_does_not_say_whose_a_connection_is_the_user_is_told(
     java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker_access, "_TABLE", str(tmp_path / "absent"))
-    told: list[str] = []
+    messages: list[str] = []
 
-    assert broker_access.compile_access_check(java, [], told.append) is None
-    assert told == [
+    assert broker_access.compile_access_check(java, [], messages.append) is None
+    assert messages == [
         "every user of this machine can reach the broker: the system does not report the owner of a connection"
     ]

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    made = Home(tmp_path)
-    made.make()
-    made.write("addresses.json", {"kafka": 19000, "controller": 19001, "postgres": 19002})
-    return made
+    result = Home(tmp_path)
+    result.make()
+    result.write("addresses.json", {"kafka": 19000, "controller": 19001, "postgres": 19002})
+    return result
 
 
 def test_no_stack_gives_no_environment(tmp_path: Path) -> None:
@@ -31,12 +31,12 @@ def test_no_stack_gives_no_environment(tmp_path: Path) -> None:
 
 
 def test_the_environment_of_a_running_stack_has_both_addresses(home: Home) -> None:
-    home.write("state.json", StackState(Identity.own()).to_json())
+    home.write("state.json", StackState(Identity.current()).to_json())
 
-    found = stack.environment(home.project)
+    environment = stack.environment(home.project)
 
-    assert found["KAFKA"] == "127.0.0.1:19000"
-    assert found["POSTGRES_URL"].endswith("@127.0.0.1:19002/millstream")
+    assert environment["KAFKA"] == "127.0.0.1:19000"
+    assert environment["POSTGRES_URL"].endswith("@127.0.0.1:19002/millstream")
 
 
 def test_a_guardian_whose_pid_another_process_has_is_not_running(home: Home) -> None:
@@ -59,11 +59,11 @@ def test_a_state_of_another_shape_counts_as_none(home: Home) -> None:
 
 
 def test_a_state_reads_as_it_was_written(home: Home) -> None:
-    written = StackState(Identity(7, "b"), attached=True, servers={"kafka": Seen("failed", 2, None, 1)})
+    stack_state = StackState(Identity(7, "b"), attached=True, servers={"kafka": Seen("failed", 2, None, 1)})
 
-    home.write("state.json", written.to_json())
+    home.write("state.json", stack_state.to_json())
 
-    assert home.state() == written
+    assert home.state() == stack_state
 
 
 def test_files_of_the_stack_are_for_their_owner_only(home: Home) -> None:
@@ -80,7 +80,7 @@ def test_the_status_shows_no_password(home: Home) -> None:
     outside = {"kafka": "broker:9092", "postgres": "postgresql://me:hidden@db:5432/x"}
     home.write("addresses.json", {"outside": outside})
 
-    assert [one.address for one in stack.status(home.project)] == ["broker:9092", "db:5432/x"]
+    assert [status.address for status in stack.status(home.project)] == ["broker:9092", "db:5432/x"]
 
 
 def test_a_stack_of_others_servers_alone_stays_what_it_is_until_down(
@@ -107,9 +107,9 @@ def test_a_process_that_ended_is_known_to_have_ended() -> None:
     child = os.fork()
     if child == 0:
         os._exit(0)
-    one = Identity.of(child)
+    identity = Identity.of(child)
 
-    assert one is None or wait_for_exit([one], 5)
+    assert identity is None or wait_for_exit([identity], 5)
     os.waitpid(child, 0)
 
 
@@ -125,7 +125,7 @@ def test_a_taken_port_gives_way_to_another(tmp_path: Path) -> None:
         other.bind((ports.LOCAL, first))
         other.listen()
 
-        assert ports.choose_port(tmp_path, 0, kept=first) != first
+        assert ports.choose_port(tmp_path, 0, previous=first) != first
 
 
 def test_a_taken_port_that_was_asked_for_is_one_sentence() -> None:

@@ -52,7 +52,7 @@ def records(count: int = 5000, seed: int = 1, start: int = START, text: str = SH
 
 
 def of(found: list[TrafficRecord], topic: str, *kinds: RecordKind) -> list[TrafficRecord]:
-    return [one for one in found if one.topic == topic and one.kind in kinds]
+    return [item for item in found if item.topic == topic and item.kind in kinds]
 
 
 def test_the_same_seed_and_start_give_the_same_records() -> None:
@@ -68,14 +68,14 @@ def test_another_seed_gives_other_records() -> None:
 
 
 def test_another_start_gives_other_identifiers() -> None:
-    first = {one.event_id for one in of(records(), "clicks", RecordKind.GOOD)}
-    second = {one.event_id for one in of(records(start=START + 1_000_000), "clicks", RecordKind.GOOD)}
+    first = {item.event_id for item in of(records(), "clicks", RecordKind.GOOD)}
+    second = {item.event_id for item in of(records(start=START + 1_000_000), "clicks", RecordKind.GOOD)}
 
     assert not first & second
 
 
 def test_records_come_in_the_order_of_sending() -> None:
-    times = [one.at for one in records()]
+    times = [record.at for record in records()]
 
     assert times == sorted(times)
 
@@ -89,47 +89,47 @@ def test_a_good_record_is_json_with_the_fields_in_order() -> None:
 
 
 def test_disorder_stays_within_its_bound() -> None:
-    delays = [one.at // 1000 - one.event_ms for one in of(records(), "clicks", RecordKind.GOOD)]
+    delays = [item.at // 1000 - item.event_ms for item in of(records(), "clicks", RecordKind.GOOD)]
 
     assert min(delays) >= 0
     assert MINUTE_MS < max(delays) <= 2 * MINUTE_MS
 
 
 def test_a_late_record_is_as_late_as_declared() -> None:
-    delays = [one.at // 1000 - one.event_ms for one in of(records(), "clicks", RecordKind.LATE)]
+    delays = [item.at // 1000 - item.event_ms for item in of(records(), "clicks", RecordKind.LATE)]
 
     assert delays
     assert all(30 * MINUTE_MS <= delay <= 40 * MINUTE_MS for delay in delays)
 
 
 def test_a_duplicate_is_a_good_record_again_within_its_time() -> None:
-    found = records()
-    first = {one.event_id: one for one in of(found, "clicks", RecordKind.GOOD)}
+    actual = records()
+    first = {entry.event_id: entry for entry in of(actual, "clicks", RecordKind.GOOD)}
 
-    again = of(found, "clicks", RecordKind.DUPLICATE)
+    second = of(actual, "clicks", RecordKind.DUPLICATE)
 
-    assert again
-    for one in again:
-        origin = first[one.event_id]
-        assert (one.value, one.key) == (origin.value, origin.key)
-        assert 0 < one.at - origin.at <= 10_000_001
+    assert second
+    for item in second:
+        origin = first[item.event_id]
+        assert (item.value, item.key) == (origin.value, origin.key)
+        assert 0 < item.at - origin.at <= 10_000_001
 
 
 def test_shares_are_about_what_is_declared() -> None:
-    found = records(20_000)
-    events = of(found, "clicks", RecordKind.GOOD, RecordKind.LATE, RecordKind.MALFORMED)
+    actual = records(20_000)
+    events = of(actual, "clicks", RecordKind.GOOD, RecordKind.LATE, RecordKind.MALFORMED)
 
-    assert len(of(found, "clicks", RecordKind.MALFORMED)) / len(events) == pytest.approx(0.05, abs=0.01)
-    assert len(of(found, "clicks", RecordKind.LATE)) / len(events) == pytest.approx(0.02, abs=0.01)
+    assert len(of(actual, "clicks", RecordKind.MALFORMED)) / len(events) == pytest.approx(0.05, abs=0.01)
+    assert len(of(actual, "clicks", RecordKind.LATE)) / len(events) == pytest.approx(0.02, abs=0.01)
 
 
 @pytest.mark.parametrize("damage", list(Damage))
 def test_no_damaged_record_reads_as_the_schema_says(damage: Damage) -> None:
     text = SHOP + f"    malformed: {{share: 1, kinds: [{damage}]}}\n"
 
-    for one in of(records(300, text=text), "buys", RecordKind.MALFORMED):
+    for item in of(records(300, text=text), "buys", RecordKind.MALFORMED):
         try:
-            value = json.loads(one.value)
+            value = json.loads(item.value)
         except (ValueError, UnicodeDecodeError):
             continue
         assert not isinstance(value["amount"], int)
@@ -149,7 +149,7 @@ streams:
 
 
 def test_a_record_may_be_a_line_of_csv() -> None:
-    rows = [next(csv.reader([one.value.decode()])) for one in records(200, text=LINES)]
+    rows = [next(csv.reader([record.value.decode()])) for record in records(200, text=LINES)]
 
     assert {len(row) for row in rows} == {4}
     assert {row[2] for row in rows} == {"warm, and dry", "cold"}
@@ -160,9 +160,9 @@ def test_a_record_may_be_a_line_of_csv() -> None:
 def test_no_damaged_line_reads_as_the_schema_says(damage: Damage) -> None:
     text = LINES + f"    malformed: {{share: 1, kinds: [{damage}]}}\n"
 
-    for one in records(300, text=text):
+    for record in records(300, text=text):
         try:
-            row = next(csv.reader([one.value.decode()]), [])
+            row = next(csv.reader([record.value.decode()]), [])
         except UnicodeDecodeError:
             continue
         assert len(row) != 4 or not row[1].replace(".", "").isdigit()
@@ -175,18 +175,18 @@ def test_a_line_of_csv_has_two_fields_at_least() -> None:
 
 def test_an_event_happens_after_the_one_it_follows() -> None:
     text = SHOP.replace("user: {skewed: {prefix: u, count: 20}}", "user: {sequence: {prefix: u}}")
-    found = records(text=text)
-    clicked = {json.loads(one.value)["user"]: one for one in of(found, "clicks", RecordKind.GOOD)}
+    actual = records(text=text)
+    clicked = {json.loads(entry.value)["user"]: entry for entry in of(actual, "clicks", RecordKind.GOOD)}
 
-    for one in of(found, "buys", RecordKind.GOOD):
-        before = clicked.get(json.loads(one.value)["user"])  # none when the click itself was malformed
-        assert before is None or one.event_ms - before.event_ms in range(1000, 5001)
+    for item in of(actual, "buys", RecordKind.GOOD):
+        before = clicked.get(json.loads(item.value)["user"])  # none when the click itself was malformed
+        assert before is None or item.event_ms - before.event_ms in range(1000, 5001)
 
 
 def test_a_session_belongs_to_one_user() -> None:
     owners: dict[str, set[str]] = {}
-    for one in of(records(), "clicks", RecordKind.GOOD):
-        value = json.loads(one.value)
+    for item in of(records(), "clicks", RecordKind.GOOD):
+        value = json.loads(item.value)
         owners.setdefault(value["session"], set()).add(value["user"])
 
     assert len(owners) > 20
@@ -197,16 +197,16 @@ def test_a_burst_multiplies_the_rate() -> None:
     text = (
         "streams: {a: {rate: 10, bursts: {every: 20 seconds, for: 10 seconds, times: 5}, fields: {id: uuid}}}"
     )
-    found = [one for one in records(2000, text=text) if one.at < START + 20_000_000]
+    actual = [record for record in records(2000, text=text) if record.at < START + 20_000_000]
 
-    early = sum(one.at < START + 10_000_000 for one in found)
+    early = sum(item.at < START + 10_000_000 for item in actual)
 
-    assert early / (len(found) - early) == pytest.approx(5, rel=0.2)
+    assert early / (len(actual) - early) == pytest.approx(5, rel=0.2)
 
 
 def test_a_skewed_key_has_few_frequent_values() -> None:
     text = "streams: {a: {rate: 10, key: k, fields: {k: {skewed: {prefix: p, count: 50, digits: 3}}}}}"
-    keys = [one.key for one in records(5000, text=text)]
+    keys = [record.key for record in records(5000, text=text)]
 
     assert keys.count(b"p001") > 10 * keys.count(b"p050")
     assert len(set(keys)) == 50
@@ -218,19 +218,19 @@ def test_a_reference_is_a_value_the_other_stream_gave() -> None:
       orders: {rate: 10, fields: {id: {sequence: {prefix: o}}}}
       pays: {rate: 5, fields: {order: {recent: {stream: orders, field: id, last: 3}}}}
     """
-    given: list[str] = []
-    for one in records(500, text=text):
-        value = json.loads(one.value)
-        if one.topic == "orders":
-            given.append(value["id"])
+    item: list[str] = []
+    for record in records(500, text=text):
+        value = json.loads(record.value)
+        if record.topic == "orders":
+            item.append(value["id"])
         else:
-            assert value["order"] in given[-3:]
+            assert value["order"] in item[-3:]
 
 
 def test_the_plan_of_rows_without_a_start_ends_about_this_moment() -> None:
-    found = traffic("streams: {a: {rate: 10, fields: {id: uuid}}}")
+    actual = traffic("streams: {a: {rate: 10, fields: {id: uuid}}}")
 
-    plans = [SendPlan.of(found, rows=rows) for rows in (10, 36_010)]
+    plans = [SendPlan.of(actual, rows=rows) for rows in (10, 36_010)]
 
     assert (plans[0].start - plans[1].start) / 1_000_000 == pytest.approx(3600, abs=5)
 
@@ -262,10 +262,10 @@ def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
 def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "traffic.yml").write_text(text)
 
-    with pytest.raises(WrongUse) as wrong:
+    with pytest.raises(WrongUse) as error:
         read_traffic(tmp_path / "traffic.yml")
 
-    assert words in wrong.value.what
+    assert words in error.value.what
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
@@ -276,6 +276,6 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_the_shop_of_the_examples_is_valid() -> None:
-    found = read_traffic(Path(__file__).parents[4] / "examples/ecommerce/traffic.yml")
+    actual = read_traffic(Path(__file__).parents[4] / "examples/ecommerce/traffic.yml")
 
-    assert [need.name for need in found.needs()] == ["clicks", "cart_events", "purchases"]
+    assert [need.name for need in actual.needs()] == ["clicks", "cart_events", "purchases"]

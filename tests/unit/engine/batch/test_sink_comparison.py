@@ -26,19 +26,19 @@ def figures(found: Verdict) -> tuple[int, int, int]:
 
 
 def test_the_same_rows_are_fine() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_row(found, rows("a1", "b2"), rows("a1", "b2"), rows("a1", "b2"))
+    compare_by_row(actual, rows("a1", "b2"), rows("a1", "b2"), rows("a1", "b2"))
 
-    assert (figures(found), found.fine) == ((0, 0, 0), True)
+    assert (figures(actual), actual.fine) == ((0, 0, 0), True)
 
 
 def test_missing_doubled_and_different_rows_are_told_with_their_keys() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_row(found, rows("a1", "a1", "c3"), rows("a1", "b2"), rows("a1", "b2"))
+    compare_by_row(actual, rows("a1", "a1", "c3"), rows("a1", "b2"), rows("a1", "b2"))
 
-    assert (figures(found), found.keys) == (
+    assert (figures(actual), actual.keys) == (
         (1, 1, 1),
         {"missing": ["b, 2"], "doubled": ["a, 1"], "different": ["c, 3"]},
     )
@@ -46,64 +46,64 @@ def test_missing_doubled_and_different_rows_are_told_with_their_keys() -> None:
 
 def test_rows_of_what_closed_the_windows_may_be_there_and_need_not() -> None:
     for there in (rows("a1"), rows("a1", "z9")):
-        found = verdict()
-        compare_by_row(found, there, rows("a1"), rows("a1", "z9"))
-        assert found.fine
+        actual = verdict()
+        compare_by_row(actual, there, rows("a1"), rows("a1", "z9"))
+        assert actual.fine
 
 
 def test_a_key_that_is_there_twice_is_doubled() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_key(found, [0], rows("a1", "a1"), rows("a1"), rows("a1"))
+    compare_by_key(actual, [0], rows("a1", "a1"), rows("a1"), rows("a1"))
 
-    assert figures(found) == (0, 1, 0)
+    assert figures(actual) == (0, 1, 0)
 
 
 def test_of_several_rows_with_one_key_any_may_have_won() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_key(found, [0], rows("a2"), rows("a1", "a2"), rows("a1", "a2"))
+    compare_by_key(actual, [0], rows("a2"), rows("a1", "a2"), rows("a1", "a2"))
 
-    assert found.fine
+    assert actual.fine
 
 
 def test_an_older_value_of_a_key_is_different() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_key(found, [0], rows("a1"), rows("a2"), rows("a2"))
+    compare_by_key(actual, [0], rows("a1"), rows("a2"), rows("a2"))
 
-    assert figures(found) == (0, 0, 1)
+    assert figures(actual) == (0, 0, 1)
 
 
 def test_a_key_that_is_not_there_is_missing() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_key(found, [0], rows(), rows("a1"), rows("a1"))
+    compare_by_key(actual, [0], rows(), rows("a1"), rows("a1"))
 
-    assert figures(found) == (1, 0, 0)
+    assert figures(actual) == (1, 0, 0)
 
 
 def test_a_sink_that_promises_at_least_once_may_hold_rows_twice() -> None:
-    found = verdict("at-least-once")
+    actual = verdict("at-least-once")
 
-    compare_by_row(found, rows("a1", "a1"), rows("a1"), rows("a1"))
+    compare_by_row(actual, rows("a1", "a1"), rows("a1"), rows("a1"))
 
-    assert (found.doubled, found.fine) == (1, True)
+    assert (actual.doubled, actual.fine) == (1, True)
 
 
 def test_a_key_that_a_row_may_have_removed_need_not_be_there() -> None:
     for there in (rows("a1"), rows()):
-        found = verdict()
-        compare_by_key(found, [0], there, rows("a1"), rows("a1"), rows("a2"))
-        assert found.fine
+        actual = verdict()
+        compare_by_key(actual, [0], there, rows("a1"), rows("a1"), rows("a2"))
+        assert actual.fine
 
 
 def test_a_key_that_was_only_removed_must_not_be_there() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_key(found, [0], rows("a2"), rows(), rows(), rows("a2"))
+    compare_by_key(actual, [0], rows("a2"), rows(), rows(), rows("a2"))
 
-    assert figures(found) == (0, 0, 1)
+    assert figures(actual) == (0, 0, 1)
 
 
 def versions(*texts: str) -> Counter[tuple[str | None, ...]]:
@@ -112,16 +112,16 @@ def versions(*texts: str) -> Counter[tuple[str | None, ...]]:
 
 
 def test_of_the_versions_of_a_row_the_last_one_must_be_there() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_version(found, versions("a1x", "a2y", "b1x"), rows("a2", "b2"))
+    compare_by_version(actual, versions("a1x", "a2y", "b1x"), rows("a2", "b2"))
 
-    assert (figures(found), found.keys) == ((1, 0, 0), {"missing": ["b, 2"]})
+    assert (figures(actual), actual.keys) == ((1, 0, 0), {"missing": ["b, 2"]})
 
 
 def test_a_version_that_a_batch_wrote_twice_is_doubled() -> None:
-    found = verdict()
+    actual = verdict()
 
-    compare_by_version(found, versions("a1x", "a1x", "a1y"), rows("a1"))
+    compare_by_version(actual, versions("a1x", "a1x", "a1y"), rows("a1"))
 
-    assert figures(found) == (0, 1, 0)
+    assert figures(actual) == (0, 1, 0)

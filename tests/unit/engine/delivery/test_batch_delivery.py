@@ -47,17 +47,17 @@ class Told:
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def tell(self, event: str, *_: Any, **__: Any) -> None:
+    def emit(self, event: str, *_: Any, **__: Any) -> None:
         self.events.append(event)
 
 
 def delivered(note: BatchMetadata | None) -> list[str]:
     """Deliver a batch to a sink that has it with that note; gives what is told."""
-    told = Told()
-    made = Delivery("q", {"parquet:out": Holding(note)}, None, told, Notes(), None)  # type: ignore[arg-type]
-    made._ready.set()
-    made(None, 3)  # type: ignore[arg-type]
-    return [event for event in told.events if event != "batch_written"]
+    messages = Told()
+    delivery = Delivery("q", {"parquet:out": Holding(note)}, None, messages, Notes(), None)  # type: ignore[arg-type]
+    delivery._ready.set()
+    delivery(None, 3)  # type: ignore[arg-type]
+    return [event for event in messages.events if event != "batch_written"]
 
 
 @pytest.mark.parametrize("note", [MINE, BatchMetadata(), None, BatchMetadata(MINE.offsets, MINE.planned)])

@@ -83,23 +83,23 @@ def deliver(
     batch: Any = Batch()
     try:
         return batch, writer.deliver(batch, nobody)
-    except Unfit as refused:
-        return batch, refused
+    except Unfit as error:
+        return batch, error
 
 
 @pytest.mark.parametrize("note", [PLANNED, UNTOLD], ids=["of the same plan", "by an older version"])
 def test_a_batch_that_its_sink_has_is_deleted_and_told_as_skipped(
     tmp_path: Path, note: BatchMetadata
 ) -> None:
-    batch, written = deliver(tmp_path, LedgerEntry(IDENTITY.key, 1, note=note))
+    batch, output = deliver(tmp_path, LedgerEntry(IDENTITY.key, 1, note=note))
 
-    assert (batch.is_deleted, written) == (True, WriteResult(skipped=True))
+    assert (batch.is_deleted, output) == (True, WriteResult(skipped=True))
 
 
 def test_a_batch_of_which_its_sink_knows_the_number_alone_is_deleted(tmp_path: Path) -> None:
-    batch, written = deliver(tmp_path, None, last=1)
+    batch, output = deliver(tmp_path, None, last=1)
 
-    assert (batch.is_deleted, written) == (True, WriteResult(skipped=True))
+    assert (batch.is_deleted, output) == (True, WriteResult(skipped=True))
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_a_batch_of_which_its_sink_knows_the_number_alone_is_deleted(tmp_path: P
 def test_a_batch_that_its_sink_passes_over_and_lacks_goes_on_waiting(
     tmp_path: Path, found: LedgerEntry | None, said: str
 ) -> None:
-    batch, refused = deliver(tmp_path, found, last=3)
+    batch, error = deliver(tmp_path, found, last=3)
 
-    assert isinstance(refused, Unfit)
-    assert said in refused.what
-    assert batch.folder in refused.what
-    assert "millstream deadletter delete copy --sink delta:out --batch 1" in refused.fix
+    assert isinstance(error, Unfit)
+    assert said in error.what
+    assert batch.folder in error.what
+    assert "millstream deadletter delete copy --sink delta:out --batch 1" in error.fix
     assert not batch.is_deleted

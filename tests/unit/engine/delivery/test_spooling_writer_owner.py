@@ -29,9 +29,9 @@ class Table:
         self.checkpoint, self.down, self.claims = checkpoint, True, 0
 
     def writer(self) -> Writer:
-        made = TableWriter(IDENTITY)
-        made.table, made.checkpoint = self, self.checkpoint
-        return made
+        result = TableWriter(IDENTITY)
+        result.table, result.checkpoint = self, self.checkpoint
+        return result
 
 
 class TableWriter(Writer):
@@ -58,6 +58,6 @@ def test_a_sink_that_is_back_is_not_claimed_by_a_run_that_was_replaced(tmp_path:
     table.down = False
 
     with pytest.raises(CannotGoOn, match=r"taken over by 'shop\.copy'"):
-        writer.holds(0)
+        writer.has_batch(0)
 
     assert table.claims == 0

@@ -26,16 +26,16 @@ REPORT = {
 
 
 def test_state_and_late_rows_are_summed_over_operators() -> None:
-    told = extract_metrics(REPORT)
+    messages = extract_metrics(REPORT)
 
-    assert (told["state_rows"], told["state_bytes"], told["late_rows"]) == (7, 300, 3)
+    assert (messages["state_rows"], messages["state_bytes"], messages["late_rows"]) == (7, 300, 3)
 
 
 def test_rows_and_newest_event_come_from_observed_metrics() -> None:
-    told = extract_metrics(REPORT)
+    messages = extract_metrics(REPORT)
 
-    assert (told["rows_in"], told["rows_out"], told["malformed"]) == (120, 5, 2)
-    assert told["newest"] == "2026-01-01T12:31:00Z"
+    assert (messages["rows_in"], messages["rows_out"], messages["malformed"]) == (120, 5, 2)
+    assert messages["newest"] == "2026-01-01T12:31:00Z"
 
 
 def test_a_rate_of_an_instant_is_no_number() -> None:

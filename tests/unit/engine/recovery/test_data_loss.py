@@ -23,16 +23,16 @@ FIRST, SECOND, THIRD = '{"clicks":{"0":3}}', '{"clicks":{"0":5}}', '{"clicks":{"
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked_sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The offsets that the source is asked about; no broker is there."""
-    found: list[str] = []
+    actual: list[str] = []
 
     def gaps(_: KafkaSource, start: str) -> list[OffsetGap]:
-        found.append(start)
+        actual.append(start)
         return []
 
     monkeypatch.setattr(KafkaSource, "gaps", gaps)
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -72,28 +72,28 @@ def commit(folder: Path, batch: int) -> None:
 
 
 def test_a_first_batch_that_comes_again_begins_where_its_one_folder_says(
-    pipeline: Pipeline, asked: list[str]
+    pipeline: Pipeline, asked_sources: list[str]
 ) -> None:
     assert find_missing_offsets(pipeline, "both", {}) == []
-    assert asked == [FIRST, FIRST]
+    assert asked_sources == [FIRST, FIRST]
 
 
 def test_a_batch_that_comes_again_begins_where_the_one_before_ended(
-    pipeline: Pipeline, asked: list[str], tmp_path: Path
+    pipeline: Pipeline, asked_sources: list[str], tmp_path: Path
 ) -> None:
     commit(tmp_path / "both", 0)
     plan(tmp_path / "both", 1, THIRD)
 
     find_missing_offsets(pipeline, "both", {})
 
-    assert asked == [SECOND, SECOND]
+    assert asked_sources == [SECOND, SECOND]
 
 
 def test_after_a_committed_batch_the_next_one_is_asked_about(
-    pipeline: Pipeline, asked: list[str], tmp_path: Path
+    pipeline: Pipeline, asked_sources: list[str], tmp_path: Path
 ) -> None:
     commit(tmp_path / "both", 0)
 
     find_missing_offsets(pipeline, "both", {})
 
-    assert asked == [SECOND, SECOND]
+    assert asked_sources == [SECOND, SECOND]

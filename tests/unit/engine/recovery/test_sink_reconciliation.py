@@ -79,7 +79,7 @@ class Told:
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def tell(self, event: str, *_: Any, **__: Any) -> None:
+    def emit(self, event: str, *_: Any, **__: Any) -> None:
         self.events.append(event)
 
 
@@ -104,22 +104,22 @@ def survey(
     query: str = "q",
 ) -> tuple[bool, list[str]]:
     """Does it fit, and what is told?"""
-    told = Told()
+    messages = Told()
     writer = Remembering(SinkIdentity("shop", query, "3f0c", "delta:out", mode), entries, merges=merges)
     standing = SinkReconciliation(
         query,
         checkpoint,
         Notes(checkpoint, "3f0c"),
-        told,  # type: ignore[arg-type]
+        messages,  # type: ignore[arg-type]
         adopt=adopt,
         waiting=lambda _: waiting,
         remedy=lambda _, batches: f"backfill {format_batches(batches)}",
     )
     fits = standing.survey(None, [(Table(keyed=keyed), writer)])  # type: ignore[arg-type]
-    return fits, told.events
+    return fits, messages.events
 
 
-def own(batch: int, at: int = 50, **note: Any) -> LedgerEntry:
+def own_entry(batch: int, at: int = 50, **note: Any) -> LedgerEntry:
     return LedgerEntry(MINE, batch, at, BatchMetadata(**note))
 
 
@@ -132,16 +132,16 @@ def test_a_sink_that_remembers_nothing_fits(checkpoint: Checkpoint) -> None:
 
 
 def test_its_own_last_batch_with_its_own_offsets_fits(checkpoint: Checkpoint) -> None:
-    assert survey(checkpoint, own(7, offsets=('{"clicks": {"0": 70}}',), planned=1007)) == (True, [])
+    assert survey(checkpoint, own_entry(7, offsets=('{"clicks": {"0": 70}}',), planned=1007)) == (True, [])
 
 
 def test_an_entry_of_an_older_version_fits(checkpoint: Checkpoint) -> None:
-    assert survey(checkpoint, own(7)) == (True, [])
+    assert survey(checkpoint, own_entry(7)) == (True, [])
 
 
 def test_a_batch_that_is_not_planned_is_refused(checkpoint: Checkpoint) -> None:
     with pytest.raises(Unfit, match="has batch 8 of query 'q', which its checkpoint has not planned"):
-        survey(checkpoint, own(8))
+        survey(checkpoint, own_entry(8))
 
 
 @pytest.mark.parametrize(
@@ -149,34 +149,34 @@ def test_a_batch_that_is_not_planned_is_refused(checkpoint: Checkpoint) -> None:
 )
 def test_a_batch_that_was_planned_otherwise_is_refused(checkpoint: Checkpoint, note: dict[str, Any]) -> None:
     with pytest.raises(Unfit, match="with other offsets"):
-        survey(checkpoint, own(7, **note))
+        survey(checkpoint, own_entry(7, **note))
 
 
 def test_an_entry_whose_offsets_are_no_longer_kept_fits(checkpoint: Checkpoint) -> None:
     (checkpoint.folder / "offsets" / "5").unlink()
 
-    assert survey(checkpoint, own(5, planned=9)) == (True, [])
+    assert survey(checkpoint, own_entry(5, planned=9)) == (True, [])
 
 
 def test_taken_back_and_adopted_it_needs_another_id(checkpoint: Checkpoint) -> None:
-    assert survey(checkpoint, own(8), adopt=True) == (False, [])
+    assert survey(checkpoint, own_entry(8), adopt=True) == (False, [])
 
 
 def test_batches_of_another_checkpoint_are_refused_with_every_choice(checkpoint: Checkpoint) -> None:
-    with pytest.raises(CannotGoOn, match="from another checkpoint, up to batch 41") as refused:
+    with pytest.raises(CannotGoOn, match="from another checkpoint, up to batch 41") as error:
         survey(checkpoint, other(41))
 
     for choice in ("id 77aa back", "--adopt --select q", "empty it", "another target"):
-        assert choice in refused.value.fix
+        assert choice in error.value.fix
 
 
 def test_batches_from_before_its_own_are_no_strangers(checkpoint: Checkpoint) -> None:
-    assert survey(checkpoint, own(7), other(41, at=40)) == (True, [])
+    assert survey(checkpoint, own_entry(7), other(41, at=40)) == (True, [])
 
 
 def test_batches_from_after_its_own_are_refused(checkpoint: Checkpoint) -> None:
     with pytest.raises(Unfit, match="has written to it since this checkpoint did"):
-        survey(checkpoint, own(7), other(41, at=60))
+        survey(checkpoint, own_entry(7), other(41, at=60))
 
 
 FILLED = LedgerEntry("backfill-0a1b/delta:out", 0, 90)
@@ -224,9 +224,9 @@ def test_torn_adoptions_are_told_with_a_cure(checkpoint: Checkpoint) -> None:
 def test_another_id_leaves_no_stale_sum_beside_it(checkpoint: Checkpoint) -> None:
     (checkpoint.folder / ".metadata.crc").write_text("sum")
 
-    made = checkpoint.renew_id()
+    result = checkpoint.renew_id()
 
-    assert checkpoint.query_id() == made != "3f0c"
+    assert checkpoint.query_id() == result != "3f0c"
     assert not (checkpoint.folder / ".metadata.crc").exists()
 
 
@@ -248,31 +248,31 @@ def recorded(checkpoint: Checkpoint, **sink: str) -> None:
 def test_a_sink_that_is_behind_its_checkpoint_is_refused_with_the_batches_that_it_lacks(
     committed: Checkpoint,
 ) -> None:
-    with pytest.raises(Unfit, match="lacks batches 5 to 7 of query 'q', which its checkpoint has") as refused:
-        survey(committed, own(4))
+    with pytest.raises(Unfit, match="lacks batches 5 to 7 of query 'q', which its checkpoint has") as error:
+        survey(committed, own_entry(4))
 
-    assert refused.value.fix == "backfill 5-7"
+    assert error.value.fix == "backfill 5-7"
 
 
 def test_a_renamed_query_whose_sink_is_behind_is_refused_too(committed: Checkpoint) -> None:
     """The ledger names the checkpoint, which keeps its id when its folder is renamed with the query."""
     with pytest.raises(Unfit, match="lacks batches 5 to 7 of query 'renamed'"):
-        survey(committed, own(4), query="renamed")
+        survey(committed, own_entry(4), query="renamed")
 
 
 def test_batches_that_wait_for_the_sink_are_not_missing(committed: Checkpoint) -> None:
-    assert survey(committed, own(4), waiting=(5, 6, 7)) == (True, [])
+    assert survey(committed, own_entry(4), waiting=(5, 6, 7)) == (True, [])
     with pytest.raises(Unfit, match="lacks batch 5 of"):
-        survey(committed, own(4), waiting=(6, 7))
+        survey(committed, own_entry(4), waiting=(6, 7))
 
 
 def test_going_on_without_batches_is_kept_and_holds_for_these_alone(committed: Checkpoint) -> None:
-    assert survey(committed, own(4), adopt=True) == (True, ["adopted"])
+    assert survey(committed, own_entry(4), adopt=True) == (True, ["adopted"])
     assert adoption_log.read_missing(committed.folder, MINE) == {5, 6, 7}
-    assert survey(committed, own(4)) == (True, [])
+    assert survey(committed, own_entry(4)) == (True, [])
 
     with pytest.raises(Unfit, match="lacks batch 4 of"):
-        survey(committed, own(3))
+        survey(committed, own_entry(3))
 
 
 def test_a_sink_that_lost_everything_is_refused_from_the_batch_with_which_it_began(
@@ -303,7 +303,7 @@ def test_an_empty_sink_in_a_record_of_an_older_version_is_a_warning(committed: C
 
 
 def test_a_result_that_each_batch_replaces_whole_is_a_warning(committed: Checkpoint) -> None:
-    assert survey(committed, own(4), mode=OutputMode.COMPLETE) == (True, ["warning"])
+    assert survey(committed, own_entry(4), mode=OutputMode.COMPLETE) == (True, ["warning"])
 
 
 def test_empty_batches_of_a_merge_are_not_missing(committed: Checkpoint) -> None:
@@ -311,17 +311,17 @@ def test_empty_batches_of_a_merge_are_not_missing(committed: Checkpoint) -> None
     for batch in (5, 6, 7):
         empty_batches.add(committed.folder, "delta:out", batch)
 
-    assert survey(committed, own(4), merges=True) == (True, [])
+    assert survey(committed, own_entry(4), merges=True) == (True, [])
     with pytest.raises(Unfit, match="lacks batch 4 of"):
-        survey(committed, own(3), merges=True)
+        survey(committed, own_entry(3), merges=True)
 
 
 def test_merges_of_an_older_version_are_a_warning_unless_nothing_was_read(committed: Checkpoint) -> None:
-    assert survey(committed, own(4), merges=True) == (True, ["warning"])
+    assert survey(committed, own_entry(4), merges=True) == (True, ["warning"])
     for batch in (5, 6, 7):
         (committed.folder / "offsets" / str(batch)).write_text(OFFSETS % (1000 + batch, 40))
 
-    assert survey(committed, own(4), merges=True) == (True, [])
+    assert survey(committed, own_entry(4), merges=True) == (True, [])
 
 
 def test_batches_are_named_as_the_option_takes_them() -> None:
@@ -336,12 +336,12 @@ def test_an_empty_batch_that_is_planned_anew_explains_nothing(committed: Checkpo
     empty_batches.begin(committed.folder, "delta:out", 7)
 
     with pytest.raises(Unfit, match="lacks batch 7 of"):
-        survey(committed, own(6), merges=True)
+        survey(committed, own_entry(6), merges=True)
 
 
 def test_a_batch_that_an_open_transaction_hides_is_not_missing(
     committed: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Remembering, "hidden", own(7))
+    monkeypatch.setattr(Remembering, "hidden", own_entry(7))
 
-    assert survey(committed, own(4)) == (True, [])
+    assert survey(committed, own_entry(4)) == (True, [])

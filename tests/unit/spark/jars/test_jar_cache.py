@@ -56,10 +56,10 @@ def test_the_lock_is_sorted_and_each_jar_has_a_sum_and_a_size() -> None:
 
 
 def test_the_lock_holds_what_its_tool_names() -> None:
-    named = Path("tools/lock_jars.py").read_text()
+    text = Path("tools/lock_jars.py").read_text()
     for jar in (jar for entries in jar_cache.locked_jars().values() for jar in entries):
         _, name, _ = jar.at.split(":")
-        assert name in named or name.rpartition("-")[2] in named
+        assert name in text or name.rpartition("-")[2] in text
 
 
 def test_a_fetched_jar_is_not_fetched_again(cache: Path, repository: list[bytes]) -> None:
@@ -83,11 +83,11 @@ def test_a_flipped_byte_in_the_cache_is_said_and_fetched_again(cache: Path, repo
     repository += [GOOD, GOOD]
     jar_cache.ensure_jars("spark")
     (cache / "thing-1.0.jar").write_bytes(b"the locked bytEs")
-    told: list[str] = []
+    messages: list[str] = []
 
-    jar_cache.ensure_jars("spark", told.append)
+    jar_cache.ensure_jars("spark", messages.append)
 
-    assert told == [
+    assert messages == [
         "thing-1.0.jar in the cache is not the locked one: it is refused and fetched again",
         "fetching",
     ]
@@ -99,8 +99,8 @@ def test_a_byte_flipped_behind_the_stamp_is_found_by_verify(cache: Path, reposit
     jar_cache.ensure_jars("spark")
     jar = cache / "thing-1.0.jar"
     jar.write_bytes(b"the locked bytEs")
-    seen = jar.stat()
-    stamp = {"thing-1.0.jar": [JAR.sha256, seen.st_size, seen.st_mtime_ns]}
+    visited = jar.stat()
+    stamp = {"thing-1.0.jar": [JAR.sha256, visited.st_size, visited.st_mtime_ns]}
     (cache / "verified.json").write_text(json.dumps(stamp))
 
     jar_cache.ensure_jars("spark", verify=True)

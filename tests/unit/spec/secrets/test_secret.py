@@ -64,19 +64,19 @@ def test_the_value_of_a_parameter_is_hidden_with_its_quotes() -> None:
 def test_a_secret_is_hidden_however_it_is_written(written: str) -> None:
     secret = Secret(CANARY)
 
-    shown = redact(f"login with {written} was refused")
+    text = redact(f"login with {written} was refused")
 
     assert secret.reveal() == CANARY
-    assert "***" in shown
-    assert [piece for piece in PIECES if piece in shown] == []
+    assert "***" in text
+    assert [piece for piece in PIECES if piece in text] == []
 
 
 @pytest.mark.parametrize("password", [CANARY, quote(CANARY, safe=""), "12/c4n@ry?x#z9"])
 def test_the_password_of_an_address_is_hidden_where_it_stands_alone(password: str) -> None:
     url = SecretUrl(f"postgresql://shop:{password}@db:5432/x")
 
-    for said in (password, f"Postgres at shop:{password}@db:5432/x", url.shown(), redact(url.reveal())):
-        assert [piece for piece in (*PIECES, "c4n") if piece in redact(said)] == []
+    for output in (password, f"Postgres at shop:{password}@db:5432/x", url.redacted(), redact(url.reveal())):
+        assert [piece for piece in (*PIECES, "c4n") if piece in redact(output)] == []
     assert redact("Postgres at db:5432/x") == "Postgres at db:5432/x"
 
 

@@ -34,9 +34,9 @@ queries:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
-    found = load_text("pipeline.yml", SPEC, Path("/nowhere"), {}).pipeline
-    assert found is not None
-    return found
+    actual = load_text("pipeline.yml", SPEC, Path("/nowhere"), {}).pipeline
+    assert actual is not None
+    return actual
 
 
 def message(value: bytes | None) -> dict[str, Any]:

@@ -34,25 +34,27 @@ def cases(text: str) -> tuple[Case, ...]:
 
 
 def judged(case: Case, *got: dict[str, Any]) -> list[StepResult]:
-    found = []
-    for step, one in zip(case.steps, got, strict=True):
-        played = replace(StepResult(step, (0,), None, {"": ()}), **one)
-        found.append(replace(played, differences=find_differences(step.expected, played, case)))
-    return found
+    step_results = []
+    for step, item in zip(case.steps, got, strict=True):
+        step_result = replace(StepResult(step, (0,), None, {"": ()}), **item)
+        step_results.append(
+            replace(step_result, differences=find_differences(step.expected, step_result, case))
+        )
+    return step_results
 
 
 def update(steps: str, *got: dict[str, Any]) -> Updated:
     """The steps rewritten, after it is seen that the test passes then."""
     text = HEAD + steps
     (case,) = cases(text)
-    found = update_expectations("t.yml", text, [(case, judged(case, *got))])
-    assert found.text.startswith(HEAD)
-    if not found.left:
-        assert not any(one.differences for one in judged(cases(found.text)[0], *got))
-    return replace(found, text=found.text.removeprefix(HEAD))
+    updated = update_expectations("t.yml", text, [(case, judged(case, *got))])
+    assert updated.text.startswith(HEAD)
+    if not updated.not_updated:
+        assert not any(step_result.differences for step_result in judged(cases(updated.text)[0], *got))
+    return replace(updated, text=updated.text.removeprefix(HEAD))
 
 
-def came(*rows: Row) -> dict[str, Any]:
+def actual_rows(*rows: Row) -> dict[str, Any]:
     return {"rows": {"": rows}}
 
 
@@ -113,26 +115,26 @@ STEPS = [
 
 @pytest.mark.parametrize(("before", "rows", "after"), STEPS)
 def test_rows_are_rewritten_where_they_stand(before: str, rows: list[Row], after: str) -> None:
-    got = [came(*rows)] + [came()] * before.count("- restart")
+    got = [actual_rows(*rows)] + [actual_rows()] * before.count("- restart")
 
-    found = update(before, *got)
+    updated = update(before, *got)
 
-    assert (found.text, found.left) == (after, [])
+    assert (updated.text, updated.not_updated) == (after, [])
 
 
 def test_many_rows_are_written_a_line_each() -> None:
-    found = update(
+    updated = update(
         "      - expect: []\n      - restart\n",
-        came(*({"value": n, "name": "x" * 20} for n in range(5))),
-        came(),
+        actual_rows(*({"value": n, "name": "x" * 20} for n in range(5))),
+        actual_rows(),
     )
 
     lines = "".join(f"          - {{value: {n}, name: {'x' * 20}}}\n" for n in range(5))
-    assert found.text == f"      - expect:\n{lines}      - restart\n"
+    assert updated.text == f"      - expect:\n{lines}      - restart\n"
 
 
 def test_single_figures_are_rewritten() -> None:
-    found = update(
+    updated = update(
         '      - expect_watermark: "2026-01-01 12:00:00"  # here\n'
         "        expect_dropped: 1\n        expect_state: {dedupe: 2}\n"
         "        expect_dead_letters: 0\n",
@@ -144,19 +146,19 @@ def test_single_figures_are_rewritten() -> None:
         },
     )
 
-    assert found.text == (
+    assert updated.text == (
         '      - expect_watermark: "2026-01-01 12:05:00"  # here\n'
         "        expect_dropped: 0\n        expect_state: {dedupe: 3}\n"
         "        expect_dead_letters: 1\n"
     )
-    assert found.steps == 1
+    assert updated.steps == 1
 
 
 def test_an_error_is_left_to_a_person() -> None:
-    found = update("      - expect: []\n", {"error": "cannot divide"})
+    updated = update("      - expect: []\n", {"error": "cannot divide"})
 
-    assert found.text == "      - expect: []\n"
-    assert found.left == ["'it ticks', step 1: review the error by hand"]
+    assert updated.text == "      - expect: []\n"
+    assert updated.not_updated == ["'it ticks', step 1: review the error by hand"]
 
 
 def test_a_test_of_a_table_is_left_as_it_is() -> None:
@@ -165,9 +167,9 @@ def test_a_test_of_a_table_is_left_as_it_is() -> None:
     )
     (case,) = cases(text)
 
-    found = update_expectations("t.yml", text, [(case, judged(case, came({"value": 2})))])
+    updated = update_expectations("t.yml", text, [(case, judged(case, actual_rows({"value": 2})))])
 
-    assert (found.text, len(found.left)) == (text, 1)
+    assert (updated.text, len(updated.not_updated)) == (text, 1)
 
 
 ROWS = st.lists(
@@ -187,7 +189,7 @@ def test_whatever_came_the_test_passes_afterwards(wanted: list[Row], got: list[R
         else f"      - expect:\n{block(wanted)}"
     )
 
-    assert update(steps, came(*got)).left == []
+    assert update(steps, actual_rows(*got)).not_updated == []
 
 
 @given(

@@ -71,13 +71,13 @@ CASES = st.fixed_dictionaries(
 def load(text: str) -> None:
     suite = load_text("t.yml", text, Path("/nowhere/t.yml"), lambda _: {})
 
-    assert suite.cases or suite.failed
+    assert suite.cases or suite.has_errors
     lines = text.count("\n") + text.count("\r") + 1
-    for found in suite.findings:
-        assert found.message
-        if found.span:
-            assert found.span.file == "t.yml"
-            assert 1 <= found.span.line <= found.span.end_line <= lines
+    for finding in suite.findings:
+        assert finding.message
+        if finding.span:
+            assert finding.span.file == "t.yml"
+            assert 1 <= finding.span.line <= finding.span.end_line <= lines
     render(suite.findings, suite.texts)
 
 

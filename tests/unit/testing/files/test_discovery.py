@@ -18,7 +18,7 @@ tests:
 """
 
 
-def put(file: Path, text: str = TEST) -> Path:
+def write_file(file: Path, text: str = TEST) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file
@@ -26,7 +26,7 @@ def put(file: Path, text: str = TEST) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    put(tmp_path / "pipeline.yml", "name: a\n")
+    write_file(tmp_path / "pipeline.yml", "name: a\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -34,8 +34,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_tests_of_the_project_are_meant_wherever_in_it_one_stands(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(project / "tests" / "b.yml")
-    put(project / "tests" / "deep" / "a.yaml")
+    write_file(project / "tests" / "b.yml")
+    write_file(project / "tests" / "deep" / "a.yaml")
     (project / "views").mkdir()
     monkeypatch.chdir(project / "views")
 
@@ -43,8 +43,8 @@ def test_the_tests_of_the_project_are_meant_wherever_in_it_one_stands(
 
 
 def test_a_folder_stands_for_the_tests_below_it(project: Path) -> None:
-    put(project / "shop" / "tests" / "a.yml")
-    put(project / "shop" / "pipeline.yml")
+    write_file(project / "shop" / "tests" / "a.yml")
+    write_file(project / "shop" / "pipeline.yml")
 
     assert (
         find_test_files([Path("shop")]) == find_test_files([Path("shop/tests")]) == [Path("shop/tests/a.yml")]
@@ -52,7 +52,7 @@ def test_a_folder_stands_for_the_tests_below_it(project: Path) -> None:
 
 
 def test_a_file_that_is_named_is_one_whatever_it_holds(project: Path) -> None:
-    put(project / "odd.yml", "tsets: {}")
+    write_file(project / "odd.yml", "tsets: {}")
 
     assert find_test_files([Path("odd.yml")]) == [Path("odd.yml")]
 
@@ -68,7 +68,7 @@ def test_a_file_that_is_named_is_one_whatever_it_holds(project: Path) -> None:
     ],
 )
 def test_what_is_no_test_file_is_none(name: str, text: str, project: Path) -> None:
-    assert not is_test_file(put(project / name, text))
+    assert not is_test_file(write_file(project / name, text))
 
 
 @pytest.mark.parametrize("path", ["gone", "."])
@@ -78,7 +78,7 @@ def test_nothing_to_play_is_said(path: str, project: Path) -> None:
 
 
 def test_words_choose_tests_by_file_and_name(project: Path) -> None:
-    cases = load(put(project / "tests" / "shop.yml"), lambda _: {}).cases
+    cases = load(write_file(project / "tests" / "shop.yml"), lambda _: {}).cases
 
     assert [case.name for case in select_cases(cases, "late row")] == ["a late Row is dropped"]
     assert [case.name for case in select_cases(cases, "another SHOP")] == ["another"]

@@ -33,7 +33,7 @@ queries:
 """
 
 
-def put(folder: Path, text: str, spec: str = SHOP) -> Path:
+def write_files(folder: Path, text: str, spec: str = SHOP) -> Path:
     (folder / "pipeline.yml").write_text(spec)
     file = folder / "tests" / "shop.yml"
     file.parent.mkdir(exist_ok=True)
@@ -42,10 +42,10 @@ def put(folder: Path, text: str, spec: str = SHOP) -> Path:
 
 
 def read(folder: Path, text: str, spec: str = SHOP, *, filling: bool = False) -> Suite:
-    return load(put(folder, text, spec), lambda _: {}, filling=filling)
+    return load(write_files(folder, text, spec), lambda _: {}, filling=filling)
 
 
-def one(folder: Path, text: str, spec: str = SHOP) -> Case:
+def load_case(folder: Path, text: str, spec: str = SHOP) -> Case:
     suite = read(folder, text, spec)
     assert suite.findings == ()
     (case,) = suite.cases
@@ -55,19 +55,19 @@ def one(folder: Path, text: str, spec: str = SHOP) -> Case:
 def faults(folder: Path, steps: str, more: str = "") -> list[str]:
     """What is wrong with a test of these steps, as `line:column code message`."""
     text = f"tests:\n  t:\n    query: counts\n{more}    steps:\n{steps}"
-    return told(read(folder, text))
+    return list_messages(read(folder, text))
 
 
-def told(suite: Suite) -> list[str]:
+def list_messages(suite: Suite) -> list[str]:
     return [
-        f"{found.span.line}:{found.span.column} {found.code} {found.message}"
-        for found in suite.findings
-        if found.span
+        f"{finding.span.line}:{finding.span.column} {finding.code} {finding.message}"
+        for finding in suite.findings
+        if finding.span
     ]
 
 
 def test_a_whole_test_is_read(tmp_path: Path) -> None:
-    case = one(
+    case = load_case(
         tmp_path,
         """\
 tests:
@@ -112,7 +112,7 @@ tests:
 
 
 def test_what_happens_in_one_step_happens_in_one_order(tmp_path: Path) -> None:
-    case = one(
+    case = load_case(
         tmp_path,
         "tests: {t: {query: counts, steps: [{crash: delta, feed: {clicks: []}, restart: , advance: 1 s}]}}",
     )
@@ -122,7 +122,7 @@ def test_what_happens_in_one_step_happens_in_one_order(tmp_path: Path) -> None:
 
 
 def test_a_message_is_read_as_it_came(tmp_path: Path) -> None:
-    case = one(
+    case = load_case(
         tmp_path,
         """\
 tests:
@@ -206,22 +206,22 @@ tests:
 """
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "later.yml").write_text(SHOP.replace("name: shop", "name: later"))
-    case = one(tmp_path, text)
+    case = load_case(tmp_path, text)
 
     first, second = (step.actions[0] for step in case.steps)
     assert isinstance(first, Restart)
     assert isinstance(second, Restart)
     assert first.pipeline is not None
-    assert (first.pipeline.name, first.told) == ("later", "with later.yml")
+    assert (first.pipeline.name, first.description) == ("later", "with later.yml")
     assert second.pipeline is not None
-    assert (second.pipeline.params, second.told) == ({"threshold": 9}, "with params.threshold: 9")
+    assert (second.pipeline.params, second.description) == ({"threshold": 9}, "with params.threshold: 9")
 
 
 def test_a_pipeline_may_stand_in_the_file(tmp_path: Path) -> None:
     text = (
         "pipeline:\n  name: inline\n  sources: {ticks: {rate: {}}}\n  queries: {ticks: {to: {console: {}}}}\n"
     )
-    case = one(tmp_path, text + "tests: {t: {steps: [{feed: {ticks: [{value: 1}]}}]}}")
+    case = load_case(tmp_path, text + "tests: {t: {steps: [{feed: {ticks: [{value: 1}]}}]}}")
 
     assert (case.pipeline.name, case.query) == ("inline", "ticks")
 
@@ -235,7 +235,9 @@ pipeline:
 tests: {t: {steps: [restart]}}
 """
 
-    assert told(read(tmp_path, text)) == ["3:28 MS002 'rate' of source 'ticks' has no key 'rows_per_sec'"]
+    assert list_messages(read(tmp_path, text)) == [
+        "3:28 MS002 'rate' of source 'ticks' has no key 'rows_per_sec'"
+    ]
 
 
 def test_a_fault_in_the_pipeline_is_told_once_and_in_its_file(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ tests:
 """
     suite = read(tmp_path, text, spec)
 
-    assert [Path(found.span.file).name for found in suite.findings if found.span] == ["pipeline.yml"]
+    assert [Path(finding.span.file).name for finding in suite.findings if finding.span] == ["pipeline.yml"]
     assert suite.cases == ()
 
 
@@ -270,7 +272,7 @@ tests:
 """
     suite = read(tmp_path, text)
 
-    assert told(suite) == [
+    assert list_messages(suite) == [
         "5:7 MS007 sources.clickz.watermark.delay_threshold: there is no 'clickz' in sources",
         "9:53 MS003 'soon' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'",
         "13:14 MS018 the pipeline has no parameter 'treshold'",
@@ -346,7 +348,7 @@ tests:
   d:
 """
 
-    assert [line.partition(" ")[2] for line in told(read(tmp_path, text))] == [
+    assert [line.partition(" ")[2] for line in list_messages(read(tmp_path, text))] == [
         "MS002 test 'a' has no key 'qery'",
         "MS018 there is no query 'count'",
         "MS002 a step has no key 'fed'",
@@ -366,13 +368,13 @@ def test_an_empty_expectation_is_one_of_no_rows_where_it_is_to_be_filled(tmp_pat
 def test_two_tests_of_one_name_are_a_finding(tmp_path: Path) -> None:
     text = "tests: {t: {query: ticks, table: [{n: 1}, {n: 1}], steps: [{expect_dropped: '${n}'}]}}"
 
-    assert told(read(tmp_path, text)) == ["1:9 MS005 two tests are called 't [n=1]'"]
+    assert list_messages(read(tmp_path, text)) == ["1:9 MS005 two tests are called 't [n=1]'"]
 
 
 def test_without_a_pipeline_that_is_said_once(tmp_path: Path) -> None:
-    file = put(tmp_path, "tests: {t: {steps: [restart]}, u: {steps: [restart]}}")
+    file = write_files(tmp_path, "tests: {t: {steps: [restart]}, u: {steps: [restart]}}")
     (tmp_path / "pipeline.yml").unlink()
 
-    assert told(load(file, lambda _: {})) == [
+    assert list_messages(load(file, lambda _: {})) == [
         "1:1 MS004 the file names no pipeline, and no parent folder has a pipeline.yml"
     ]

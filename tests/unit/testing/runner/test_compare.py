@@ -32,18 +32,18 @@ CASE = case()
 
 def judged(expected: Expected, **got: Any) -> tuple[Difference, ...]:
     step = Step((), expected, PLACE)
-    played = replace(StepResult(step, (0,), None, {"": ()}), **got)
-    return find_differences(expected, played, CASE)
+    step_result = replace(StepResult(step, (0,), None, {"": ()}), **got)
+    return find_differences(expected, step_result, CASE)
 
 
 def rows(wanted: list[Row], got: list[Row]) -> Difference | None:
-    found = judged(Expected(rows={"": tuple(wanted)}), rows={"": tuple(got)})
-    return found[0] if found else None
+    differences = judged(Expected(rows={"": tuple(wanted)}), rows={"": tuple(got)})
+    return differences[0] if differences else None
 
 
 def table(difference: Difference | None) -> list[tuple[str, str]]:
     assert difference is not None
-    return list(zip(difference.wanted, difference.got, strict=True))
+    return list(zip(difference.expected, difference.got, strict=True))
 
 
 def test_rows_fit_in_any_order_by_the_columns_that_are_named() -> None:
@@ -57,15 +57,15 @@ def test_each_row_that_came_is_used_once() -> None:
 
 
 def test_nothing_is_wanted_and_something_came() -> None:
-    found = rows([], [{"a": 1, "b": None}])
+    difference = rows([], [{"a": 1, "b": None}])
 
-    assert found is not None
-    assert found.what == "rows of query 'q'"
-    assert table(found) == [("", "a  b"), ("(no row)", "1  NULL")]
+    assert difference is not None
+    assert difference.what == "rows of query 'q'"
+    assert table(difference) == [("", "a  b"), ("(no row)", "1  NULL")]
 
 
 def test_rows_are_shown_beside_those_nearest_to_them() -> None:
-    found = rows(
+    difference = rows(
         [{"at": "2026-01-01 12:00:00", "n": 1}, {"at": "2026-01-01 12:10:00", "n": 5}],
         [
             {"at": datetime(2026, 1, 1, 12, 10, tzinfo=UTC), "n": 6, "more": 1},
@@ -73,7 +73,7 @@ def test_rows_are_shown_beside_those_nearest_to_them() -> None:
         ],
     )
 
-    assert table(found) == [
+    assert table(difference) == [
         ("at                   n", "at                   n"),
         ("2026-01-01 12:10:00  *5", "2026-01-01 12:10:00  *6"),
         ("2026-01-01 12:00:00  1", "2026-01-01 12:00:00  1"),
@@ -89,44 +89,44 @@ def test_a_number_and_its_text_are_told_apart() -> None:
 
 
 def test_a_column_that_no_row_has_is_named() -> None:
-    found = rows([{"click_cout": 1}], [{"click_count": 1}])
+    difference = rows([{"click_cout": 1}], [{"click_count": 1}])
 
-    assert found is not None
-    assert found.what == "rows of query 'q' (no column 'click_cout'; did you mean 'click_count'?)"
+    assert difference is not None
+    assert difference.what == "rows of query 'q' (no column 'click_cout'; did you mean 'click_count'?)"
 
 
 def test_rows_too_wide_to_stand_side_by_side_are_shown_a_cell_a_line() -> None:
-    found = rows([{"a": "x" * 30, "b": "y" * 30}], [{"a": "x" * 30, "b": "z" * 30}])
+    difference = rows([{"a": "x" * 30, "b": "y" * 30}], [{"a": "x" * 30, "b": "z" * 30}])
 
-    assert table(found) == [
+    assert table(difference) == [
         (f"a  {'x' * 30}", "x" * 30),
         (f"b  *{'y' * 30}", f"*{'z' * 30}"),
     ]
 
 
 def test_long_values_are_shown_around_the_place_where_they_part() -> None:
-    ((_, _), (one, other)) = table(rows([{"a": "x" * 100 + "1"}], [{"a": "x" * 100 + "2"}]))
+    ((_, _), (item, other)) = table(rows([{"a": "x" * 100 + "1"}], [{"a": "x" * 100 + "2"}]))
 
-    assert (one[-1], other[-1]) == ("1", "2")
-    assert len(one) < 50
+    assert (item[-1], other[-1]) == ("1", "2")
+    assert len(item) < 50
 
 
 def test_many_rows_that_fit_are_counted() -> None:
-    found = rows([{"a": n} for n in range(20)] + [{"a": 99}], [{"a": n} for n in range(20)])
+    difference = rows([{"a": n} for n in range(20)] + [{"a": 99}], [{"a": n} for n in range(20)])
 
-    assert found is not None
-    assert found.wanted[-1] == "… and 16 more that match"
+    assert difference is not None
+    assert difference.expected[-1] == "… and 16 more that match"
 
 
 def test_the_watermark_dropped_rows_and_state_are_compared() -> None:
     at = datetime(2026, 1, 1, 12, tzinfo=UTC)
     expected = Expected(watermark=at, dropped=1, state=3)
 
-    found = judged(
+    differences = judged(
         expected, watermark=at.replace(minute=5), dropped=0, state={"stateStoreSave": 1, "dedupe": 1}
     )
 
-    assert [(one.what, one.wanted, one.got) for one in found] == [
+    assert [(difference.what, difference.expected, difference.got) for difference in differences] == [
         ("watermark", ("2026-01-01 12:00:00",), ("2026-01-01 12:05:00",)),
         ("rows dropped as too late", ("1",), ("0",)),
         ("rows in state", ("3",), ("2", "  stateStoreSave: 1", "  dedupe: 1")),
@@ -137,25 +137,25 @@ def test_state_is_compared_by_operator() -> None:
     state = {"stateStoreSave": 1, "dedupe": 2}
 
     assert judged(Expected(state={"dedupe": 2}), state=state) == ()
-    (found,) = judged(Expected(state={"dedup": 2}), state=state)
-    assert found.got == ("dedup: no such operator", "stateStoreSave: 1", "dedupe: 2")
+    (difference,) = judged(Expected(state={"dedup": 2}), state=state)
+    assert difference.got == ("dedup: no such operator", "stateStoreSave: 1", "dedupe: 2")
 
 
 def test_dead_letters_are_compared_as_a_number_and_as_rows() -> None:
     letter = {"source": "s", "reason": "cannot be read: Malformed records", "value": b"{broken", "offset": 7}
 
     assert judged(Expected(letters=1), letters=(letter,)) == ()
-    wanted = ({"reason": "Malformed", "value": "{broken", "offset": 7},)
-    assert judged(Expected(letters=wanted), letters=(letter,)) == ()
+    expected = ({"reason": "Malformed", "value": "{broken", "offset": 7},)
+    assert judged(Expected(letters=expected), letters=(letter,)) == ()
     assert judged(Expected(letters=({"reason": "too big"},)), letters=(letter,)) != ()
-    (found,) = judged(Expected(letters=0), letters=(letter,))
-    assert found.what == "dead letters"
+    (difference,) = judged(Expected(letters=0), letters=(letter,))
+    assert difference.what == "dead letters"
 
 
 def test_an_error_that_nobody_expected_is_told_alone() -> None:
-    (found,) = judged(Expected(dropped=3), error="cannot divide\nby zero")
+    (difference,) = judged(Expected(dropped=3), error="cannot divide\nby zero")
 
-    assert (found.what, found.got) == ("error", ("cannot divide", "by zero"))
+    assert (difference.what, difference.got) == ("error", ("cannot divide", "by zero"))
 
 
 def test_an_expected_error_must_come_and_say_so() -> None:
@@ -169,7 +169,7 @@ def test_an_expected_error_must_come_and_say_so() -> None:
 def test_rows_of_views_sources_and_sinks_are_called_so() -> None:
     expected = Expected(rows={"v": ({"a": 1},), "s": ({"a": 1},), "console": ({"a": 1},)})
 
-    assert [found.what for found in judged(expected)] == [
+    assert [difference.what for difference in judged(expected)] == [
         "rows of view 'v'",
         "rows of source 's'",
         "rows of sink 'console'",
@@ -185,22 +185,22 @@ TABLES = st.integers(1, 5).flatmap(
 
 @given(TABLES)
 def test_no_other_pairing_fits_more_rows_or_differs_less(costs: list[list[int]]) -> None:
-    wanted, got = range(len(costs)), range(len(costs[0]))
+    numbers, got = range(len(costs)), range(len(costs[0]))
 
-    found = match_rows(wanted, got, lambda one, other: costs[one][other])
+    paired = match_rows(numbers, got, lambda item, other: costs[item][other])
 
-    short, long = sorted((len(wanted), len(got)))
+    short, long = sorted((len(numbers), len(got)))
     every = [
-        [costs[a][b] if len(wanted) == short else costs[b][a] for a, b in enumerate(chosen)]
+        [costs[a][b] if len(numbers) == short else costs[b][a] for a, b in enumerate(chosen)]
         for chosen in permutations(range(long), short)
     ]
-    assert len(found.same) == max(sum(cost == 0 for cost in chosen) for chosen in every)
-    assert len(found.same) + len(found.differing) == short
-    assert {one for one, _ in (*found.same, *found.differing)} | set(found.missing) == set(wanted)
-    assert {other for _, other in (*found.same, *found.differing)} | set(found.surplus) == set(got)
+    assert len(paired.same) == max(sum(cost == 0 for cost in chosen) for chosen in every)
+    assert len(paired.same) + len(paired.differing) == short
+    assert {item for item, _ in (*paired.same, *paired.differing)} | set(paired.missing) == set(numbers)
+    assert {other for _, other in (*paired.same, *paired.differing)} | set(paired.surplus) == set(got)
     left = (
-        [one for one, _ in found.differing] + list(found.missing),
-        [other for _, other in found.differing] + list(found.surplus),
+        [item for item, _ in paired.differing] + list(paired.missing),
+        [other for _, other in paired.differing] + list(paired.surplus),
     )
     turned = len(left[0]) > len(left[1])
     few, many = (left[1], left[0]) if turned else left
@@ -208,4 +208,4 @@ def test_no_other_pairing_fits_more_rows_or_differs_less(costs: list[list[int]])
         sum(costs[b][a] if turned else costs[a][b] for a, b in zip(few, chosen, strict=True))
         for chosen in permutations(many, len(few))
     )
-    assert sum(costs[a][b] for a, b in found.differing) == least
+    assert sum(costs[a][b] for a, b in paired.differing) == least

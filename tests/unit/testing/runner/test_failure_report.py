@@ -41,24 +41,26 @@ tests:
 
 @pytest.fixture
 def case() -> Case:
-    (found,) = load_text("tests/shop.yml", TEXT, Path("tests/shop.yml"), lambda _: {}).cases
-    return found
+    (actual,) = load_text("tests/shop.yml", TEXT, Path("tests/shop.yml"), lambda _: {}).cases
+    return actual
 
 
-def failed(case: Case, *rows: Row) -> Outcome:
+def failed_outcome(case: Case, *rows: Row) -> Outcome:
     """The test as it ends in its third step, which gives these rows."""
     at = datetime(2026, 1, 1, 11, 56, tzinfo=UTC)
-    played = [
+    step_results = [
         StepResult(case.steps[0], (0, 1), None, {"": ()}),
         StepResult(case.steps[1], (), at, {"": ()}),
         StepResult(case.steps[2], (2,), at, {"": rows}),
     ]
-    played[2] = replace(played[2], differences=find_differences(case.steps[2].expected, played[2], case))
-    return Outcome(case, tuple(played), 0.5)
+    step_results[2] = replace(
+        step_results[2], differences=find_differences(case.steps[2].expected, step_results[2], case)
+    )
+    return Outcome(case, tuple(step_results), 0.5)
 
 
 def test_a_report_shows_all_steps_and_what_differs_in_one(case: Case) -> None:
-    outcome = failed(case, {"window_start": datetime(2026, 1, 1, 12, tzinfo=UTC), "click_count": 2})
+    outcome = failed_outcome(case, {"window_start": datetime(2026, 1, 1, 12, tzinfo=UTC), "click_count": 2})
 
     assert (
         format_report(outcome)
@@ -86,10 +88,10 @@ a late click is dropped
 
 
 def test_no_line_is_wider_than_a_hundred_columns(case: Case) -> None:
-    wide = failed(case, {"window_start": "x" * 300, "click_count": "y" * 300})
-    played = replace(wide.played[2], error="a long story " * 30)
-    told = replace(played, differences=find_differences(case.steps[2].expected, played, case))
-    error = replace(wide, played=(*wide.played[:2], told))
+    wide = failed_outcome(case, {"window_start": "x" * 300, "click_count": "y" * 300})
+    step_result = replace(wide.results[2], error="a long story " * 30)
+    text = replace(step_result, differences=find_differences(case.steps[2].expected, step_result, case))
+    error = replace(wide, results=(*wide.results[:2], text))
 
     for outcome in (wide, error):
         assert max(len(line) for line in format_report(outcome).splitlines()) <= 100
@@ -97,7 +99,7 @@ def test_no_line_is_wider_than_a_hundred_columns(case: Case) -> None:
 
 
 def test_colour_is_there_where_it_is_asked_for(case: Case) -> None:
-    outcome = failed(case)
+    outcome = failed_outcome(case)
 
     assert "\x1b[" in format_report(outcome, color=True)
     assert "\x1b[" not in format_report(outcome)
@@ -116,7 +118,7 @@ def test_a_test_that_could_not_be_played_says_why(case: Case) -> None:
 def test_json_has_a_line_for_each_test(case: Case) -> None:
     passed = Outcome(case, (), 0.25)
 
-    (good, bad) = json.loads(format_json([to_result(passed), to_result(failed(case))]))["tests"]
+    (good, bad) = json.loads(format_json([to_result(passed), to_result(failed_outcome(case))]))["tests"]
 
     assert good == {
         "name": "a late click is dropped",
@@ -131,7 +133,9 @@ def test_json_has_a_line_for_each_test(case: Case) -> None:
 
 
 def test_junit_holds_the_report_of_what_failed(case: Case) -> None:
-    root = ElementTree.fromstring(format_junit([to_result(Outcome(case, (), 0.25)), to_result(failed(case))]))
+    root = ElementTree.fromstring(
+        format_junit([to_result(Outcome(case, (), 0.25)), to_result(failed_outcome(case))])
+    )
 
     assert root.attrib == {"tests": "2", "failures": "1", "errors": "0", "time": "0.750"}
     good, bad = root.iter("testcase")
@@ -148,6 +152,6 @@ def test_a_file_that_cannot_be_understood_has_a_result_for_each_error() -> None:
 
     results = list_load_errors(suite)
 
-    assert [(one.line, one.outcome.value) for one in results] == [(11, "error"), (15, "error")]
+    assert [(result.line, result.outcome.value) for result in results] == [(11, "error"), (15, "error")]
     assert (results[0].message or "").startswith("error[MS002]: a step has no key 'crush'")
     assert (results[0].message or "").endswith("see:  millstream explain MS002")

@@ -28,7 +28,7 @@ HERE = Span.point("test.yml")
 
 def case(*minutes: int) -> Case:
     """A test that feeds one row a minute given, all in one step."""
-    rows = tuple({"at": one, "n": number} for number, one in enumerate(minutes))
+    rows = tuple({"at": item, "n": number} for number, item in enumerate(minutes))
     pipeline: Any = SimpleNamespace(sources={}, queries={}, spark={})
     step = Step((Feed({"clicks": rows}),), Expected(), HERE)
     return Case("windows are counted", pipeline, "counts", (step,), Path("test.yml"), HERE)
@@ -63,12 +63,18 @@ class World:
             marked=self.marked,
             is_foldable=self.is_foldable,
         )
-        self.timed = {one.number: Timed("clicks", int(one.fed["at"]) * MINUTE) for one in self.items}  # type: ignore[index]
+        self.timed = {item.number: Timed("clicks", int(item.record["at"]) * MINUTE) for item in self.items}  # type: ignore[index]
         self.watermark_policy = WatermarkPolicy({} if self.marked else {"clicks": MINUTE})
 
-    def rows(self, kept: Iterable[int], *, once: bool = False, last: bool = False) -> tuple[Row, ...]:  # noqa: ARG002
+    def rows(
+        self,
+        kept: Iterable[int],
+        *,
+        is_deduplicated: bool = False,  # noqa: ARG002
+        last: bool = False,  # noqa: ARG002
+    ) -> tuple[Row, ...]:
         """The batch answer."""
-        counts = Counter(self.timed[one].time // MINUTE // 10 * 10 for one in kept)  # type: ignore[operator]
+        counts = Counter(self.timed[item].time // MINUTE // 10 * 10 for item in kept)  # type: ignore[operator]
         return tuple({"begin": begin, "n": many} for begin, many in counts.items())
 
     def without_source_deduplication(self) -> Any:
@@ -79,7 +85,7 @@ class World:
         """Each step a batch, late rows dropped."""
         self.played.append(case)
         counts: Counter[int] = Counter()
-        newest, mark, played = -1, -1, []
+        newest, mark, outcome = -1, -1, []
         for number, step in enumerate(case.steps):
             touched, dropped = set(), 0
             for action in step.actions:
@@ -94,8 +100,8 @@ class World:
                     newest = max(newest, at)
             mark = max(mark, newest - 1)
             rows = {"": tuple(self.gives(self, counts, touched))}
-            played.append(StepResult(step, (number,), None, rows, dropped))
-        return Outcome(case, tuple(played), 0.0)
+            outcome.append(StepResult(step, (number,), None, rows, dropped))
+        return Outcome(case, tuple(outcome), 0.0)
 
 
 def right(_: World, counts: Counter[int], touched: set[int]) -> list[Row]:
@@ -105,6 +111,6 @@ def right(_: World, counts: Counter[int], touched: set[int]) -> list[Row]:
 
 def batchwise(_: World, counts: Counter[int], touched: set[int]) -> list[Row]:
     """The mistake: counts start anew with each batch."""
-    found: list[Row] = [{"begin": begin, "n": counts[begin]} for begin in sorted(touched)]
+    actual: list[Row] = [{"begin": begin, "n": counts[begin]} for begin in sorted(touched)]
     counts.clear()
-    return found
+    return actual

@@ -34,10 +34,10 @@ tests:
 
 def test_a_kept_split_expects_what_is_right_where_it_went_wrong() -> None:
     world: Any = World(case(1, 2), batchwise)
-    wrong = shuffle(world, world.play, 10, 1).wrong
-    assert wrong is not None
+    failure = shuffle(world, world.play, 10, 1).failure
+    assert failure is not None
 
-    text = export_split(world.case, world.items, wrong.tried, {})
+    text = export_split(world.case, world.items, failure.trial, {})
 
     assert text.splitlines()[0] == '"windows are counted, in 2 batches":'
     assert text.count("expect:") == 2
@@ -50,15 +50,15 @@ def read(text: str) -> Suite:
 
 def of(split: tuple[SplitBatch, ...], *fed: Any, **more: Any) -> tuple[Case, str]:
     """A case of one feed, and its split as text."""
-    found = read("one: {steps: [{feed: {clicks: []}}]}")
-    one = replace(found.cases[0], **more)
+    suite = read("one: {steps: [{feed: {clicks: []}}]}")
+    text = replace(suite.cases[0], **more)
     items = tuple(Item(at, "clicks", "", row) for at, row in enumerate(fed))
-    tried: Any = TrialResult(split, None, None)  # type: ignore[arg-type]
-    return one, export_split(one, items, tried, {})
+    trial_result: Any = TrialResult(split, None, None)  # type: ignore[arg-type]
+    return text, export_split(text, items, trial_result, {})
 
 
 def test_what_is_kept_is_read_back_as_the_same_steps() -> None:
-    fed = (
+    records = (
         {"at": 1, "n": None, "word": "no"},
         {"word": "1e3"},
         {"word": "costs $5, ${late}"},
@@ -71,14 +71,14 @@ def test_what_is_kept_is_read_back_as_the_same_steps() -> None:
     )
     split = (SplitBatch((0, 1, 2)), SplitBatch((3, 4), restart=True), SplitBatch((5, 6), crash="after_sink"))
 
-    _, text = of(split, *fed)
-    found = read(text)
+    _, text = of(split, *records)
+    suite = read(text)
 
-    assert found.findings == ()
-    assert [step.actions for step in found.cases[0].steps] == [
-        (Feed({"clicks": fed[:3]}),),
-        (Restart(), Feed({"clicks": fed[3:5]})),
-        (Feed({"clicks": fed[5:]}), Crash("after_sink")),
+    assert suite.findings == ()
+    assert [step.actions for step in suite.cases[0].steps] == [
+        (Feed({"clicks": records[:3]}),),
+        (Restart(), Feed({"clicks": records[3:5]})),
+        (Feed({"clicks": records[5:]}), Crash("after_sink")),
     ]
 
 
@@ -86,11 +86,11 @@ def test_clock_and_static_rows_are_kept() -> None:
     now = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     _, text = of((SplitBatch((0,)),), {"at": 1}, now=now, static={"prices": ({"word": "$"},)})
-    found = read(text)
+    suite = read(text)
 
-    assert found.findings == ()
-    assert found.cases[0].now == now
-    assert found.cases[0].static == {"prices": ({"word": "$"},)}
+    assert suite.findings == ()
+    assert suite.cases[0].now == now
+    assert suite.cases[0].static == {"prices": ({"word": "$"},)}
 
 
 def test_values_of_spark_become_values_of_a_test_file() -> None:

@@ -10,7 +10,7 @@ def shuffled(world: Any) -> Shuffled:
     return shuffle(world, world.play, 10, 7)
 
 
-def told(world: Any) -> str:
+def render_report(world: Any) -> str:
     return "\n".join(format_details(shuffled(world), world.items, {}))
 
 
@@ -18,14 +18,14 @@ def test_a_case_that_passes_is_told_in_one_sentence() -> None:
     world = World(case(1, 2, 3), right)
 
     assert summarize_outcome(shuffled(world)) == "10 splits into batches end with the batch result (seed 7)"
-    assert told(world) == ""
+    assert render_report(world) == ""
 
 
 def test_a_difference_is_told_with_its_batches_both_sides_and_a_test_to_keep() -> None:
     world = World(case(1, 2), batchwise)
 
     assert summarize_outcome(shuffled(world)) == "split 1 of 10 does not end with the batch result (seed 7)"
-    assert told(world) == (
+    assert render_report(world) == (
         """\
 2 batches of 2 rows, the smallest that fails:
   batch  rows                  watermark after it
@@ -54,13 +54,13 @@ add it as a test:
 
 
 def test_a_dropped_row_is_told_with_its_time_the_watermark_and_what_moved_it() -> None:
-    found = told(World(case(1, 30, 2), right))
+    actual = render_report(World(case(1, 30, 2), right))
 
     assert (
         "  clicks {at: 2, n: 2}\n    event time 1970-01-01 00:02:00; the watermark was at 1970-01-01 00:29:00"
-        in found
+        in actual
     )
-    assert "moved there by clicks {at: 30, n: 1}" in found
+    assert "moved there by clicks {at: 30, n: 1}" in actual
 
 
 def test_the_same_is_told_as_data() -> None:

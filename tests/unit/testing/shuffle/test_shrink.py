@@ -11,7 +11,7 @@ seeds = some.integers(0, 2**32)
 
 
 def rows(split: Split) -> list[int]:
-    return [one for part in split for one in part.items]
+    return [item for part in split for item in part.items]
 
 
 def batch(split: Split, row: int) -> int | None:
@@ -28,12 +28,12 @@ def test_two_rows_that_must_not_meet_in_one_batch_are_left_alone(seed: int) -> N
     if not fails(split):
         return
 
-    found = shrink(split, fails)
+    shrunk = shrink(split, fails)
 
-    assert sorted(rows(found.split)) == [2, 7]
-    assert len(found.split) == 2
-    assert not any(part.restart or part.crash for part in found.split)
-    assert found.complete
+    assert sorted(rows(shrunk.split)) == [2, 7]
+    assert len(shrunk.split) == 2
+    assert not any(part.restart or part.crash for part in shrunk.split)
+    assert shrunk.complete
 
 
 @given(seeds)
@@ -54,50 +54,54 @@ def test_a_crash_that_is_needed_stays_and_a_restart_that_is_not_goes() -> None:
         SplitBatch((5,)),
     )
 
-    found = shrink(split, lambda one: any(part.crash for part in one))
+    shrunk = shrink(split, lambda split_batches: any(part.crash for part in split_batches))
 
-    assert len(found.split) == 2
-    assert [part.crash for part in found.split].count("after_sink") == 1
-    assert not any(part.restart for part in found.split)
-    assert len(rows(found.split)) == 2
+    assert len(shrunk.split) == 2
+    assert [part.crash for part in shrunk.split].count("after_sink") == 1
+    assert not any(part.restart for part in shrunk.split)
+    assert len(rows(shrunk.split)) == 2
 
 
 def test_two_batches_are_left_where_one_would_fail_too() -> None:
-    found = shrink(tuple(SplitBatch((at,)) for at in range(6)), lambda _: True)
+    shrunk = shrink(tuple(SplitBatch((at,)) for at in range(6)), lambda _: True)
 
-    assert [len(part.items) for part in found.split] == [1, 1]
+    assert [len(part.items) for part in shrunk.split] == [1, 1]
 
 
 def test_three_batches_stay_where_three_are_needed() -> None:
-    found = shrink(tuple(SplitBatch((at,)) for at in range(6)), lambda one: len(one) >= 3)
+    shrunk = shrink(
+        tuple(SplitBatch((at,)) for at in range(6)), lambda split_batches: len(split_batches) >= 3
+    )
 
-    assert len(found.split) == len(rows(found.split)) == 3
+    assert len(shrunk.split) == len(rows(shrunk.split)) == 3
 
 
 def test_no_split_is_tried_twice() -> None:
-    asked: list[Split] = []
+    split_batches: list[Split] = []
 
     def fails(split: Split) -> bool:
-        asked.append(split)
+        split_batches.append(split)
         return len(rows(split)) >= 7
 
     shrink(tuple(SplitBatch((at,)) for at in range(12)), fails)
 
-    assert len(asked) == len(set(asked))
+    assert len(split_batches) == len(set(split_batches))
 
 
 def test_it_ends_when_the_tries_run_out_with_the_best_so_far() -> None:
     def fails(split: Split) -> bool:
         return {1, 10} <= set(rows(split))
 
-    found = shrink(tuple(SplitBatch((at,)) for at in range(12)), fails, tries=4)
+    shrunk = shrink(tuple(SplitBatch((at,)) for at in range(12)), fails, tries=4)
 
-    assert found.tries == 4
-    assert not found.complete
-    assert fails(found.split)
+    assert shrunk.tries == 4
+    assert not shrunk.complete
+    assert fails(shrunk.split)
 
 
 def test_rows_are_put_in_the_order_of_the_case_where_that_fails_too() -> None:
-    found = shrink((SplitBatch((3, 1, 2)), SplitBatch((0,))), lambda one: len(rows(one)) == 4)
+    shrunk = shrink(
+        (SplitBatch((3, 1, 2)), SplitBatch((0,))), lambda split_batches: len(rows(split_batches)) == 4
+    )
 
-    assert found.split == (SplitBatch((1, 2, 3)), SplitBatch((0,)))
+    assert shrunk.split == (SplitBatch((1, 2, 3)), SplitBatch((0,)))

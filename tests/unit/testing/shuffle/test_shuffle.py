@@ -16,35 +16,35 @@ def shuffled(world: World, many: int = 20, seed: int = 1) -> Shuffled:
 
 
 def test_a_right_pipeline_passes_in_all_splits() -> None:
-    found = shuffled(World(case(1, 2, 3, 11, 12), right))
+    actual = shuffled(World(case(1, 2, 3, 11, 12), right))
 
-    assert found.passed
-    assert found.splits == 20
-    assert found.dropped == ()
+    assert actual.passed
+    assert actual.splits == 20
+    assert actual.dropped == ()
 
 
 def test_a_count_that_starts_anew_with_each_batch_is_caught_and_shrunk_to_two_batches_of_one_row() -> None:
-    found = shuffled(World(case(1, 2, 11, 3, 12, 21), batchwise))
+    actual = shuffled(World(case(1, 2, 11, 3, 12, 21), batchwise))
 
-    assert found.wrong is not None
-    assert [len(part.items) for part in found.wrong.tried.split] == [1, 1]
-    assert not found.wrong.alone
-    ((reading, gap),) = found.wrong.tried.gaps
+    assert actual.failure is not None
+    assert [len(part.items) for part in actual.failure.trial.split] == [1, 1]
+    assert not actual.failure.alone
+    ((reading, gap),) = actual.failure.trial.gaps
     assert reading.sink == "delta counts"
     assert gap.changed == (({"begin": 0, "n": 2}, {"begin": 0, "n": 1}),)
 
 
 def test_a_row_that_the_watermark_drops_is_told_and_is_not_wrong() -> None:
-    found = shuffled(World(case(1, 30, 2), right))
+    actual = shuffled(World(case(1, 30, 2), right))
 
-    assert found.passed
-    assert [one.late.item for one in found.dropped] == [2]
-    late = found.dropped[0].late
+    assert actual.passed
+    assert [item.late.item for item in actual.dropped] == [2]
+    late = actual.dropped[0].late
     assert (late.time // 60_000_000, late.watermark // 60_000_000, late.moved_by) == (2, 29, 1)
 
 
 def test_a_late_row_does_not_excuse_another_mistake() -> None:
-    assert shuffled(World(case(1, 30, 2, 31, 32), batchwise)).wrong is not None
+    assert shuffled(World(case(1, 30, 2, 31, 32), batchwise)).failure is not None
 
 
 def test_what_differs_though_nothing_was_dropped_is_wrong_even_where_a_row_was_late() -> None:
@@ -52,18 +52,18 @@ def test_what_differs_though_nothing_was_dropped_is_wrong_even_where_a_row_was_l
         # The late row's window is still open, and its row is lost without Spark having dropped it.
         return [row for row in right(world, counts, touched) if row["begin"] != 0 or row["n"] == 1]
 
-    assert shuffled(World(case(1, 9, 2), forgets)).wrong is not None
+    assert shuffled(World(case(1, 9, 2), forgets)).failure is not None
 
 
 def test_what_differs_in_one_batch_too_is_said() -> None:
     def dice(world: World, counts: Counter[int], touched: set[int]) -> list[Row]:
         return [{"begin": row["begin"], "n": -1} for row in right(world, counts, touched)]
 
-    found = shuffled(World(case(1, 2, 3), dice))
+    actual = shuffled(World(case(1, 2, 3), dice))
 
-    assert found.wrong is not None
-    assert found.wrong.alone
-    assert len(found.wrong.tried.split) == 2
+    assert actual.failure is not None
+    assert actual.failure.alone
+    assert len(actual.failure.trial.split) == 2
 
 
 def test_a_split_in_which_the_query_fails_is_wrong() -> None:
@@ -74,27 +74,27 @@ def test_a_split_in_which_the_query_fails_is_wrong() -> None:
 
     world: Any = World(case(1, 2, 3, 4), right)
 
-    found = shuffle(world, play, 20, 1)
+    actual = shuffle(world, play, 20, 1)
 
-    assert found.wrong is not None
-    assert found.wrong.tried.fault == "it does not start again"
-    assert len(found.wrong.tried.split) == 2
+    assert actual.failure is not None
+    assert actual.failure.trial.fault == "it does not start again"
+    assert len(actual.failure.trial.split) == 2
 
 
 def test_a_query_that_fails_in_one_batch_is_not_shuffled() -> None:
     world: Any = World(case(1, 2), right)
 
-    found = shuffle(world, lambda given: Outcome(given, (), 0.0, fault="no such column"), 20, 1)
+    actual = shuffle(world, lambda value: Outcome(value, (), 0.0, fault="no such column"), 20, 1)
 
-    assert found.fault is not None
-    assert "no such column" in found.fault
+    assert actual.fault is not None
+    assert "no such column" in actual.fault
 
 
 def test_splits_in_which_a_views_own_watermark_drops_rows_are_not_judged_and_that_is_said() -> None:
-    found = shuffled(World(case(1, 30, 2), right, marked=frozenset({"moved"})))
+    actual = shuffled(World(case(1, 30, 2), right, marked=frozenset({"moved"})))
 
-    assert found.passed
-    assert any("not checked: a view sets its own watermark" in note for note in found.notes)
+    assert actual.passed
+    assert any("not checked: a view sets its own watermark" in note for note in actual.notes)
 
 
 def test_a_seed_gives_the_same_splits() -> None:
@@ -102,14 +102,14 @@ def test_a_seed_gives_the_same_splits() -> None:
     for world in worlds:
         shuffled(world, seed=7)
 
-    assert [one.steps for one in worlds[0].played] == [one.steps for one in worlds[1].played]
+    assert [item.steps for item in worlds[0].played] == [item.steps for item in worlds[1].played]
 
 
 def test_fewer_splits_than_asked_are_told() -> None:
-    found = shuffled(World(case(1, 2), right), many=500)
+    actual = shuffled(World(case(1, 2), right), many=500)
 
-    assert found.splits < 500
-    assert any(f"about {found.splits} different splits" in note for note in found.notes)
+    assert actual.splits < 500
+    assert any(f"about {actual.splits} different splits" in note for note in actual.notes)
 
 
 def test_one_row_cannot_be_shuffled() -> None:
@@ -131,16 +131,16 @@ def test_an_end_that_cannot_be_told_is_said() -> None:
     ],
 )
 def test_a_case_that_has_no_batch_answer_is_refused(step: Step, said: str) -> None:
-    one = case(1, 2)
+    item = case(1, 2)
 
-    assert said in str(find_split_obstacle(replace(one, steps=(*one.steps, step))))
+    assert said in str(find_split_obstacle(replace(item, steps=(*item.steps, step))))
 
 
 def test_restarts_and_crashes_of_a_case_do_not_keep_it_from_being_shuffled() -> None:
-    one = case(1, 2)
-    step = Step((Restart(), Crash("after_sink")), Expected(), one.where)
+    item = case(1, 2)
+    step = Step((Restart(), Crash("after_sink")), Expected(), item.where)
 
-    assert find_split_obstacle(replace(one, steps=(*one.steps, step))) is None
+    assert find_split_obstacle(replace(item, steps=(*item.steps, step))) is None
 
 
 class Breaking:
@@ -156,11 +156,13 @@ class Breaking:
         self.tries[name] += 1
         if len(case.steps) == 1 or self.tries[name] > self.times:
             return outcome
-        played = [
-            replace(one, rows={}, error="Python worker failed to connect back", is_external_failure=True)
-            for one in outcome.played
+        step_results = [
+            replace(
+                step_result, rows={}, error="Python worker failed to connect back", is_external_failure=True
+            )
+            for step_result in outcome.results
         ]
-        return replace(outcome, played=tuple(played))
+        return replace(outcome, results=tuple(step_results))
 
 
 def test_a_split_in_which_the_machine_fails_is_played_again() -> None:
@@ -174,10 +176,10 @@ def test_a_split_in_which_the_machine_fails_is_played_again() -> None:
 def test_a_machine_that_goes_on_failing_is_told_and_is_no_wrong_end() -> None:
     baseline: Any = World(case(1, 2, 11), right)
 
-    found = shuffle(baseline, Breaking(baseline, times=9).play, 5, 1)
+    actual = shuffle(baseline, Breaking(baseline, times=9).play, 5, 1)
 
-    assert found.wrong is None
-    assert found.fault == "it did not run to its end in 3 attempts: Python worker failed to connect back"
+    assert actual.failure is None
+    assert actual.fault == "it did not run to its end in 3 attempts: Python worker failed to connect back"
 
 
 def test_a_machine_that_fails_while_a_split_is_made_smaller_leaves_the_one_that_differs() -> None:
@@ -191,10 +193,12 @@ def test_a_machine_that_fails_while_a_split_is_made_smaller_leaves_the_one_that_
             return outcome
         return replace(
             outcome,
-            played=tuple(replace(one, error="gone", is_external_failure=True) for one in outcome.played),
+            results=tuple(
+                replace(result, error="gone", is_external_failure=True) for result in outcome.results
+            ),
         )
 
-    found = shuffle(baseline, play, 5, 1)
+    actual = shuffle(baseline, play, 5, 1)
 
-    assert found.wrong is not None
-    assert found.wrong.tried.split == found.wrong.first
+    assert actual.failure is not None
+    assert actual.failure.trial.split == actual.failure.first

@@ -20,7 +20,9 @@ def row(k: str, n: Any) -> dict[str, Any]:
     return {"k": k, "n": n}
 
 
-def answer(*most: dict[str, Any], least: tuple[dict[str, Any], ...] | None = None) -> ExpectedContents:
+def expected_contents(
+    *most: dict[str, Any], least: tuple[dict[str, Any], ...] | None = None
+) -> ExpectedContents:
     return ExpectedContents(most, most if least is None else least)
 
 
@@ -42,22 +44,24 @@ def test_nothing_is_held_without_a_batch() -> None:
 
 @given(some.permutations([row("a", 1), row("a", 1), row("b", None)]))
 def test_order_does_not_count(rows: list[dict[str, Any]]) -> None:
-    assert not compare_contents(rows, [answer(row("a", 1), row("a", 1), row("b", None))], APPEND, 0)
+    assert not compare_contents(
+        rows, [expected_contents(row("a", 1), row("a", 1), row("b", None))], APPEND, 0
+    )
 
 
 def test_a_doubled_row_is_told() -> None:
-    found = compare_contents([row("a", 1), row("a", 1)], [answer(row("a", 1))], APPEND, 0)
+    difference = compare_contents([row("a", 1), row("a", 1)], [expected_contents(row("a", 1))], APPEND, 0)
 
-    assert found.surplus == (row("a", 1),)
-    assert not found.missing
+    assert difference.surplus == (row("a", 1),)
+    assert not difference.missing
 
 
 def test_a_missing_row_is_told() -> None:
-    assert compare_contents([], [answer(row("a", 1))], APPEND, 0).missing == (row("a", 1),)
+    assert compare_contents([], [expected_contents(row("a", 1))], APPEND, 0).missing == (row("a", 1),)
 
 
 def test_a_row_that_waits_may_be_there_and_need_not() -> None:
-    waits = answer(row("a", 1), row("b", 1), least=(row("a", 1),))
+    waits = expected_contents(row("a", 1), row("b", 1), least=(row("a", 1),))
 
     assert not compare_contents([row("a", 1)], [waits], APPEND, 0)
     assert not compare_contents([row("a", 1), row("b", 1)], [waits], APPEND, 0)
@@ -65,14 +69,14 @@ def test_a_row_that_waits_may_be_there_and_need_not() -> None:
 
 
 def test_a_key_with_another_value_is_told_with_both() -> None:
-    found = compare_contents([row("a", 1)], [answer(row("a", 2))], UPDATE, 0)
+    difference = compare_contents([row("a", 1)], [expected_contents(row("a", 2))], UPDATE, 0)
 
-    assert found.changed == ((row("a", 2), row("a", 1)),)
-    assert found.missing == found.surplus == ()
+    assert difference.changed == ((row("a", 2), row("a", 1)),)
+    assert difference.missing == difference.surplus == ()
 
 
 def test_a_row_may_be_as_in_any_answer() -> None:
-    both = [answer(row("a", 2), row("b", 1)), answer(row("a", 1), row("b", 1))]
+    both = [expected_contents(row("a", 2), row("b", 1)), expected_contents(row("a", 1), row("b", 1))]
 
     assert not compare_contents([row("a", 1), row("b", 1)], both, UPDATE, 0)
     assert not compare_contents([row("a", 2), row("b", 1)], both, UPDATE, 0)
@@ -80,23 +84,23 @@ def test_a_row_may_be_as_in_any_answer() -> None:
 
 
 def test_a_key_that_two_rows_share_loses_one_in_update_mode() -> None:
-    shared = answer(row("a", 1), row("a", 2))
+    shared = expected_contents(row("a", 1), row("a", 2))
 
-    found = compare_contents([row("a", 2)], [shared], UPDATE, 0)
+    difference = compare_contents([row("a", 2)], [shared], UPDATE, 0)
 
-    assert found.missing == (row("a", 1),)
-    assert found.shared
+    assert difference.missing == (row("a", 1),)
+    assert difference.shared
 
 
 def test_a_key_that_two_rows_share_may_hold_either_in_append_mode() -> None:
     upserts = OutputReading("postgres t", OutputMode.APPEND, key=("k",))
 
-    assert not compare_contents([row("a", 2)], [answer(row("a", 1), row("a", 2))], upserts, 0)
+    assert not compare_contents([row("a", 2)], [expected_contents(row("a", 1), row("a", 2))], upserts, 0)
 
 
 def test_of_rows_alike_any_one_is_right_and_only_one() -> None:
     alike = OutputReading("memory all", OutputMode.APPEND, alike=("k",))
-    either = [answer(row("a", 1)), answer(row("a", 2))]
+    either = [expected_contents(row("a", 1)), expected_contents(row("a", 2))]
 
     assert not compare_contents([row("a", 1)], either, alike, 0)
     assert not compare_contents([row("a", 2)], either, alike, 0)
@@ -106,9 +110,11 @@ def test_of_rows_alike_any_one_is_right_and_only_one() -> None:
 
 def test_floats_may_differ_by_the_tolerance() -> None:
     for reading in (APPEND, UPDATE):
-        assert not compare_contents([row("a", 1.0)], [answer(row("a", 1.0005))], reading, 1e-3)
-        assert compare_contents([row("a", 1.0)], [answer(row("a", 1.005))], reading, 1e-3)
+        assert not compare_contents([row("a", 1.0)], [expected_contents(row("a", 1.0005))], reading, 1e-3)
+        assert compare_contents([row("a", 1.0)], [expected_contents(row("a", 1.005))], reading, 1e-3)
 
 
 def test_nan_is_the_same_as_nan() -> None:
-    assert not compare_contents([row("a", float("nan"))], [answer(row("a", float("nan")))], APPEND, 0)
+    assert not compare_contents(
+        [row("a", float("nan"))], [expected_contents(row("a", float("nan")))], APPEND, 0
+    )

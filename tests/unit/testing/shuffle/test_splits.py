@@ -48,12 +48,12 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def case(pipeline: Pipeline, *feeds: Feed) -> Case:
-    made = tuple(Step((feed,), Expected(), HERE) for feed in feeds)
-    return Case("one", pipeline, "all", made, Path("test.yml"), HERE)
+    steps = tuple(Step((feed,), Expected(), HERE) for feed in feeds)
+    return Case("one", pipeline, "all", steps, Path("test.yml"), HERE)
 
 
 inputs = some.lists(some.tuples(some.sampled_from("ab"), some.sampled_from("012")), max_size=25).map(
-    lambda told: tuple(Item(at, source, part, {"n": at}) for at, (source, part) in enumerate(told))
+    lambda messages: tuple(Item(at, source, part, {"n": at}) for at, (source, part) in enumerate(messages))
 )
 seeds = some.integers(0, 2**32)
 
@@ -62,15 +62,15 @@ seeds = some.integers(0, 2**32)
 def test_every_row_comes_once(rows: tuple[Item, ...], seed: int) -> None:
     split = draw_split(rows, Random(seed))
 
-    assert sorted(one for part in split for one in part.items) == [one.number for one in rows]
+    assert sorted(item for part in split for item in part.items) == [item.number for item in rows]
 
 
 @given(inputs, seeds)
 def test_order_is_kept_within_a_partition(rows: tuple[Item, ...], seed: int) -> None:
-    came = [rows[one] for part in draw_split(rows, Random(seed)) for one in part.items]
+    items = [rows[item] for part in draw_split(rows, Random(seed)) for item in part.items]
 
-    for name in {(one.source, one.partition) for one in rows}:
-        numbers = [one.number for one in came if (one.source, one.partition) == name]
+    for name in {(item.source, item.partition) for item in rows}:
+        numbers = [item.number for item in items if (item.source, item.partition) == name]
         assert numbers == sorted(numbers)
 
 
@@ -89,9 +89,9 @@ def test_a_seed_draws_the_same_splits(rows: tuple[Item, ...], seed: int) -> None
 
 @given(inputs, seeds)
 def test_no_split_is_drawn_twice(rows: tuple[Item, ...], seed: int) -> None:
-    found = draw_splits(rows, 10, Random(seed))
+    split_batches = draw_splits(rows, 10, Random(seed))
 
-    assert len(found) == len(set(found)) <= 10
+    assert len(split_batches) == len(set(split_batches)) <= 10
 
 
 def test_order_is_shuffled_across_partitions() -> None:
@@ -105,10 +105,10 @@ def test_order_is_shuffled_across_partitions() -> None:
 def test_splits_restart_and_crash() -> None:
     rows = tuple(Item(at, "a", "0", {}) for at in range(8))
 
-    found = [part for split in draw_splits(rows, 50, Random(1)) for part in split]
+    split_batches = [part for split in draw_splits(rows, 50, Random(1)) for part in split]
 
-    assert any(part.restart for part in found)
-    assert {part.crash for part in found} == {None, "before_sink", "after_sink"}
+    assert any(part.restart for part in split_batches)
+    assert {part.crash for part in split_batches} == {None, "before_sink", "after_sink"}
 
 
 def test_a_few_rows_come_one_by_one_at_first() -> None:
@@ -128,28 +128,28 @@ def test_a_split_without_rows_loses_the_batches_that_are_left_empty() -> None:
 
 
 def test_input_is_numbered_through_all_steps(pipeline: Pipeline) -> None:
-    found = list_items(
+    items = list_items(
         case(pipeline, Feed({"clicks": ({"id": "a"}, {"id": "b"})}), Feed({"prices": ({"id": "c"},)}))
     )
 
-    assert [(one.number, one.source) for one in found] == [(0, "clicks"), (1, "clicks"), (2, "prices")]
+    assert [(item.number, item.source) for item in items] == [(0, "clicks"), (1, "clicks"), (2, "prices")]
 
 
 def test_partitions_are_those_of_messages_and_of_kept_columns(pipeline: Pipeline) -> None:
-    fed = (Record(b"", partition=2), {"id": "a", "partition": 2}, {"id": "b"})
+    records = (Record(b"", partition=2), {"id": "a", "partition": 2}, {"id": "b"})
 
-    found = list_items(case(pipeline, Feed({"clicks": fed, "prices": ({"id": "c"},)})))
+    items = list_items(case(pipeline, Feed({"clicks": records, "prices": ({"id": "c"},)})))
 
-    assert [one.partition for one in found] == ["/2", "/2", "/0", ""]
+    assert [item.partition for item in items] == ["/2", "/2", "/0", ""]
 
 
 def test_a_split_becomes_steps_of_a_case() -> None:
     rows = (Item(0, "a", "0", {"n": 0}), Item(1, "b", "0", {"n": 1}), Item(2, "a", "0", {"n": 2}))
 
-    made = to_steps((SplitBatch((0, 1)), SplitBatch((2,), restart=True, crash="after_sink")), rows, HERE)
+    steps = to_steps((SplitBatch((0, 1)), SplitBatch((2,), restart=True, crash="after_sink")), rows, HERE)
 
-    assert made[0].actions == (Feed({"a": ({"n": 0},), "b": ({"n": 1},)}),)
-    assert made[1].actions == (Restart(), Feed({"a": ({"n": 2},)}), Crash("after_sink"))
+    assert steps[0].actions == (Feed({"a": ({"n": 0},), "b": ({"n": 1},)}),)
+    assert steps[1].actions == (Restart(), Feed({"a": ({"n": 2},)}), Crash("after_sink"))
 
 
 def test_all_in_one_batch_is_in_the_order_of_the_case() -> None:

@@ -21,12 +21,12 @@ def at(seconds: float, source: str = "a", key: object = None) -> Timed:
 
 
 def test_the_watermark_is_the_newest_time_less_the_delay() -> None:
-    found = compute_timeline(
+    timeline = compute_timeline(
         (SplitBatch((0, 1)), SplitBatch((2,))), {0: at(100), 1: at(60), 2: at(95)}, CLOCK
     )
 
-    assert found.before == (0, 90 * SECOND)
-    assert found.after == (90 * SECOND, 90 * SECOND)
+    assert timeline.before == (0, 90 * SECOND)
+    assert timeline.after == (90 * SECOND, 90 * SECOND)
 
 
 def test_rows_of_one_batch_are_not_late_to_each_other() -> None:
@@ -34,11 +34,11 @@ def test_rows_of_one_batch_are_not_late_to_each_other() -> None:
 
 
 def test_a_late_row_is_told_with_the_row_that_moved_the_watermark() -> None:
-    found = compute_timeline(
+    timeline = compute_timeline(
         (SplitBatch((0, 1)), SplitBatch((2,))), {0: at(50), 1: at(100), 2: at(90)}, CLOCK
     )
 
-    assert found.late == (LateRow(2, 1, 90 * SECOND, 90 * SECOND, 1),)
+    assert timeline.late == (LateRow(2, 1, 90 * SECOND, 90 * SECOND, 1),)
 
 
 def test_a_row_just_past_the_watermark_is_in_time() -> None:
@@ -48,28 +48,28 @@ def test_a_row_just_past_the_watermark_is_in_time() -> None:
 
 
 def test_event_times_count_in_whole_milliseconds() -> None:
-    found = compute_timeline((SplitBatch((0,)),), {0: Timed("a", 100 * SECOND + 1999)}, CLOCK)
+    timeline = compute_timeline((SplitBatch((0,)),), {0: Timed("a", 100 * SECOND + 1999)}, CLOCK)
 
-    assert found.after == (90 * SECOND + 1000,)
+    assert timeline.after == (90 * SECOND + 1000,)
 
 
 def test_the_slowest_source_holds_the_watermark() -> None:
     two = WatermarkPolicy({"a": 10 * SECOND, "b": 20 * SECOND})
     rows = {0: at(100), 1: at(50, "b"), 2: at(200, "b")}
 
-    found = compute_timeline((SplitBatch((0,)), SplitBatch((1,)), SplitBatch((2,))), rows, two)
+    timeline = compute_timeline((SplitBatch((0,)), SplitBatch((1,)), SplitBatch((2,))), rows, two)
 
-    assert found.after == (0, 30 * SECOND, 90 * SECOND)
+    assert timeline.after == (0, 30 * SECOND, 90 * SECOND)
 
 
 def test_a_run_that_starts_again_keeps_the_watermark_and_forgets_how_far_each_source_was() -> None:
     two = WatermarkPolicy({"a": 10 * SECOND, "b": 10 * SECOND})
     rows = {0: at(100), 1: at(50, "b"), 2: at(90, "b"), 3: at(101)}
 
-    for again in (SplitBatch((2,), restart=True), SplitBatch((2,), crash="after_sink")):
-        found = compute_timeline((SplitBatch((0, 1)), again, SplitBatch((3,))), rows, two)
+    for split_batch in (SplitBatch((2,), restart=True), SplitBatch((2,), crash="after_sink")):
+        timeline = compute_timeline((SplitBatch((0, 1)), split_batch, SplitBatch((3,))), rows, two)
 
-        assert found.after == (40 * SECOND, 40 * SECOND, 80 * SECOND)
+        assert timeline.after == (40 * SECOND, 40 * SECOND, 80 * SECOND)
 
 
 def test_the_fastest_source_moves_it_where_that_is_set() -> None:
@@ -95,12 +95,12 @@ def test_rows_of_a_source_without_a_watermark_are_never_late() -> None:
 
 
 def test_a_repeated_key_is_dropped_while_it_is_remembered() -> None:
-    found = compute_timeline(
+    timeline = compute_timeline(
         (SplitBatch((0,)), SplitBatch((1,))), {0: at(100, key="k"), 1: at(105, key="k")}, CLOCK
     )
 
-    assert found.repeated == ((1, 0),)
-    assert found.again == ()
+    assert timeline.repeated == ((1, 0),)
+    assert timeline.missed_duplicates == ()
 
 
 def test_a_repeated_key_of_the_same_batch_is_dropped() -> None:
@@ -112,9 +112,9 @@ def test_a_repeated_key_of_the_same_batch_is_dropped() -> None:
 def test_a_key_comes_again_once_the_watermark_has_passed_its_time_and_the_delay() -> None:
     rows = {0: at(100, key="k"), 1: at(120, key="other"), 2: at(121, key="k")}
 
-    found = compute_timeline((SplitBatch((0,)), SplitBatch((1,)), SplitBatch((2,))), rows, CLOCK)
+    timeline = compute_timeline((SplitBatch((0,)), SplitBatch((1,)), SplitBatch((2,))), rows, CLOCK)
 
-    assert found.again == ((2, 0),)
+    assert timeline.missed_duplicates == ((2, 0),)
 
 
 @given(some.lists(some.integers(0, 300), max_size=12), some.integers(0, 2**32))
@@ -122,16 +122,16 @@ def test_the_watermark_never_goes_back_and_ends_at_the_same_time(times: list[int
     rows = {number: at(time) for number, time in enumerate(times)}
     split = draw_split([Item(number, "a", str(number), {}) for number in rows], Random(seed))
 
-    found = compute_timeline(split, rows, CLOCK)
+    timeline = compute_timeline(split, rows, CLOCK)
 
-    assert list(found.after) == sorted(found.after)
+    assert list(timeline.after) == sorted(timeline.after)
     if rows:
-        assert found.after[-1] == max(0, max(times) - 10) * SECOND
+        assert timeline.after[-1] == max(0, max(times) - 10) * SECOND
 
 
 def test_the_likeliest_rows_are_tried_first() -> None:
     late = [LateRow(number, 1, 0, 1, None) for number in (4, 5)]
 
-    found = candidate_late_sets(late, [5], 3)
+    actual = candidate_late_sets(late, [5], 3)
 
-    assert found == [frozenset({5}), frozenset({4, 5}), frozenset({4})]
+    assert actual == [frozenset({5}), frozenset({4, 5}), frozenset({4})]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Made:
+class BuiltOperator:
     """An operator with the ids, windows and row conditions that the operators above it need."""
 
     operator: Operator
@@ -41,8 +41,8 @@ def merge_volatile(*volatile: Iterable[Volatile]) -> tuple[Volatile, ...]:
 def find_volatile(expression: Expression, expressions: Expressions) -> tuple[Volatile, ...]:
     """Return the unstable values in an expression and in the columns that it reads."""
     parts = list(expression.walk())
-    own = (expressions.volatile[id(part)] for part in parts if id(part) in expressions.volatile)
-    return merge_volatile(own, *(part.column.volatile for part in parts if part.column))
+    own_volatile = (expressions.volatile[id(part)] for part in parts if id(part) in expressions.volatile)
+    return merge_volatile(own_volatile, *(part.column.volatile for part in parts if part.column))
 
 
 @dataclass
@@ -50,11 +50,11 @@ class ColumnFlow:
     """Derives a node's columns from those of the nodes below it."""
 
     node: PlanNode
-    below: Sequence[Made]
+    below: Sequence[BuiltOperator]
     fields: Mapping[str, list[Parsed]]
     values: Mapping[int, Expression]
     """The value of each top-level expression of a field, by the expression's Python id."""
-    made: Expressions
+    expressions: Expressions
     rows: tuple[Volatile, ...]
     always: tuple[Volatile, ...] = ()
     """Unstable values that affect every column that the node creates."""
@@ -65,13 +65,13 @@ class ColumnFlow:
 
     def windows(self) -> dict[int, TimeWindow]:
         """Return the event-time windows by the id of the column that contains the window or a part of it."""
-        known = {number: one for made in self.below for number, one in made.windows.items()}
+        known = {number: time_window for node in self.below for number, time_window in node.windows.items()}
         for place, attribute in enumerate(self.node.output):
             window_ = self._window(attribute.id, place, known)
             if window_:
                 known[attribute.id] = window_
         output_ids = {attribute.id for attribute in self.node.output}
-        return {number: one for number, one in known.items() if number in output_ids}
+        return {number: item for number, item in known.items() if number in output_ids}
 
     def _window(self, number: int, place: int, known: Mapping[int, TimeWindow]) -> TimeWindow | None:
         alias = self._aliases().get(number)
@@ -82,7 +82,7 @@ class ColumnFlow:
             return known.get(-1 if leaf.id is None else leaf.id) or read_window(alias)
         if self.node.kind == "Expand" and number not in known:
             return read_sliding_window(self._projections(), place)
-        sides = [list(made.ids) for made in self.below]
+        sides = [list(node.ids) for node in self.below]
         if number not in known and sides and all(len(side) == len(self.node.output) for side in sides):
             return next((known[side[place]] for side in sides if side[place] in known), None)
         return None
@@ -96,23 +96,23 @@ class ColumnFlow:
         }
 
     def _column(self, attribute: Attribute, place: int) -> Column:
-        below = {number: column for made in self.below for number, column in made.columns.items()}
+        below = {number: column for node in self.below for number, column in node.columns.items()}
         alias = self._aliases().get(attribute.id)
         if alias is not None:
             return self._of(
                 attribute, [self.values[id(alias)]], copied=alias.bare.kind == "AttributeReference"
             )
         if self.node.kind == "Expand" and (projections := self._projections()):
-            values = [self.values[id(one[place])] for one in projections if place < len(one)]
-            return self._of(attribute, values, copied=all(one.column for one in values))
+            values = [self.values[id(terms[place])] for terms in projections if place < len(terms)]
+            return self._of(attribute, values, copied=all(expression.column for expression in values))
         if attribute.id in below and self.node.kind != "Union":
-            return self._named(attribute, [below[attribute.id]], copied=True)
-        sides = [list(made.operator.columns) for made in self.below]
+            return self._derive_column(attribute, [below[attribute.id]], copied=True)
+        sides = [list(node.operator.columns) for node in self.below]
         if self._positional(sides):
-            return self._named(attribute, [side[place] for side in sides], copied=True)
+            return self._derive_column(attribute, [side[place] for side in sides], copied=True)
         if self.node.kind == "Generate":
-            return self._of(attribute, [self.values[id(one)] for one in self.fields.get("generator", ())])
-        return self._named(attribute, list(below.values()), copied=False)
+            return self._of(attribute, [self.values[id(term)] for term in self.fields.get("generator", ())])
+        return self._derive_column(attribute, list(below.values()), copied=False)
 
     def _positional(self, sides: Sequence[Sequence[Column]]) -> bool:
         kinds = {"Union", "Intersect", "Except", "View", "SubqueryAlias", "CTERelationRef", "Repartition"}
@@ -132,11 +132,11 @@ class ColumnFlow:
         """Return a column that expressions compute."""
         leaves = [part.column for value in values for part in value.walk() if part.column]
         volatile = merge_volatile(
-            *(find_volatile(value, self.made) for value in values), self.always, self.rows
+            *(find_volatile(value, self.expressions) for value in values), self.always, self.rows
         )
         return self._give(attribute, leaves, volatile, copied=copied)
 
-    def _named(self, attribute: Attribute, columns: Sequence[Column], *, copied: bool) -> Column:
+    def _derive_column(self, attribute: Attribute, columns: Sequence[Column], *, copied: bool) -> Column:
         """Return a column derived from columns below. `copied` is true if it is unchanged."""
         volatile = merge_volatile(
             *(column.volatile for column in columns), () if copied else self.always, self.rows

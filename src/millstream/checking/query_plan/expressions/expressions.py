@@ -155,7 +155,7 @@ class Expressions:
         """Return an expression as a value."""
         if time_window := read_window(parsed) if parsed.kind == "CreateNamedStruct" else None:
             return self._window(parsed, time_window)
-        inputs = tuple(self.value(one) for one in parsed.inputs)
+        inputs = tuple(self.value(term) for term in parsed.inputs)
         function = determinism.sql_name(parsed.kind)
         if function in ("to_timestamp", "to_date") and parsed.entry.get("failOnError") is False:
             function = f"try_{function}"
@@ -169,13 +169,13 @@ class Expressions:
         elif not kind and parsed.kind in ("Alias", "KnownNullable") and inputs:
             kind = inputs[0].type
         settings = {
-            name: _setting_word(one)
-            for name, one in parsed.entry.items()
+            name: _setting_word(item)
+            for name, item in parsed.entry.items()
             if name not in _NO_SETTINGS
-            and (isinstance(one, str | bool | dict) or name == "evalType")
-            and _setting_word(one)
+            and (isinstance(item, str | bool | dict) or name == "evalType")
+            and _setting_word(item)
         }
-        shown = format_expression(function, parsed.entry, inputs, value)
+        text = format_expression(function, parsed.entry, inputs, value)
         span = self._span
         stability = stability_of(parsed, inputs)
         if stability is not Stability.STABLE or (parsed.kind in _PLACED and _reads_column(inputs)):
@@ -183,22 +183,22 @@ class Expressions:
             if parsed.kind == "Cast":
                 settings["evalMode"] = _eval_mode(parsed)
                 if settings["evalMode"] == "TRY":
-                    shown = shown.replace("cast(", "try_cast(", 1)
-        expression = Expression(function, shown, kind, inputs, column, value, span, settings, stability)
+                    text = text.replace("cast(", "try_cast(", 1)
+        expression = Expression(function, text, kind, inputs, column, value, span, settings, stability)
         if stability is not Stability.STABLE:
             function_name = (
                 parsed.name.lower() if function.endswith(("_udf", "_udtf")) and parsed.name else function
             )
-            self.volatile[id(expression)] = Volatile(function_name, shown, stability, span)
+            self.volatile[id(expression)] = Volatile(function_name, text, stability, span)
         return expression
 
     def _window(self, parsed: Parsed, time_window: TimeWindow) -> Expression:
         """Return a window as the user wrote it, not as Spark computes it."""
-        attributes = (one for one in parsed.walk() if one.kind == "AttributeReference")
-        inputs = tuple(self.value(one) for one in list(attributes)[:1])
+        attributes = (term for term in parsed.walk() if term.kind == "AttributeReference")
+        inputs = tuple(self.value(attribute) for attribute in list(attributes)[:1])
         name = "session_window" if time_window.kind is WindowKind.SESSION else "window"
         lengths = [time_window.length, time_window.slide if time_window.kind is WindowKind.SLIDING else None]
-        parts = [time_window.column, *(str(one) for one in lengths if one is not None)]
+        parts = [time_window.column, *(str(duration) for duration in lengths if duration is not None)]
         return Expression(
             name,
             f"{name}({', '.join(parts)})",

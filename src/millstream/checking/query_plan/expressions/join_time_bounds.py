@@ -75,8 +75,8 @@ def find_bound(condition: Parsed, left: Mapping[int, Column], right: Mapping[int
     """Return the bound that a join's condition sets. Prefer a bound between columns with a watermark."""
     ranges: dict[tuple[int, int], _Range] = {}
     for part in split_conjuncts(condition):
-        for kind, one, other in _comparisons(part):
-            _compare(ranges, kind, (_line(one), _line(other)), left, right, part)
+        for kind, term, other in _comparisons(part):
+            _compare(ranges, kind, (_line(term), _line(other)), left, right, part)
     if not ranges:
         return None
     first, second = max(

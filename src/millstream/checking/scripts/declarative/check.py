@@ -47,23 +47,23 @@ def check_project(spark: SparkSession, spec: Path) -> Checked:
     """
     project = read_project_spec(spec)
     recording = Recording()
-    ran = Ran(recording, is_endless=True, script=False)
+    script_run = Ran(recording, is_endless=True, script=False)
     findings = list(project.findings)
     if not any(entry.code == "MS001" for entry in findings):
         call_sites.reset_caches()
         with intercept_spark(spark, recording) as inside, as_python_runs(spec, []), Patches() as patches:
-            ran.texts = inside.statements.texts
+            script_run.texts = inside.statements.texts
             graph = FlowGraph(project, inside.reading)
-            inside.reading.own = lambda session, name, streaming: graph.read(
+            inside.reading.read_dataset = lambda session, name, streaming: graph.read(
                 session, name, streaming=streaming
             )
             patches.set(pipelines, "create_auto_cdc_flow", _auto_cdc_replacement(graph))
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
             findings += _load_files(project, graph, inside)
-            findings += _build_flows(project, graph, ran)
+            findings += _build_flows(project, graph, script_run)
             findings += graph.findings
-    return check_recording(ran, project.file, findings)
+    return check_recording(script_run, project.file, findings)
 
 
 def _load_files(project: Project, graph: FlowGraph, inside: Inside) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def _load_files(project: Project, graph: FlowGraph, inside: Inside) -> Iterator[
                 )
 
 
-def _build_flows(project: Project, graph: FlowGraph, ran: Ran) -> Iterator[Finding]:
+def _build_flows(project: Project, graph: FlowGraph, script_run: Ran) -> Iterator[Finding]:
     """Build the frame of every flow, and record the flows that are streams."""
     for flow in graph.flows:
         dataset = graph.datasets.get(graph.key(flow.target))
@@ -101,8 +101,8 @@ def _build_flows(project: Project, graph: FlowGraph, ran: Ran) -> Iterator[Findi
             yield build_finding("MS118", message, flow.span, fix=fix, query=flow.name)
             continue
         graph.make(flow)
-        if flow.failed is not None:
-            raised = describe_error(flow.failed, project.folder, ran.texts, flow.text)
+        if flow.error is not None:
+            raised = describe_error(flow.error, project.folder, script_run.texts, flow.text)
             yield build_finding(
                 "MS118",
                 f"flow '{flow.name}': {raised.what.removeprefix('RecursionError: ').removeprefix('TypeError: ')}",
@@ -114,10 +114,10 @@ def _build_flows(project: Project, graph: FlowGraph, ran: Ran) -> Iterator[Findi
         elif flow.frame is not None:
             yield from _kind_findings(flow, dataset)
             if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
-                _record(flow, dataset, ran.recording)
-    written = {graph.key(flow.target) for flow in graph.flows}
+                _record(flow, dataset, script_run.recording)
+    targets = {graph.key(flow.target) for flow in graph.flows}
     for key, dataset in graph.datasets.items():
-        if key not in written and dataset.kind is not DatasetKind.SINK:
+        if key not in targets and dataset.kind is not DatasetKind.SINK:
             yield build_finding(
                 "MS118",
                 f"{dataset.kind} '{dataset.name}' has no flow",
@@ -183,7 +183,7 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
 def _auto_cdc_replacement(graph: FlowGraph) -> Any:
     """Return a replacement for a function of Spark that requires Spark Connect."""
 
-    def create_auto_cdc_flow(target: str, *_args: Any, **_named: Any) -> None:
+    def create_auto_cdc_flow(target: str, *_args: Any, **_kwargs: Any) -> None:
         graph.changes(target, call_sites.current_span())
 
     return create_auto_cdc_flow

@@ -60,7 +60,7 @@ class DeclaredFlow:
     text: str | None = None
     """Its SQL statement, or None for a flow in Python."""
     frame: DataFrame | Unknown | None = None
-    failed: Exception | None = None
+    error: Exception | None = None
 
 
 class FlowGraph(GraphElementRegistry):
@@ -169,18 +169,18 @@ class FlowGraph(GraphElementRegistry):
 
     def make(self, flow: DeclaredFlow) -> None:
         """Build the frame of a flow once, and store the error if its query raises one."""
-        if flow.frame is not None or flow.failed is not None:
+        if flow.frame is not None or flow.error is not None:
             return
         if flow.name in self._in_progress:
             cycle = " → ".join([*self._in_progress[self._in_progress.index(flow.name) :], flow.name])
-            flow.failed = RecursionError(f"it reads itself: {cycle}")
+            flow.error = RecursionError(f"it reads itself: {cycle}")
             return
         self._in_progress.append(flow.name)
         try:
             with call_sites.attribute_to_statement(flow.span if flow.text else None):
                 frame = flow.make()
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            flow.failed = flow.failed or error
+            flow.error = flow.error or error
         else:
             if isinstance(frame, Absent):
                 frame = Unknown(frame.doubt, self.reading.recording, streaming=True)
@@ -188,7 +188,7 @@ class FlowGraph(GraphElementRegistry):
                 flow.frame = frame
             else:
                 returned = "None" if frame is None else type(frame).__name__
-                flow.failed = TypeError(f"its function must return a DataFrame; it returned {returned}")
+                flow.error = TypeError(f"its function must return a DataFrame; it returned {returned}")
         finally:
             self._in_progress.remove(flow.name)
 

@@ -57,17 +57,17 @@ def split_statements(text: str) -> Iterator[Statement]:
 class SqlFile:
     """Registers the statements of SQL files in a graph."""
 
-    def __init__(self, session: Any, graph: FlowGraph, told: Statements) -> None:
+    def __init__(self, session: Any, graph: FlowGraph, statements: Statements) -> None:
         self.session = session
         self.graph = graph
-        self.told = told
+        self.statements = statements
 
     def register(self, text: str, path: Path) -> None:
         """Add the datasets and flows of a file. Statements that Spark cannot parse become findings."""
         file, lines = call_sites.display_name(path), TextLines(text)
         for statement in split_statements(text):
             head = lines.span(file, statement.start, statement.start + len(statement.text.partition("\n")[0]))
-            self.told.texts[statement.text] = call_sites.Given(head, statement.text)
+            self.statements.texts[statement.text] = call_sites.Given(head, statement.text)
             if changes := _AUTO_CDC.match(statement.text):
                 self.graph.changes(changes[1].strip("`"), head)
                 continue
@@ -131,7 +131,7 @@ class SqlFile:
         """Return a function that builds the frame of a statement's query."""
 
         def make() -> Any:
-            prepared_text, unknown = self.told.prepare_query(self.session, statement.text, plan)
+            prepared_text, unknown = self.statements.prepare_query(self.session, statement.text, plan)
             if unknown is not None:
                 return unknown
             if prepared_text == statement.text:

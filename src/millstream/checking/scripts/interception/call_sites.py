@@ -243,9 +243,9 @@ class Given:
     text: str
 
 
-def span_within(given: Given, start: int, stop: int) -> Span:
+def span_within(argument: Given, start: int, stop: int) -> Span:
     """Return the span of a part of an SQL text if the file contains the text verbatim, else of the call."""
-    call, text = given.span, given.text
+    call, text = argument.span, argument.text
     try:
         lines = TextLines(Path(_start[0], call.file).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -48,8 +48,8 @@ class Patches:
         """Replace a method with `around(original, self, …)`."""
         original = getattr(owner, name)
 
-        def method(*args: Any, **named: Any) -> Any:
-            return around(original, *args, **named)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return around(original, *args, **kwargs)
 
         method.__name__, method.__doc__ = name, original.__doc__
         self.set(owner, name, method)

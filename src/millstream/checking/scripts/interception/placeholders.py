@@ -70,9 +70,9 @@ class Unknown:
     createTempView = createGlobalTempView = createOrReplaceGlobalTempView = createOrReplaceTempView  # noqa: N815
     registerTempTable = createOrReplaceTempView  # noqa: N815
 
-    def transform(self, function: Any, *args: Any, **named: Any) -> Any:
+    def transform(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the user's function with this, as Spark would."""
-        return function(self, *args, **named)
+        return function(self, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -80,10 +80,10 @@ class Unknown:
         if name == "toPandas":
             return lambda: pd.DataFrame()
         if name in ("groupBy", "groupby", "rollup", "cube", "groupingSets"):
-            return lambda *_args, **_named: _Groups(self)
+            return lambda *_args, **_kwargs: _Groups(self)
         if name in _ACTION_RESULTS:
             result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
-            return lambda *_args, **_named: result
+            return lambda *_args, **_kwargs: result
         if name == "writeStream":
             # Imported here because the modules of writers and placeholders import each other.
             from millstream.checking.scripts.interception.writers import UnknownWriter  # noqa: PLC0415
@@ -92,7 +92,7 @@ class Unknown:
         if name in ("write", "writeTo", "rdd", "na", "stat"):
             return Absent(self._doubt, self)
         if name in _FRAME_METHODS:
-            return lambda *args, **_named: next(
+            return lambda *args, **_kwargs: next(
                 (self.beside(argument) for argument in args if hasattr(argument, "isStreaming")), self
             )
         # Any other attribute is a column. Spark looks up the column when it is used.
@@ -114,7 +114,7 @@ class _Groups:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_args, **_named: self if name in ("pivot", "cogroup") else self._frame
+        return lambda *_args, **_kwargs: self if name in ("pivot", "cogroup") else self._frame
 
 
 class Absent:
@@ -135,13 +135,13 @@ class Absent:
             raise AttributeError(name)
         return self
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return an absent result."""
         # A decorator returns its function, and a wrapper of a session builder returns that builder.
-        if len(args) == 1 and not named and (callable(args[0]) or hasattr(args[0], "getOrCreate")):
+        if len(args) == 1 and not kwargs and (callable(args[0]) or hasattr(args[0], "getOrCreate")):
             return args[0]
         builder = next(
-            (argument for argument in (*args, *named.values()) if hasattr(argument, "getOrCreate")), None
+            (argument for argument in (*args, *kwargs.values()) if hasattr(argument, "getOrCreate")), None
         )
         return builder if builder is not None else (self._frame or self)
 

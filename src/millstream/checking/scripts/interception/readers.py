@@ -57,7 +57,7 @@ class ReaderPatch:
         self.recording = recording
         self.empty = empty
         self.python_sources: dict[str, Any] = {}
-        self.own: Callable[[Any, str, bool], Any] = lambda _session, _name, _streaming: None
+        self.read_dataset: Callable[[Any, str, bool], Any] = lambda _session, _name, _streaming: None
         """Returns a dataset of a declarative pipeline, given a session, a name, and whether to read a stream."""
 
     def install(self, patches: Patches) -> None:
@@ -76,14 +76,16 @@ class ReaderPatch:
     def table(self, session: Any, name: str, *, streaming: bool, original: Callable[[], Any]) -> Any:
         """Return a table or view: Spark's own if the session has it, else an empty one with the recorded columns."""
         key = name.replace("`", "").lower()
-        own = self.own(session, name, streaming)
-        if own is not None:
-            return own
+        dataset = self.read_dataset(session, name, streaming)
+        if dataset is not None:
+            return dataset
         if key in self.recording.unknown:
             return Unknown(self.recording.unknown[key], self.recording, streaming=streaming)
         if _exists(session, name):
             return original()
-        return self._known(session, _ReaderSettings(format="table"), name, streaming=streaming)
+        return self._known_columns_or_unknown(
+            session, _ReaderSettings(format="table"), name, streaming=streaming
+        )
 
     def frame(self, spark: Any, schema: Any, *, streaming: bool) -> DataFrame:
         """Return a frame with these columns and no rows, without recording a source."""
@@ -117,11 +119,11 @@ class ReaderPatch:
             return self._unconnected(reader, settings, streaming=streaming)
         if kind in FILES or (kind in KNOWN and settings.schema is None):
             return self._files(reader, settings, place, streaming=streaming)
-        return self._known(reader._spark, settings, place, streaming=streaming)
+        return self._known_columns_or_unknown(reader._spark, settings, place, streaming=streaming)
 
     def _unconnected(self, reader: Reader, settings: _ReaderSettings, *, streaming: bool) -> Any:
         """Return Spark's own frame for a format that connects only when its query starts."""
-        name = self._read(settings, "", streaming=streaming)
+        name = self._record_source(settings, "", streaming=streaming)
         reader._jreader = reader._jreader.option(SOURCE_OPTION, name)
         return reader._df(reader._jreader.load())
 
@@ -132,10 +134,12 @@ class ReaderPatch:
         if schema is None and kind not in FIXED:
             infers = not streaming or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
             if infers:
-                return self._known(spark, settings, place, streaming=streaming)
+                return self._known_columns_or_unknown(spark, settings, place, streaming=streaming)
         return self._empty(spark, settings, schema, place, streaming=streaming)
 
-    def _known(self, spark: Any, settings: _ReaderSettings, place: str, *, streaming: bool) -> Any:
+    def _known_columns_or_unknown(
+        self, spark: Any, settings: _ReaderSettings, place: str, *, streaming: bool
+    ) -> Any:
         """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
         key = place.replace("`", "").rstrip("/").lower()
         schema = settings.schema or self.recording.tables.get(key) or self._python_columns(settings)
@@ -161,7 +165,7 @@ class ReaderPatch:
         self, spark: Any, settings: _ReaderSettings, schema: Any, place: str, *, streaming: bool
     ) -> DataFrame:
         """Return a recorded frame with these columns and no rows."""
-        name = self._read(settings, place, streaming=streaming)
+        name = self._record_source(settings, place, streaming=streaming)
         self.recording.emptied = True
         options = {
             key: value for key, value in settings.options.items() if key.lower() not in ("path", "paths")
@@ -179,7 +183,7 @@ class ReaderPatch:
                 reader = reader.option(key, value)
         return DataFrame(reader.load(self.empty), spark)
 
-    def _read(self, settings: _ReaderSettings, place: str, *, streaming: bool) -> str:
+    def _record_source(self, settings: _ReaderSettings, place: str, *, streaming: bool) -> str:
         """Record a source and return its name."""
         frame = call_sites.find_user_frame()
         span = call_sites.current_span()
@@ -197,21 +201,21 @@ class ReaderPatch:
         streaming = isinstance(reader, DataStreamReader)
         return self.table(reader._spark, name, streaming=streaming, original=lambda: original(reader, name))
 
-    def _jdbc(self, _original: Any, reader: Reader, url: str, table: str, *_more: Any, **_named: Any) -> Any:
-        return self._known(
+    def _jdbc(self, _original: Any, reader: Reader, url: str, table: str, *_more: Any, **_kwargs: Any) -> Any:
+        return self._known_columns_or_unknown(
             reader._spark, _ReaderSettings(format="jdbc", options={"url": url}), table, streaming=False
         )
 
     def _file(self, kind: str) -> Callable[..., Any]:
         """Return the replacement for a reader's method that is named like its format."""
 
-        def method(original: Any, reader: Reader, *paths: Any, **named: Any) -> Any:
-            bound = inspect.signature(original).bind(reader, *paths, **named).arguments
+        def method(original: Any, reader: Reader, *paths: Any, **kwargs: Any) -> Any:
+            bound = inspect.signature(original).bind(reader, *paths, **kwargs).arguments
             bound.pop("self", None)
             place = bound.pop("path", None) or bound.pop("paths", None)
             bound.update(bound.pop("options", {}))
             if place is not None and not isinstance(place, str | list | tuple):
-                return original(reader, *paths, **named)
+                return original(reader, *paths, **kwargs)
             schema = bound.pop("schema", None)
             options = {key: value for key, value in bound.items() if value is not None}
             return self._load(None, reader, place, format=kind, schema=schema, **options)

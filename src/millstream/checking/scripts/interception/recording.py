@@ -28,7 +28,7 @@ class Started:
     frame: DataFrame | Unknown
     name: str = ""
     """The query's name, or a generated one."""
-    named: bool = False
+    has_name: bool = False
     mode: OutputMode = OutputMode.APPEND
     trigger: Trigger = field(default_factory=Trigger)
     format: str = ""

@@ -96,7 +96,7 @@ class ScriptSandbox:
         patches.set(signal, "pause", lambda: self._sleep(0))
         patches.wrap(threading.Event, "wait", self._wait)
         patches.set(threading, "excepthook", lambda _args: None)
-        patches.set(atexit, "register", lambda function, *_args, **_named: function)
+        patches.set(atexit, "register", lambda function, *_args, **_kwargs: function)
         for owner, name in ((builtins, "open"), (io, "open"), (tarfile, "bltn_open")):
             patches.wrap(owner, name, self._open)
         patches.wrap(os, "open", self._os_open)
@@ -127,46 +127,48 @@ class ScriptSandbox:
             return True
         return bool(original(event, timeout))
 
-    def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **named: Any) -> Any:
+    def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if set(mode) & set("wax+") and not self._may_write(file):
-            return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(named))
-        return original(file, mode, *args, **named)
+            return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(kwargs))
+        return original(file, mode, *args, **kwargs)
 
-    def _os_open(self, original: Any, path: Any, flags: int, *args: Any, **named: Any) -> Any:
+    def _os_open(self, original: Any, path: Any, flags: int, *args: Any, **kwargs: Any) -> Any:
         if (
             flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             and not self._may_write(path)
-            and not named.get("dir_fd")
+            and not kwargs.get("dir_fd")
         ):
             return original(os.devnull, os.O_RDWR)
-        return original(path, flags, *args, **named)
+        return original(path, flags, *args, **kwargs)
 
-    def _change(self, parameters: tuple[str | None, ...], original: Any, *args: Any, **named: Any) -> Any:
+    def _change(self, parameters: tuple[str | None, ...], original: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function that changes files only if all changed files are the check's own."""
         paths = {name: value for name, value in zip(parameters, args, strict=False) if name}
-        paths |= {name: named[name] for name in parameters if name in named}
-        if all(self.audit.is_writable(path, _folder_descriptor(name, named)) for name, path in paths.items()):
-            return original(*args, **named)
+        paths |= {name: kwargs[name] for name in parameters if name in kwargs}
+        if all(
+            self.audit.is_writable(path, _folder_descriptor(name, kwargs)) for name, path in paths.items()
+        ):
+            return original(*args, **kwargs)
         return paths.get("dst")
 
     def _may_write(self, path: Any) -> bool:
         """Return whether this may be written: a descriptor, the null device or a file of the private folder."""
         return isinstance(path, int) or os.fsdecode(path) == os.devnull or self.audit.is_writable(path)
 
-    def _start_program(self, original: Any, *args: Any, **named: Any) -> Any:
+    def _start_program(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         if call_sites.find_user_frame() is None:
-            return original(*args, **named)
+            return original(*args, **kwargs)
         raise RefusedCall("a check does not start other programs")
 
 
-def _folder_descriptor(parameter: str, named: dict[str, Any]) -> int | None:
+def _folder_descriptor(parameter: str, kwargs: dict[str, Any]) -> int | None:
     """Return the descriptor of the folder that a path is relative to, if the call passes one."""
-    folder: int | None = named.get(f"{parameter}_dir_fd", named.get("dir_fd"))
+    folder: int | None = kwargs.get(f"{parameter}_dir_fd", kwargs.get("dir_fd"))
     return folder
 
 
-def _without_opener(named: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in named.items() if key != "opener"}
+def _without_opener(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kwargs.items() if key != "opener"}
 
 
 @contextlib.contextmanager

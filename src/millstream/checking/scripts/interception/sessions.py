@@ -56,18 +56,18 @@ class Sessions:
             patches.set(owner, "stop", lambda *_args: None)
         patches.set(SparkSession, "newSession", lambda _session: self.lent)
         context = self.lent.sparkContext
-        patches.set(SparkContext, "__new__", staticmethod(lambda *_args, **_named: context))
+        patches.set(SparkContext, "__new__", staticmethod(lambda *_args, **_kwargs: context))
         patches.set(
-            SparkContext, "__init__", lambda *args, **named: _return_none(self._context(*args, **named))
+            SparkContext, "__init__", lambda *args, **kwargs: _return_none(self._context(*args, **kwargs))
         )
         patches.set(SparkContext, "getOrCreate", classmethod(self._context))
         patches.set(SparkContext, "addPyFile", lambda _context, path: sys.path.insert(1, path))
         for method in ("setLogLevel", "addFile", "addArchive", "setCheckpointDir", "setJobGroup"):
-            patches.set(SparkContext, method, lambda *_args, **_named: None)
+            patches.set(SparkContext, method, lambda *_args, **_kwargs: None)
         for method in _FILE_READS:
-            patches.set(SparkContext, method, lambda context, *_args, **_named: context.parallelize([]))
+            patches.set(SparkContext, method, lambda context, *_args, **_kwargs: context.parallelize([]))
         for method in _RDD_WRITES:
-            patches.set(RDD, method, lambda *_args, **_named: None)
+            patches.set(RDD, method, lambda *_args, **_kwargs: None)
         self._frames(patches)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
@@ -78,12 +78,12 @@ class Sessions:
             patches.wrap(ClassicFrame, method, self._two_frames)
         # Calls inside the user's function are noted one by one, not as one call of `transform`.
         patches.set(
-            ClassicFrame, "transform", lambda frame, func, *args, **named: func(frame, *args, **named)
+            ClassicFrame, "transform", lambda frame, func, *args, **kwargs: func(frame, *args, **kwargs)
         )
         for owner in (functions, builtin):
             patches.wrap(owner, "broadcast", self._two_frames)
         for method in ("checkpoint", "localCheckpoint"):
-            patches.set(ClassicFrame, method, lambda frame, *_args, **_named: frame)
+            patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
             patches.set(ClassicFrame, method, lambda *_args: None)
 
@@ -93,9 +93,9 @@ class Sessions:
         lent: SparkSession = self.lent
         return lent
 
-    def _context(self, *args: Any, **named: Any) -> Any:
+    def _context(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the settings of a requested context, and return the existing context."""
-        for argument in (*args, *named.values()):
+        for argument in (*args, *kwargs.values()):
             for key, value in argument.getAll() if isinstance(argument, SparkConf) else ():
                 self._set(None, self.lent.conf, key, value)
         return self.lent.sparkContext
@@ -113,17 +113,17 @@ class Sessions:
     def _register(self, _sources: Any, kind: Any) -> None:
         self.reading.python_sources[kind.name().lower()] = kind
 
-    def _two_frames(self, original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
+    def _two_frames(self, original: Any, frame: DataFrame, *args: Any, **kwargs: Any) -> Any:
         unknown = next(
             (
                 argument
-                for argument in (frame, *args, *named.values())
+                for argument in (frame, *args, *kwargs.values())
                 if isinstance(argument, Unknown | Absent)
             ),
             None,
         )
         if unknown is None:
-            return original(frame, *args, **named)
+            return original(frame, *args, **kwargs)
         streams = [
             argument
             for argument in (frame, *args)

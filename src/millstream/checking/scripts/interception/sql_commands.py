@@ -51,7 +51,7 @@ class Statements:
             "recoverPartitions",
             "cacheTable",
         ):
-            patches.set(Catalog, method, lambda *_args, **_named: None)
+            patches.set(Catalog, method, lambda *_args, **_kwargs: None)
 
     def _table(self, original: Any, session: SparkSession, name: str) -> Any:
         return self.reading.table(session, name, streaming=False, original=lambda: original(session, name))
@@ -60,16 +60,16 @@ class Statements:
         key = name.replace("`", "").lower()
         return key in self.recording.tables or key in self.recording.unknown or original(catalog, name, *more)
 
-    def _sql(self, original: Any, session: Any, sqlQuery: str, args: Any = None, **named: Any) -> Any:  # noqa: N803
+    def _sql(self, original: Any, session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803
         unknown = next(
-            (argument for argument in named.values() if isinstance(argument, Unknown | Absent)), None
+            (argument for argument in kwargs.values() if isinstance(argument, Unknown | Absent)), None
         )
         if unknown is not None:
             return Unknown(unknown.doubt, self.recording, streaming=getattr(unknown, "isStreaming", False))
         span = call_sites.current_span()
         formatter = SQLStringFormatter(session)
         try:
-            text = formatter.format(sqlQuery, **named) if named else sqlQuery
+            text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
             if span is not None:
                 self.texts[text] = call_sites.Given(span, text)
             return self._run_checked(original, session, text, args)
@@ -120,9 +120,9 @@ class Statements:
 
     def _frame(self, session: Any, name: str, *, streaming: bool) -> Any:
         """Return the frame for a name, or None for a view of the session."""
-        own = self.reading.own(session, name, streaming)
-        if own is not None:
-            return own
+        dataset = self.reading.read_dataset(session, name, streaming)
+        if dataset is not None:
+            return dataset
         kind, _, path = name.partition(".")
         if path and short_name(kind) in (*FILES, "delta") and "/" in path:
             return session.read.format(kind).load(path)

@@ -44,7 +44,7 @@ class Handle(StreamingQuery):
     @property
     def name(self) -> str:
         """The name that the script gave to the query."""
-        return self._query.name if self._query.named else None  # type: ignore[return-value]
+        return self._query.name if self._query.has_name else None  # type: ignore[return-value]
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
@@ -104,7 +104,7 @@ class Manager:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._looks = 0
-        self._known = 0
+        self._known_count = 0
 
     def install(self, patches: Patches) -> None:
         """Replace the methods. Listeners are ignored, because no query runs."""
@@ -122,8 +122,8 @@ class Manager:
     def _active(self) -> list[Handle]:
         """Return the running queries, or none after `MOST_LOOKS` calls without a new start."""
         running = [handle for handle in self.recording.handles if handle.running]
-        if len(self.recording.handles) > self._known:
-            self._known, self._looks = len(self.recording.handles), 0
+        if len(self.recording.handles) > self._known_count:
+            self._known_count, self._looks = len(self.recording.handles), 0
         self._looks += 1
         if not running or self._looks <= MOST_LOOKS:
             return running

@@ -68,11 +68,11 @@ class WriterPatch:
         query.span, query.target = call_sites.current_span(), target or query.options.get("path", "")
         frame = call_sites.find_user_frame()
         conf = self.recording.conf
-        if not query.named:
+        if not query.has_name:
             query.name = call_sites.assigned_name(frame) or f"query {query.number}"
         query.checkpoint = query.options.get("checkpointLocation") or (
             f"{conf['spark.sql.streaming.checkpointLocation']}/{query.name}"
-            if query.named and "spark.sql.streaming.checkpointLocation" in conf
+            if query.has_name and "spark.sql.streaming.checkpointLocation" in conf
             else conf.get("spark.sql.streaming.checkpointLocation", "")
         )
         if not query.format:
@@ -90,9 +90,9 @@ class WriterPatch:
     def _with_recording(self, method: str) -> Callable[..., Any]:
         """Return a replacement for a method that records its setting after Spark has accepted it."""
 
-        def record(original: Any, writer: Any, *args: Any, **named: Any) -> Any:
-            result = original(writer, *args, **named)
-            record_setting(self.draft(writer), method, args, named)
+        def record(original: Any, writer: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(writer, *args, **kwargs)
+            record_setting(self.draft(writer), method, args, kwargs)
             return result
 
         return record
@@ -134,8 +134,8 @@ class WriterPatch:
     ) -> Handle:  # fmt: skip
         return self._start(None, writer, tableName, format, outputMode, partitionBy, queryName, **options)
 
-    def _batch(self, _original: Any, writer: Any, *args: Any, **named: Any) -> None:
-        target = next((argument for argument in (*args, *named.values()) if isinstance(argument, str)), "")
+    def _batch(self, _original: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+        target = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, str)), "")
         if target:
             self.recording.tables.setdefault(target.replace("`", "").rstrip("/").lower(), writer._df.schema)
 
@@ -143,29 +143,29 @@ class WriterPatch:
         """Ignore a write of DataFrameWriterV2, because only the JVM knows the table's name."""
 
 
-def record_setting(query: Started, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def record_setting(query: Started, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Record the setting of one writer method on a query."""
     match method:
         case "format":
-            query.format = short_name(str(args[0] if args else named["source"]))
+            query.format = short_name(str(args[0] if args else kwargs["source"]))
         case "outputMode":
-            query.mode = OutputMode(str(args[0] if args else named["outputMode"]).lower())
+            query.mode = OutputMode(str(args[0] if args else kwargs["outputMode"]).lower())
             query.mode_span = call_sites.current_span()
         case "queryName":
-            query.name, query.named = str(args[0] if args else named["queryName"]), True
+            query.name, query.has_name = str(args[0] if args else kwargs["queryName"]), True
         case "option":
-            query.options[str(args[0])] = str(args[1] if len(args) > 1 else named["value"])
+            query.options[str(args[0])] = str(args[1] if len(args) > 1 else kwargs["value"])
         case "options":
-            query.options.update({key: str(value) for key, value in named.items()})
+            query.options.update({key: str(value) for key, value in kwargs.items()})
         case "trigger":
-            query.trigger = _trigger(named)
+            query.trigger = _trigger(kwargs)
         case "partitionBy":
             columns = args[0] if args and isinstance(args[0], list | tuple) else args
             query.partitioned = tuple(str(column) for column in columns)
 
 
-def _trigger(named: dict[str, Any]) -> Trigger:
-    settings = {_TRIGGERS[key]: value for key, value in named.items() if value is not None}
+def _trigger(kwargs: dict[str, Any]) -> Trigger:
+    settings = {_TRIGGERS[key]: value for key, value in kwargs.items() if value is not None}
     for key, value in settings.items():
         if isinstance(value, str):
             try:
@@ -205,8 +205,8 @@ class UnknownWriter:
         if method.startswith("__"):
             raise AttributeError(method)
 
-        def record(*args: Any, **named: Any) -> UnknownWriter:
-            record_setting(self._writing.draft(self), method, args, named)
+        def record(*args: Any, **kwargs: Any) -> UnknownWriter:
+            record_setting(self._writing.draft(self), method, args, kwargs)
             return self
 
         return record

@@ -106,21 +106,21 @@ def read_entry(spark: SparkSession, snapshot: TableSnapshot, writer: str, batch:
     return None
 
 
-def is_skipped(spark: SparkSession, snapshot: TableSnapshot, marks: Mapping[str, str]) -> bool:
+def is_skipped(spark: SparkSession, snapshot: TableSnapshot, commit_options: Mapping[str, str]) -> bool:
     """Return whether Delta skipped an attempt because the table already had its batch or a later one.
 
-    `marks` are the options of the attempt. An attempt that changes nothing may leave no commit at all; it does not
-    count as skipped.
+    `commit_options` are the options of the attempt. An attempt that changes nothing may leave no commit at all; it
+    does not count as skipped.
     """
-    own_metadata = json.loads(marks["userMetadata"])
+    own_metadata = json.loads(commit_options["userMetadata"])
     for metadata in _commit_metadata(spark, snapshot):
         if (metadata.get("writer"), metadata.get("batch_id")) == (
             own_metadata["writer"],
             own_metadata["batch_id"],
         ):
             return bool(metadata.get("attempt") != own_metadata["attempt"])
-    last = snapshot.batch(marks["txnAppId"])
-    return last is not None and last >= int(marks["txnVersion"])
+    last = snapshot.batch(commit_options["txnAppId"])
+    return last is not None and last >= int(commit_options["txnVersion"])
 
 
 def _commit_metadata(spark: SparkSession, snapshot: TableSnapshot) -> Iterator[dict[str, Any]]:

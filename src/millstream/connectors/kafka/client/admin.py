@@ -39,12 +39,12 @@ def describe_topics(
     responds within `PATIENCE` seconds, a login fails, or a topic or partition does not exist.
     """
     refusals: list[str] = []
-    refused = threading.Event()
+    is_refused = threading.Event()
 
     def record_refusal(error: Any) -> None:
         if error.name() in ("_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"):
             refusals.append(error.str())
-            refused.set()
+            is_refused.set()
 
     settings: dict[str, Any] = {
         **broker.native(),
@@ -57,7 +57,7 @@ def describe_topics(
         known = client.list_topics(timeout=PATIENCE).topics
     except KafkaException as cause:
         client.poll(0)
-        if refused.is_set():
+        if is_refused.is_set():
             raise Silent(
                 f"the Kafka broker at {servers} refused the login: {_extract_cause(refusals[-1])}",
                 "correct security: protocol, mechanism, username and password",

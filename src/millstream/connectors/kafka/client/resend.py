@@ -23,7 +23,7 @@ _FLUSH = 60.0
 def resend(broker: Broker, topic: str, dead_letters: Sequence[DeadLetter]) -> None:
     """Send dead letters in order and wait for acknowledgement. Raises `NotReady` if one fails."""
     producer = Producer({**broker.native(), "enable.idempotence": True}, logger=SILENT)
-    lost: list[str] = []
+    errors: list[str] = []
     for dead_letter in dead_letters:
         headers = [
             (str(header["key"]), header["value"])
@@ -37,14 +37,14 @@ def resend(broker: Broker, topic: str, dead_letters: Sequence[DeadLetter]) -> No
                 dead_letter.value,
                 dead_letter.key,
                 headers=[*headers, (PLACE, position.encode())],
-                on_delivery=lambda error, _: lost.append(error.str()) if error is not None else None,
+                on_delivery=lambda error, _: errors.append(error.str()) if error is not None else None,
             )
         except (KafkaException, BufferError) as error:
-            lost.append(str(error))
+            errors.append(str(error))
             break
         producer.poll(0)
-    if producer.flush(_FLUSH) or lost:
-        reason = lost[0] if lost else "no response"
+    if producer.flush(_FLUSH) or errors:
+        reason = errors[0] if errors else "no response"
         raise NotReady(
             f"the broker did not accept the records for topic '{topic}': {reason}",
             "some may have arrived: the header 'millstream-dead-letter' of each has its position",

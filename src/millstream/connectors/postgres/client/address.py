@@ -42,7 +42,7 @@ class Address:
     parameters: dict[str, str] = field(default_factory=dict)
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """Host, port and database, for messages."""
         return f"{self.host}:{self.port}/{self.database}"
 

@@ -22,13 +22,13 @@ def connect(address: Address, name: str) -> psycopg.Connection[Any]:
 
     Statements are not prepared on the server, so that a connection pooler can be used.
     """
-    return connect_with(address.arguments(), address.shown, name)
+    return connect_with(address.arguments(), address.label, name)
 
 
-def connect_with(address: Mapping[str, Any], shown: str, name: str) -> psycopg.Connection[Any]:
+def connect_with(address: Mapping[str, Any], label: str, name: str) -> psycopg.Connection[Any]:
     """Open a connection as `connect` does, with libpq parameters, for a task that gets no `Secret`."""
     arguments: dict[str, Any] = {"application_name": name[:63], **_ALIVE, **address}
     try:
         return psycopg.connect(autocommit=True, prepare_threshold=None, **arguments)
     except psycopg.Error as error:
-        raise explain(error, shown) from error
+        raise explain(error, label) from error

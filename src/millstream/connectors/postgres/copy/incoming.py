@@ -76,10 +76,10 @@ class Incoming:
             self.target.identifier, self.place, SQL(" AND ").join(same_key), Identifier(DELETED), self.chosen
         )
 
-    def nulls(self, name: str, shown: tuple[str, ...] = ()) -> Composed:
-        """Find a row without a value in a column, and return its values of `shown`."""
+    def nulls(self, name: str, columns: tuple[str, ...] = ()) -> Composed:
+        """Find a row without a value in a column, and return its values of `columns`."""
         return SQL("SELECT {} FROM {} WHERE {} IS NULL AND {} LIMIT 1").format(
-            comma_separated(shown) if shown else SQL("1"), self.place, Identifier(name), self.chosen
+            comma_separated(columns) if columns else SQL("1"), self.place, Identifier(name), self.chosen
         )
 
     def repeated(self, key: tuple[str, ...]) -> Composed:

@@ -65,7 +65,7 @@ class Staging:
         copy = SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self.identifier, names)
         # An Address hides its password when it is printed, and therefore also from pickle.
         copy_task = partial(
-            _copy_partition, dict(self.address.arguments()), self.address.shown, copy.as_string()
+            _copy_partition, dict(self.address.arguments()), self.address.label, copy.as_string()
         )
         rows = frame.selectExpr(*(column.sql for column in self.columns))
         results = rows.mapInArrow(
@@ -104,7 +104,7 @@ def drop_leftover_tables(connection: Connection[Any], schema: str, prefix: str) 
         connection.execute(SQL("DROP TABLE IF EXISTS {}").format(Identifier(schema, name)))
 
 
-def _copy_partition(address: dict[str, Any], shown: str, copy: str, batches: Iterator[Any]) -> Iterator[Any]:
+def _copy_partition(address: dict[str, Any], label: str, copy: str, batches: Iterator[Any]) -> Iterator[Any]:
     """Copy one partition in one transaction, in a task, and return its attempt and number of rows."""
     # Drawn in the task, so that a repeated attempt draws another number.
     attempt = secrets.randbits(62)
@@ -112,12 +112,12 @@ def _copy_partition(address: dict[str, Any], shown: str, copy: str, batches: Ite
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is not None:
         try:
-            with connect_with(address, shown, "millstream task") as connection, connection.transaction():
+            with connect_with(address, label, "millstream task") as connection, connection.transaction():
                 connection.execute("SELECT set_config(%s, %s, true)", (_SETTING, str(attempt)))
                 with connection.cursor() as cursor, cursor.copy(copy.encode()) as target:
                     rows = send_batches(target, _chain(first, batches))
         except psycopg.Error as error:
-            explained = explain(error, shown)
+            explained = explain(error, label)
             kind, message, fix = _failure_kind(explained), explained.what, explained.fix
         except MillstreamError as error:
             kind, message, fix = _failure_kind(error), error.what, error.fix

@@ -33,10 +33,10 @@ _SIZED = re.compile(r"(?:decimal|numeric)\((\d+),(\d+)\)")
 
 @dataclass(frozen=True)
 class TypeMismatch:
-    """Why a column does not accept a type. `always`: it accepts no value; `wanted`: a type that would fit."""
+    """Why a column does not accept a type. `always`: it accepts no value; `fitting_type`: one that would fit."""
 
     why: str
-    wanted: str
+    fitting_type: str
     always: bool = False
 
 

@@ -115,12 +115,12 @@ def run(tmp_path: Path, folder: Path) -> Iterator[Run]:  # noqa: ARG001 - it run
 
 def shape(folder: Path) -> list[tuple[str, int, int, float, str]]:
     """Everything about the files of a folder that a change would show in."""
-    told = []
+    messages = []
     for path in sorted([folder, *folder.rglob("*")]):
-        seen = path.lstat()
+        visited = path.lstat()
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        told.append((str(path), seen.st_mode, seen.st_uid, seen.st_mtime, text))
-    return told
+        messages.append((str(path), visited.st_mode, visited.st_uid, visited.st_mtime, text))
+    return messages
 
 
 @pytest.mark.parametrize("how", PROGRAMS)
@@ -215,4 +215,4 @@ def test_after_a_check_files_and_databases_are_as_before(run: Run, folder: Path)
 def _children() -> list[int]:
     """The processes that this one started and that were not yet waited for."""
     listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-    return [int(one) for one in listed.split()]
+    return [int(part) for part in listed.split()]
