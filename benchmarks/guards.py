@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from sinks import ROW, Case, measure
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.sink import Sink, SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.kafka.sink import KafkaSink
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
+
+    from millstream.connectors.api.sink import Sink
 
 # As Spark writes them for a topic of eight partitions.
 _ENDS = ",".join(f'"{number}":{number * 100_000}' for number in range(8))

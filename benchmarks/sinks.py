@@ -27,7 +27,7 @@ import psycopg
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millstream.connectors.api.sink import Sink, SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.postgres.sink import PostgresSink
 from millstream.devstack import stack
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.api.sink import Sink
 
 COLUMNS = (
     "event_id text, user_id text, product_id text, amount double precision, n bigint, event_time timestamptz"

@@ -13,7 +13,7 @@ from conformance.replays import Shop, Way
 from conformance.targets import Case
 from millstream.connectors import registry
 from millstream.connectors.api.batch_ledger import BatchMetadata
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import COLUMNS, DeadLetter, read_unique
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.postgres import dead_letter_table
 from millstream.diagnostics.failure import CannotGoOn
 from millstream.spec.output_mode import OutputMode

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.targets import KEYED, Place
 from millstream.connectors import registry
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.output_mode import OutputMode
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.api.sink import Writer
+    from millstream.connectors.api.writer import Writer
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -11,7 +11,7 @@ import pytest
 from conformance.targets import MAKERS, UNREADABLE, Case, Place, Row, Target, cases, family, ordered
 from millstream.connectors import registry
 from millstream.connectors.api.batch_ledger import BatchMetadata
-from millstream.connectors.api.sink import SinkIdentity, Writer
+from millstream.connectors.api.writer import SinkIdentity, Writer
 from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.guarantee import Guarantee
 

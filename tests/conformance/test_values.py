@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.writer import KafkaWriter
 from millstream.frames.decode import REASON, decode_rows, select_view_columns

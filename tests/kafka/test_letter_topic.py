@@ -14,7 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from conformance.test_letters import BARE, FULL, NOON, keep
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import COLUMNS, FEW, read_unique
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import dead_letter_topic
 from millstream.diagnostics.failure import NotReady, WrongUse
 from millstream.spec.output_mode import OutputMode

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity, Writer
+from millstream.connectors.api.writer import SinkIdentity, Writer
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.diagnostics.failure import NotReady

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.diagnostics.failure import NotReady
 

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.batch_ledger import UNTOLD
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.sink import KafkaSink

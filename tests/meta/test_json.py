@@ -14,7 +14,7 @@ from millstream.backfill.batches import BatchOutcome, BatchReport
 from millstream.backfill.report import BackfillReport, SinkOutcome
 from millstream.cli.deadletter.text import dead_letter_json
 from millstream.connectors.api.dead_letters import DeadLetter
-from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.diagnostics.render import render
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.engine.batch.table_diff import RowDifference

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors import registry
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.spark.session import open_session
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sink import Sink, Writer
+    from millstream.connectors.api.sink import Sink
+    from millstream.connectors.api.writer import Writer
 
 ROWS = 100
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import sweep
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from recovery import outage, same_process
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from spark.backfill.conftest import Shop, order
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.run import RunOptions, lock_checkpoints, run_pipeline
 from millstream.pipeline.spec_file import load_text

@@ -15,7 +15,7 @@ import yaml
 import sweep
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import read_unique
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from recovery import outage, same_process
 
 if TYPE_CHECKING:

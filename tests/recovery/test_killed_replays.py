@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from millstream.diagnostics.failure import Unfit
 from recovery import same_process
 

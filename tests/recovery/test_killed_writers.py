@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from millstream.connectors import registry
-from millstream.connectors.api.failpoints import VARIABLE
+from millstream.connectors.failpoints import VARIABLE
 from recovery import dying
 from recovery.dying import ROWS, batch, writer_of
 

@@ -13,7 +13,7 @@ from millstream.pipeline.graph import PipelineGraph
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.connectors.api.source import Problem
+    from millstream.connectors.api.values.problem import Problem
     from millstream.pipeline.load.places import ValuePositions
     from millstream.pipeline.model import Pipeline, SinkEntry
 

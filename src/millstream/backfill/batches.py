@@ -12,7 +12,7 @@ from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.batch_ledger import BACKFILL
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
 from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.engine.delivery.batch_metadata import Notes
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sink import Sink, Writer
+    from millstream.connectors.api.sink import Sink
+    from millstream.connectors.api.writer import Writer
     from millstream.pipeline.model import Pipeline, SinkEntry, SourceEntry
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.query.event_time import find_definition, is_time
 from millstream.analysis.query.plan_model import Aggregate, Join, Stability, StatefulFunction
-from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.diagnostics.failure import WrongUse
 from millstream.spec.output_mode import OutputMode
 

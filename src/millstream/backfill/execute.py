@@ -16,7 +16,7 @@ from millstream.backfill.sink_write import open_backfill_write
 from millstream.backfill.targets import select_targets
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
 from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.engine.batch.table_diff import DIFFERENT, KEPT, MISSING, SURPLUS, find_differences

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CannotGoOn, WrongUse
 from millstream.frames.build_views import read_source
 from millstream.frames.decode import DECODED, REASON, decode_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint.folder import Offsets
     from millstream.checkpoint.metadata import QueryMetadata
-    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.frames.build_views import Reader
     from millstream.pipeline.model import Pipeline, SourceEntry
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.engine.batch.table_diff import RowDifference
 
 # Longer values are truncated in text output; JSON contains them in full.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.user_functions import bind_functions
 from millstream.spec.output_mode import OutputMode
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from millstream.backfill.targets import BackfillTarget
-    from millstream.connectors.api.event_time_range import EventTimeRange
-    from millstream.connectors.api.sink import Writer
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
+    from millstream.connectors.api.writer import Writer
     from millstream.pipeline.model import Pipeline
 
 

@@ -11,8 +11,8 @@ from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from millstream.backfill.options import BackfillOptions
-    from millstream.connectors.api.event_time_range import EventTimeRange
     from millstream.connectors.api.sink import Sink
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.pipeline.model import Pipeline
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.diagnostics.failure import CannotGoOn, NotReady, Outage, Silent
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.graph import PipelineGraph

@@ -11,6 +11,7 @@ import millstream.connectors as home
 from millstream.connectors.api.dead_letters import DeadLetterStore
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.source import Source
+from millstream.connectors.api.system import System
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -36,6 +37,13 @@ def dead_letter_stores() -> dict[str, type[DeadLetterStore]]:
 def default_dead_letter_store() -> type[DeadLetterStore]:
     """Return the store for dead letters given as a plain path."""
     return next(kind for kind in dead_letter_stores().values() if kind.plain)
+
+
+@cache
+def systems() -> dict[str, System]:
+    """Systems of all kinds by their connector folder, in alphabetical order."""
+    kinds: list[type[Source] | type[Sink]] = [*sources().values(), *sinks().values()]
+    return dict(sorted((connector_folder(kind), kind.system) for kind in kinds if kind.system != System()))
 
 
 def connector_folder(kind: type) -> str:

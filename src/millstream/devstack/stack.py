@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.connectors.api.source import RequiredResource
+from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack import ports
 from millstream.devstack.servers import ready
 from millstream.devstack.supervisor.process import Identity, wait_for_exit

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.integrity.damage_report import COPY
+from millstream.connectors import registry
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
 from millstream.spec.secrets.secret import redact
 
@@ -49,20 +51,17 @@ class QueryFailure:
 # The suggested fix if records are gone.
 GONE = "find out what is lost; to continue without those records: 'millstream run --accept-gap'"
 
-# Class names in the text of a Java stack trace. Each means that a server could not be reached or was not ready.
-_OUTAGES = re.compile(
+# Class names in the text of a Java stack trace. Each means that a server could not be reached or was not ready. Each
+# system adds its own.
+_OUTAGES = (
     r"java\.net\.(?:ConnectException|SocketException|SocketTimeoutException|UnknownHostException|NoRouteToHost)"
-    r"|org\.apache\.kafka\.common\.errors\.(?:TimeoutException|DisconnectException|NetworkException"
-    r"|NotLeaderOrFollowerException|LeaderNotAvailableException|CoordinatorNotAvailableException"
-    r"|CoordinatorLoadInProgressException|NotCoordinatorException|NotEnoughReplicas\w*|BrokerNotAvailableException"
-    r"|KafkaStorageException|UnknownTopicOrPartitionException)"
     r"|java\.util\.concurrent\.TimeoutException"
     r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.RetriableException)"
     r"|No space left on device|Too many open files"
 )
 _CONFLICT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE")
-# Error conditions of Spark and its Kafka source for records that were deleted before they were read.
-_GONE = re.compile(r"KAFKA_DATA_LOSS|DATA_LOSS\.|data may have been lost|OffsetOutOfRangeException")
+# Error conditions of Spark for records that were deleted before they were read. Each system adds its own.
+_GONE = r"DATA_LOSS\.|data may have been lost"
 # A Python worker or an executor that was killed, or ran out of memory.
 _CRASH = re.compile(
     r"Python worker exited unexpectedly|Python worker (?:process )?(?:crashed|failed to connect)|ExecutorLostFailure"
@@ -103,7 +102,7 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
         return QueryFailure(
             FailureKind.FENCED, "another run committed a batch of this checkpoint", "stop the other run"
         )
-    if _GONE.search(text):
+    if _pattern(_GONE, "data_losses").search(text):
         return QueryFailure(FailureKind.GONE, _extract_message(text), GONE)
     if _DAMAGED.search(text):
         return QueryFailure(
@@ -111,9 +110,16 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
         )
     if match := _CRASH.search(text):
         return QueryFailure(FailureKind.CRASH, _extract_line(text, match[0]))
-    if match := _OUTAGES.search(text):
+    if match := _pattern(_OUTAGES, "outages").search(text):
         return QueryFailure(FailureKind.OUTAGE, _extract_line(text, match[0]))
     return QueryFailure(FailureKind.DEFECT, _extract_message(text))
+
+
+@cache
+def _pattern(common: str, name: str) -> re.Pattern[str]:
+    """Return a pattern for what `common` matches, or a system's patterns of that name."""
+    own = (pattern for system in registry.systems().values() for pattern in getattr(system, name))
+    return re.compile("|".join([common, *own]))
 
 
 def _list_causes(error: BaseException | None) -> list[BaseException]:

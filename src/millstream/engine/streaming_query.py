@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from millstream.connectors.api.sink import Sink, Writer
+    from millstream.connectors.api.sink import Sink
+    from millstream.connectors.api.writer import Writer
     from millstream.engine.events.event_bus import EventBus
     from millstream.engine.recovery.data_loss import MissingOffsets
     from millstream.engine.recovery.poison_record import Poison

@@ -9,7 +9,7 @@ from millstream.proof.rows import RowGenerator, generated_columns, unique_column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.connectors.api.sandbox import InputRecord
+    from millstream.connectors.api.values.sandbox import InputRecord
     from millstream.pipeline.model import Pipeline
 
 

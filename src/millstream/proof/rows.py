@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.sandbox import InputRecord
+from millstream.connectors.api.values.sandbox import InputRecord
 from millstream.pipeline.model import Format, OnMalformed
 from millstream.spec.avro.encoding import encode_row
 

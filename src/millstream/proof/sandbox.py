@@ -15,7 +15,7 @@ from millstream.spec.trigger import Trigger
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.sandbox import Sandbox
     from millstream.pipeline.model import Pipeline, Query, SourceEntry
 
 

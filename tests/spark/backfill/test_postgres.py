@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.postgres.sink import PostgresSink
 from millstream.engine.batch.table_diff import find_differences
 from millstream.spec.output_mode import OutputMode
@@ -49,7 +49,7 @@ def tables(shop: Shop, stack: Endpoints, request: pytest.FixtureRequest) -> Any:
 def test_values_of_every_type_are_read_back_as_they_were_written(
     spark: SparkSession, stack: Endpoints
 ) -> None:
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
 
     sink = PostgresSink(url=stack.postgres, table="every_type")
     frame = spark.sql(EVERY)

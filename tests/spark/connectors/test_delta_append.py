@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
 from millstream.connectors.delta.errors import error_condition, is_concurrent_write
 from millstream.connectors.delta.sink import DeltaSink

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.dead_letters import COLUMNS, FEW
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit import commit_lock as locks
 from millstream.connectors.delta.dead_letter_table import purge
 from millstream.connectors.delta.dead_letter_writer import DeltaDeadLetterWriter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.batch_ledger import BatchMetadata
-from millstream.connectors.api.sink import SinkIdentity, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, WriteResult
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.diagnostics.failure import Unfit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.sandbox import InputRecord, Sandbox
+from millstream.connectors.api.values.sandbox import InputRecord, Sandbox
 from millstream.frames.build_views import read_source
 from millstream.pipeline.model import SourceEntry
 

@@ -9,7 +9,7 @@ import pandas
 import pyarrow.dataset
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.files.layouts import LEDGER, ByBatch
 from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.checkpoint import file_source_log
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.connectors.files.source import CORRUPT, CsvSource, JsonSource, ParquetSource, TextSource
 from millstream.diagnostics.failure import NotReady
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.files import manifest, publish
 from millstream.connectors.files.sink import CsvSink, FilesSink, JsonSink, OrcSink, ParquetSink, TextSink
 from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace

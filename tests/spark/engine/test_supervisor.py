@@ -6,7 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from millstream.connectors.api.sink import Sink, Writer, WriteResult
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.diagnostics.failure import MillstreamError, Outage
 from millstream.engine.events.event_bus import Event, EventBus
 from millstream.engine.streaming_query import RunningQuery
@@ -22,7 +23,7 @@ from millstream.spec.trigger import Trigger
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.pipeline.model import Pipeline
     from spark.conftest import Project
 

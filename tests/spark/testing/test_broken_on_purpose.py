@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from millstream.connectors.api.sink import WriteResult
+from millstream.connectors.api.writer import WriteResult
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.connectors.files.writer import FilesWriter
 from millstream.testing.files.loader import load, load_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.foreach.writer import ForeachWriter
 from millstream.connectors.foreach_batch.writer import Batch
 from millstream.frames.user_functions import find_function

@@ -9,7 +9,7 @@ import pytest
 from millstream.backfill import inputs
 from millstream.backfill.inputs import Stand
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CannotGoOn
 from millstream.pipeline.spec_file import load_text
 

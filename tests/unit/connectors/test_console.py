@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.console.sink import ConsoleSink
 from millstream.connectors.console.writer import ConsoleWriter
 from millstream.spec.output_mode import OutputMode

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from millstream.connectors import registry
-from millstream.connectors.api.connectivity import CheckpointedSource
+from millstream.connectors.api.values.connectivity import CheckpointedSource
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode

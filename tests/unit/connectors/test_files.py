@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.files import layouts, manifest, publish
 from millstream.connectors.files.sink import CsvSink, ParquetSink
 from millstream.connectors.files.sink_folder import FileEntry, LocalPlace, require_writable

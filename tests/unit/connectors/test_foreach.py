@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.foreach.sink import ForeachSink
 from millstream.connectors.foreach.writer import ForeachWriter, partition_function
 from millstream.connectors.foreach_batch.sink import ForeachBatchSink

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from millstream.connectors.api.source import OffsetRange, RequiredResource
+from millstream.connectors.api.values.offsets import OffsetRange
+from millstream.connectors.api.values.problem import RequiredResource
 from millstream.connectors.kafka.client import admin
 from millstream.connectors.kafka.client.security import Security
 from millstream.connectors.kafka.offsets.offset_split import offset_bounds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.connectors import registry
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 
 KAFKA = registry.sources()["kafka"].model_validate({"bootstrap_servers": "b:9092", "subscribe": "t"})
 FILES = registry.sources()["parquet"].model_validate({"path": "in"})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.connectors.api.sandbox import Sandbox
+from millstream.connectors.api.values.sandbox import Sandbox
 from millstream.diagnostics.failure import WrongUse
 from millstream.pipeline.spec_file import load_text
 from millstream.proof.kill_plan import RANDOM, STARTING, list_failpoints, plan_kills

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.analysis.query.nondeterminism import Reach, find_impacts, list_assumed
 from millstream.analysis.query.phrasing import describe_operator, format_position, join_quoted, join_words
 from millstream.analysis.query.plan_model import Stability
-from millstream.connectors.api.source import Replayability, ReplayBehaviour
+from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
 from millstream.spec.guarantee import Guarantee

@@ -16,7 +16,7 @@ from millstream.spec.secrets.secret import Secret
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.connectors.api.source import Problem
+    from millstream.connectors.api.values.problem import Problem
     from millstream.diagnostics.finding import Edit, Finding
 
     Path = tuple[str | int, ...]

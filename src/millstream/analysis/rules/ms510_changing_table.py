@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.query.plan_model import Aggregate, Deduplicate, StatefulFunction, StatefulOperator
 from millstream.analysis.rule_context import Code, Facts
-from millstream.connectors.api.source import Replayability
+from millstream.connectors.api.values.replay_behaviour import Replayability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.query.delivery_guarantee import GuaranteeReason, Promise, combine_guarantees
 from millstream.analysis.query.nondeterminism import Reach, find_impacts
 from millstream.checking.scripts.interception.spark_formats import NOT_REPLAYABLE, sink_guarantee
-from millstream.connectors.api.source import Replayability
+from millstream.connectors.api.values.replay_behaviour import Replayability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

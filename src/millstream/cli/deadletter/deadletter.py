@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
-    from millstream.connectors.api.sink import WriteResult
+    from millstream.connectors.api.writer import WriteResult
     from millstream.engine.delivery.batch_spool import SpooledBatch
     from millstream.pipeline.model import Pipeline
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.backfill.options import BackfillOptions
     from millstream.backfill.targets import BackfillTarget
-    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.pipeline.model import Pipeline
 
 # Seconds between two rounds, because the drivers that are killed need the cores too.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.checking.check import Checked
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.sandbox import Sandbox
     from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import Loaded
     from millstream.proof.sandbox import SandboxCopy
@@ -59,7 +59,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     """Get ready, report it, and run the copy when an order arrives. Returns 0 if no order arrives."""
     # Imported here because `prove` itself starts no query.
     from millstream.cli.run.run import start
-    from millstream.connectors.api.failpoints import VARIABLE
+    from millstream.connectors.failpoints import VARIABLE
     from millstream.dashboard.live_run import PageOptions
     from millstream.engine.background_threads import BackgroundThread
     from millstream.engine.run import RunOptions
@@ -104,7 +104,7 @@ def _backfill(spark: SparkSession, loaded: Loaded, checked: Checked) -> int:
 
 def _arm() -> None:
     """Arm the failpoints of each later order. Exit at once if the proof, which holds the other end, has ended."""
-    from millstream.connectors.api.failpoints import VARIABLE
+    from millstream.connectors.failpoints import VARIABLE
     from millstream.proof.driver import Order
 
     # Reads the descriptor, because a thread that waits in sys.stdin keeps the interpreter from exiting.
@@ -128,7 +128,7 @@ def _get_ready(loaded: Loaded) -> tuple[SparkSession, Checked]:
 
 
 def _copy_pipeline(pipeline: Pipeline, folder: Path) -> SandboxCopy:
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.sandbox import Sandbox
     from millstream.engine.run import RunOptions, choose_queries
     from millstream.proof.sandbox import copy_to_sandbox
 

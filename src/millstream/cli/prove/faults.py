@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.connectors import registry
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 # Seconds that a server is away: longer than a batch, shorter than the timeouts of clients.
 AWAY = 6.0
-# Points at which a paused driver has computed its rows and not committed them.
-_UNDECIDED = ("delta.before", "files.staged", "kafka.sent", "postgres.open")
 DISK = "disk-full"
 
 
@@ -39,16 +38,19 @@ class FaultContext:
 def possible_faults(stage: FaultContext) -> dict[str, Fault]:
     """Return all faults that are possible for the copy, by name."""
     # Imported here because a proof without faults needs none of these modules.
+    from millstream.devstack.servers.sessions import CAN_CUT_SESSIONS
     from millstream.proof.faults import Around, LostLock, SecondDriver, Zombie
     from millstream.proof.full_disk import FullDisk
 
     possible: list[Fault] = [SecondDriver(), LostLock()]
-    possible += [Zombie(point) for point in _UNDECIDED if point in stage.points]
+    undecided = (system.undecided for system in registry.systems().values())
+    possible += [Zombie(point) for point in undecided if point in stage.points]
     for server in stage.servers:
         possible.append(Around(f"{server}-pause", _bound(_pause, stage.project, server)))
         possible.append(Around(f"{server}-stop", _bound(_stop, stage.project, server)))
-    if "postgres" in stage.servers:
-        possible.append(Around("postgres-cut", _bound(_end_sessions, stage.project)))
+    for server in stage.servers:
+        if server in CAN_CUT_SESSIONS:
+            possible.append(Around(f"{server}-cut", _bound(_end_sessions, stage.project, server)))
     if stage.small:
         possible.append(FullDisk(stage.folder))
     return {fault.name: fault for fault in possible}
@@ -99,16 +101,12 @@ def _stop(project: Path, server: str) -> None:
         stack.start(project, server)
 
 
-def _end_sessions(project: Path) -> None:
-    """End every session of Millstream in the database."""
-    import psycopg
-
+def _end_sessions(project: Path, server: str) -> None:
+    """End every session of Millstream in a database."""
     from millstream.devstack import stack
+    from millstream.devstack.servers.sessions import CAN_CUT_SESSIONS
 
-    with psycopg.connect(stack.environment(project)["POSTGRES_URL"], autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'millstream%'"
-        )
+    CAN_CUT_SESSIONS[server](stack.environment(project))
 
 
 def _pid(project: Path, server: str) -> int:

@@ -24,7 +24,7 @@ from millstream.diagnostics.failure import CannotGoOn, NotReady
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.connectors.api.source import RequiredResource
+    from millstream.connectors.api.values.problem import RequiredResource
     from millstream.devstack.supervisor.state import Endpoints
     from millstream.pipeline.model import Pipeline
     from millstream.proof.report import ProofReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.connectors.api.sandbox import InputRecord
+    from millstream.connectors.api.values.sandbox import InputRecord
     from millstream.devstack.traffic.model import Traffic
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class RecordedTraffic:
 
     def portion(self, begin: float, end: float) -> dict[str, list[InputRecord]]:
         """Return the records by topic that are sent between these seconds after the beginning."""
-        from millstream.connectors.api.sandbox import InputRecord
+        from millstream.connectors.api.values.sandbox import InputRecord
         from millstream.devstack.traffic.flow import RecordKind
 
         start = int(_BEGIN.timestamp()) * 1_000_000

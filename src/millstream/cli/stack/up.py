@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from millstream.connectors.api.source import RequiredResource
+    from millstream.connectors.api.values.problem import RequiredResource
     from millstream.devstack.supervisor.state import Endpoints
 
 Value = TypeVar("Value")
@@ -117,8 +117,7 @@ def _drop_unset(**options: Value | None) -> dict[str, Value]:
 def _print(endpoints: Endpoints, *, as_json: bool) -> None:
     """Print the addresses to stdout, as JSON or as a shell command."""
     if as_json:
-        names = {"kafka": endpoints.kafka, "postgres": endpoints.postgres, "folder": str(endpoints.folder)}
-        click.echo(json.dumps(names))
+        click.echo(json.dumps(endpoints.to_json()))
     else:
         pairs = (f"{name}={shlex.quote(value)}" for name, value in endpoints.environment().items())
         click.echo(f"export {' '.join(pairs)}")

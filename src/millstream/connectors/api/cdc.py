@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from millstream.connectors.api.ddl import NESTED, outer_type, quote_name
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.values.problem import Problem
 from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.base import Spec
 from millstream.spec.column_names import Names

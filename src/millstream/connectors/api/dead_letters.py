@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sink import SinkIdentity
-    from millstream.connectors.api.source import Problem
+    from millstream.connectors.api.values.problem import Problem
+    from millstream.connectors.api.writer import SinkIdentity
 
 COLUMNS = (
     "query STRING, source STRING, topic STRING, partition INT, `offset` BIGINT, file STRING, "

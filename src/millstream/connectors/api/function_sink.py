@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr
 
@@ -32,7 +32,7 @@ class FunctionSink(Sink):
         """Return the function's name."""
         return {"function": self.function}
 
-    def bound(self, loaded: Mapping[str, Callable[..., Any]]) -> Sink:
+    def bound(self, loaded: Mapping[str, Callable[..., Any]]) -> Self:
         """Return the sink with its function."""
         copy = self.model_copy()
         copy._function = loaded["function"]  # noqa: SLF001 - a copy of this sink

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
+from millstream.connectors.api.sink import Sink
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.sandbox import Sandbox
+    from millstream.connectors.api.writer import SinkIdentity, Writer
 
 
 class ConsoleSink(Sink):

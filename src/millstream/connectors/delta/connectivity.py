@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
+from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
 from millstream.connectors.delta.folder_check import require_writable
 from millstream.diagnostics.failure import NotReady

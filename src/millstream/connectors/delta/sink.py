@@ -9,11 +9,12 @@ from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
 from millstream.connectors.api.ddl import NESTED, outer_type, quote_name, type_names
-from millstream.connectors.api.event_time_range import EventTimeRange
-from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.values.event_time_range import EventTimeRange
+from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.delta.folder_check import DELETIONS
+from millstream.connectors.delta.system import DELTA
 from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.connectivity import ConnectivityFinding
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.connectivity import ConnectivityFinding
+    from millstream.connectors.api.values.sandbox import Sandbox
+    from millstream.connectors.api.writer import SinkIdentity, Writer
 
 # Refused by Delta 4.4 on Spark 4.2, each tested.
 _UNKNOWN = frozenset({"interval", "span", "time"})
@@ -50,6 +52,7 @@ class DeltaSink(Sink):
     """A Delta table, in a folder or in Spark's catalog."""
 
     kind = "delta"
+    system = DELTA
     main = "path"
     modes = frozenset(OutputMode)
     is_case_sensitive = False

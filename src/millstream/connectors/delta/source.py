@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
-from millstream.connectors.api.source import Problem, Replayability, ReplayBehaviour, Source
+from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.values.problem import Problem
+from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
-    from millstream.connectors.api.sandbox import InputRecord, Sandbox
+    from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
+    from millstream.connectors.api.values.sandbox import InputRecord, Sandbox
 
 
 class DeltaSource(Source):

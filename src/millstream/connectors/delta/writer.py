@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import empty_batches
 from millstream.connectors.api.ddl import quote_name
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult, conflicting_batch_error
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult, conflicting_batch_error
 from millstream.connectors.delta.changes import ChangeBatch
 from millstream.connectors.delta.commit.log import (
     cached_snapshot,
@@ -26,6 +25,7 @@ from millstream.connectors.delta.commit.log import (
 )
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
 from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.output_mode import OutputMode
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from millstream.connectors.api.batch_ledger import LedgerEntry
-    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.connectors.delta.sink import DeltaSink
 
 # A commit that loses against another writer is repeated on that writer's result. After five losses in a row, another

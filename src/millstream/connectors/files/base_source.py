@@ -7,8 +7,10 @@ from urllib.parse import unquote
 
 from pydantic import Field
 
-from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
-from millstream.connectors.api.source import OffsetRange, Problem, Replayability, ReplayBehaviour, Source
+from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.values.problem import Problem
+from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.connectors.files.sandbox_io import write_atomically
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.duration import Duration
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.offsets import OffsetRange
+    from millstream.connectors.api.values.sandbox import Sandbox
 
 _OPTION_FIELDS = {
     "path": "path",

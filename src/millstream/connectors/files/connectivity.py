@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.connectivity import ConnectivityFinding
+from millstream.connectors.api.values.connectivity import ConnectivityFinding
 from millstream.connectors.files.sink_folder import require_writable
 from millstream.diagnostics.failure import NotReady
 

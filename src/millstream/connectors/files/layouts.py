@@ -7,14 +7,14 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.failpoints import hit_failpoint
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.files import manifest as manifests
 from millstream.connectors.files import publish
 from millstream.diagnostics.failure import CannotGoOn, NotReady
 
 if TYPE_CHECKING:
     from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.files.sink_folder import FileEntry, SinkFolder
 
 # By default a checkpoint keeps the offsets of 100 batches, and only a batch with offsets can be repeated. Twice that

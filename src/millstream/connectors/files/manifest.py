@@ -15,7 +15,7 @@ from millstream.diagnostics.failure import CannotGoOn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.files.sink_folder import FileEntry, SinkFolder
 
 # Spark, pyarrow and Hive ignore names that begin with an underscore.

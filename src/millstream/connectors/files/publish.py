@@ -29,7 +29,7 @@ from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
     from millstream.connectors.api.batch_ledger import BatchMetadata
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.files.sink_folder import FileEntry, SinkFolder
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.connectors.api.sandbox import InputRecord
+    from millstream.connectors.api.values.sandbox import InputRecord
 
 _INTEGERS = {
     **dict.fromkeys(("tinyint", "byte"), "int8"),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from millstream.connectors.api.ddl import NESTED, outer_type, type_names
-from millstream.connectors.api.lineage_dataset import LineageDataset, dataset_of_folder
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.values.problem import Problem
+from millstream.connectors.files.system import FILES
 from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.connectivity import ConnectivityFinding
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.connectivity import ConnectivityFinding
+    from millstream.connectors.api.values.sandbox import Sandbox
+    from millstream.connectors.api.writer import SinkIdentity, Writer
 
 # Refused by Spark 4.2, each tested.
 _NO_FOLDERS = frozenset({*NESTED, "variant", "void", "interval"})
@@ -34,6 +36,7 @@ class FilesSink(Sink):
     """Base of the kinds that write a folder of files."""
 
     main = "path"
+    system = FILES
     modes = frozenset({OutputMode.APPEND, OutputMode.UPDATE})
 
     form: ClassVar[str]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from millstream.connectors.api.sandbox import InputRecord
+    from millstream.connectors.api.values.sandbox import InputRecord
 
 CORRUPT = "_corrupt_record"
 FILE = "_file"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.files import publish
 from millstream.connectors.files.layouts import COLUMN, ByBatch, FileLayout, RenamedFiles
 from millstream.connectors.files.row_count import count_rows

@@ -10,7 +10,7 @@ from millstream.connectors.api.function_sink import REFERENCE, FunctionSink
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.sink import SinkIdentity, Writer
+    from millstream.connectors.api.writer import SinkIdentity, Writer
     from millstream.spec.output_mode import OutputMode
 
 

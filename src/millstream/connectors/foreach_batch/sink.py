@@ -11,7 +11,7 @@ from millstream.spec.guarantee import Guarantee
 from millstream.spec.secrets.secret import SecretUrl  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.sink import SinkIdentity, Writer
+    from millstream.connectors.api.writer import SinkIdentity, Writer
     from millstream.spec.output_mode import OutputMode
 
 

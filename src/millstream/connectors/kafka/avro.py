@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.values.problem import Problem
 from millstream.spec.avro.schema import Header
 
 if TYPE_CHECKING:

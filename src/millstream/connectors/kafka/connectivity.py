@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka import admin as kafka
 from confluent_kafka.admin import AdminClient
 
-from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
+from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT, describe_topics
 from millstream.diagnostics.failure import Silent
 from millstream.diagnostics.finding import Severity

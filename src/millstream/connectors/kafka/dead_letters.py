@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from millstream.connectors.api.sink import SinkIdentity
-    from millstream.connectors.api.source import Problem
+    from millstream.connectors.api.values.problem import Problem
+    from millstream.connectors.api.writer import SinkIdentity
 
 # A dead letter's record is slightly larger than the original record; the broker has the final limit on size.
 _LARGEST = 64 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from millstream.connectors.api.source import RecentMessage
+from millstream.connectors.api.values.recent_message import RecentMessage
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT, describe_topics
 from millstream.diagnostics.failure import NotReady
 

@@ -20,7 +20,7 @@ from millstream.diagnostics.failure import NotReady, Outage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
 
 # The stubs of confluent_kafka do not declare every name.
 kafka: Any = settings_of

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.sandbox import InputRecord
+    from millstream.connectors.api.values.sandbox import InputRecord
     from millstream.connectors.kafka.client.broker import Broker
     from millstream.connectors.kafka.sink import KafkaSink
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field
 
 from millstream.connectors.api.ddl import outer_type, type_names
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.api.source import Problem, RequiredResource
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.kafka import avro
 from millstream.connectors.kafka.client.broker import Broker
 from millstream.connectors.kafka.client.options import PRODUCER_OPTIONS, SINK_FIELDS, to_strings
 from millstream.connectors.kafka.client.options import problems as option_problems
+from millstream.connectors.kafka.system import KAFKA
 from millstream.spec.avro.schema import Avro
 from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.connectivity import ConnectivityFinding
-    from millstream.connectors.api.event_time_range import EventTimeRange
-    from millstream.connectors.api.lineage_dataset import LineageDataset
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.connectivity import ConnectivityFinding
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.lineage_dataset import LineageDataset
+    from millstream.connectors.api.values.sandbox import Sandbox
+    from millstream.connectors.api.writer import SinkIdentity, Writer
 
 
 class KafkaSink(Broker, Sink):
@@ -35,6 +37,7 @@ class KafkaSink(Broker, Sink):
 
     kind = "kafka"
     server = "kafka"
+    system = KAFKA
     main = "topic"
     modes = frozenset({OutputMode.APPEND, OutputMode.UPDATE})
     writes_in_tasks = True
@@ -271,7 +274,7 @@ class KafkaSink(Broker, Sink):
         """Return the options under librdkafka's names, for the transactional producer."""
         return {PRODUCER_OPTIONS[key.lower()]: value for key, value in to_strings(self.options).items()}
 
-    def with_strongest_guarantee(self) -> Sink:
+    def with_strongest_guarantee(self) -> Self:
         """Return the transactional sink."""
         return self.model_copy(update={"transactional": True})
 

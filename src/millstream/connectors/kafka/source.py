@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from millstream.connectors.api.source import (
-    OffsetGap,
-    OffsetRange,
-    Problem,
-    RecentMessage,
-    Replayability,
-    ReplayBehaviour,
-    RequiredResource,
-    Source,
-)
+from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.problem import Problem, RequiredResource
+from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.connectors.kafka.client.broker import Broker, CommaNames
 from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.offsets import offset_split
 from millstream.connectors.kafka.offsets.batch_limit import suggest_limit
+from millstream.connectors.kafka.system import KAFKA
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -29,11 +23,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.connectivity import CheckpointedSource, ConnectivityFinding
     from millstream.connectors.api.dead_letters import DeadLetter
-    from millstream.connectors.api.lineage_dataset import LineageDataset
-    from millstream.connectors.api.sandbox import InputRecord, Sandbox
-    from millstream.connectors.api.source import BatchLimit
+    from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
+    from millstream.connectors.api.values.lineage_dataset import LineageDataset
+    from millstream.connectors.api.values.offsets import BatchLimit, OffsetGap, OffsetRange
+    from millstream.connectors.api.values.recent_message import RecentMessage
+    from millstream.connectors.api.values.sandbox import InputRecord, Sandbox
 
 Offsets = dict[str, dict[int, int]]
 
@@ -48,6 +43,7 @@ class KafkaSource(Broker, Source):
 
     kind = "kafka"
     server = "kafka"
+    system = KAFKA
     is_feedable = True
     main = "subscribe"
     static = True

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException, Producer
 
 from millstream.checkpoint.lock import is_owned, require_owner
 from millstream.connectors.api.batch_ledger import LedgerEntry
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import WriteResult, conflicting_batch_error
+from millstream.connectors.api.writer import WriteResult, conflicting_batch_error
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.admin import SILENT
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka.client.admin import describe_topics
 from millstream.diagnostics.failure import NotReady
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.batch_ledger import LedgerEntry
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.memory import tables
 from millstream.spec.output_mode import OutputMode
 

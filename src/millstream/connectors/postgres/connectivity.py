@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from millstream.connectors.api.connectivity import ConnectivityFinding
+from millstream.connectors.api.values.connectivity import ConnectivityFinding
 from millstream.connectors.postgres import table as tables
 from millstream.connectors.postgres.client.connection import connect
 from millstream.connectors.postgres.client.errors import explain

@@ -9,7 +9,7 @@ from millstream.connectors.api.dead_letters import COLUMNS, DeadLetterWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.postgres.sink import PostgresSink
 
 # A header's name may contain a NUL character, which jsonb rejects and JSON text escapes.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from millstream.connectors.api.sink import SinkIdentity
-    from millstream.connectors.api.source import Problem
+    from millstream.connectors.api.values.problem import Problem
+    from millstream.connectors.api.writer import SinkIdentity
 
 
 class PostgresDeadLetterStore(DeadLetterStore):

@@ -15,7 +15,7 @@ from millstream.diagnostics.failure import CannotGoOn
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
 
 # Spark keeps the last 100 batches of a checkpoint (minBatchesToRetain). A ledger ten times as long covers any batch
 # that can be repeated. The greatest number is never deleted.

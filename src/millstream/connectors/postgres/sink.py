@@ -8,10 +8,10 @@ from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
 from millstream.connectors.api.ddl import outer_type
-from millstream.connectors.api.event_time_range import EventTimeRange
-from millstream.connectors.api.lineage_dataset import LineageDataset
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.values.event_time_range import EventTimeRange
+from millstream.connectors.api.values.lineage_dataset import LineageDataset
+from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.postgres.client.address import Address, BadAddress, read_address
 from millstream.connectors.postgres.client.identifiers import (
     LONGEST,
@@ -22,6 +22,7 @@ from millstream.connectors.postgres.client.identifiers import (
     split_table_name,
     table_problem,
 )
+from millstream.connectors.postgres.system import POSTGRES
 from millstream.spec.column_names import Names
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.connectivity import ConnectivityFinding
-    from millstream.connectors.api.sandbox import Sandbox
+    from millstream.connectors.api.values.connectivity import ConnectivityFinding
+    from millstream.connectors.api.values.sandbox import Sandbox
+    from millstream.connectors.api.writer import SinkIdentity, Writer
 
 
 class PostgresSink(Sink):
@@ -42,6 +44,7 @@ class PostgresSink(Sink):
 
     kind = "postgres"
     server = "postgres"
+    system = POSTGRES
     main = "table"
     modes = frozenset(OutputMode)
     refuses_text = "a NUL character"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from millstream.connectors.api.event_time_range import EventTimeRange
+    from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.connectors.postgres.sink import PostgresSink
 
 _NESTED = frozenset({"array", "map", "struct", "variant"})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from millstream.connectors.api.failpoints import hit_failpoint
 from millstream.connectors.api.messages import repeated_key_error
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.postgres import table as tables
 from millstream.connectors.postgres.changes import TableChanges
 from millstream.connectors.postgres.client.connection import connect

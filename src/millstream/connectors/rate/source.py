@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from millstream.connectors.api.source import Problem, Source
+from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.problem import Problem
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:

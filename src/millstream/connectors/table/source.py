@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from millstream.connectors.api.source import Replayability, ReplayBehaviour, Source
+from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from millstream.dashboard.state import timestamps
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.connectors.api.lineage_dataset import LineageDataset
+    from millstream.connectors.api.values.lineage_dataset import LineageDataset
     from millstream.engine.events.event_bus import Event
     from millstream.pipeline.model import Pipeline
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from millstream.connectors.api.dead_letters import DeadLetter
-    from millstream.connectors.api.source import RecentMessage
+    from millstream.connectors.api.values.recent_message import RecentMessage
     from millstream.pipeline.model import Pipeline
 
 ROWS, MESSAGES, LETTERS = 500, 20, 50

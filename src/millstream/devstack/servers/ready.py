@@ -11,7 +11,7 @@ from millstream.devstack.supervisor.state import Endpoints, Home, Seen, without_
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.source import RequiredResource
+    from millstream.connectors.api.values.problem import RequiredResource
     from millstream.devstack.supervisor.server_spec import ServerSpec
 
 # Servers answer within 4 seconds on two cores; a machine under load gets ten times that.

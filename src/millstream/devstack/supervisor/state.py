@@ -34,6 +34,10 @@ class Endpoints:
         """Return the environment variables that a spec reads."""
         return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres}
 
+    def to_json(self) -> dict[str, str]:
+        """Return the addresses by server, and the folder."""
+        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder)}
+
 
 @dataclass(frozen=True)
 class Seen:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from millstream.connectors.api.source import RequiredResource
+from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack.traffic.fields import FieldSpec
 from millstream.diagnostics.failure import WrongUse
 from millstream.spec.base import Spec

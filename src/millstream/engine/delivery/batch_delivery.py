@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import conflicting_batch_error, keep_metrics
+from millstream.connectors.api.writer import conflicting_batch_error, keep_metrics
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.engine.delivery.dead_letters import count_rejected
 from millstream.engine.delivery.frame_cache import persisted
 from millstream.engine.delivery.repeated_runs import reset_metrics
@@ -17,7 +17,7 @@ from millstream.spark import internals
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from millstream.connectors.api.sink import Writer
+    from millstream.connectors.api.writer import Writer
     from millstream.engine.delivery.batch_metadata import Notes
     from millstream.engine.delivery.dead_letters import DeadLetters
     from millstream.engine.delivery.spool_retry import Probing

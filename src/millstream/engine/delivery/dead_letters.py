@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.sink import SinkIdentity
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.dead_letter_columns import (
     KEPT,

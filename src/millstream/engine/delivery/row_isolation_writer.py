@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.dead_letters import COLUMNS
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.engine.delivery.frame_cache import persisted
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.frames.expectations import row_as_json

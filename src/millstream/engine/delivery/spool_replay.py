@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError, NotReady, Unfit
 from millstream.engine.delivery.batch_spool import find_spools, is_for_sink
 from millstream.engine.delivery.spooling_writer import create_spooling_writer
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.api.sink import WriteResult
+    from millstream.connectors.api.writer import WriteResult
     from millstream.engine.delivery.batch_spool import BatchSpool, SpooledBatch
     from millstream.engine.delivery.spooling_writer import SpoolingWriter
     from millstream.pipeline.model import Pipeline

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.lock import require_owner
 from millstream.connectors.api.batch_ledger import no_metadata
-from millstream.connectors.api.failpoints import hit_failpoint
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
+from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import Unfit
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.row_isolation_writer import create_row_isolation_writer

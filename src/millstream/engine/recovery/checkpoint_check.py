@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.checkpoint.integrity.corruption import CheckpointDamage
-    from millstream.connectors.api.sink import Writer
+    from millstream.connectors.api.writer import Writer
     from millstream.pipeline.model import Pipeline
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from millstream.checkpoint.metadata import QueryMetadata
-    from millstream.connectors.api.source import OffsetGap
+    from millstream.connectors.api.values.offsets import OffsetGap
     from millstream.engine.events.event_bus import EventBus
     from millstream.pipeline.model import Pipeline
 

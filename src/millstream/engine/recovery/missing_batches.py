@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint.folder import Checkpoint
     from millstream.connectors.api.batch_ledger import LedgerEntry
-    from millstream.connectors.api.sink import Sink, Writer
+    from millstream.connectors.api.sink import Sink
+    from millstream.connectors.api.writer import Writer
     from millstream.pipeline.model import Pipeline
 
 

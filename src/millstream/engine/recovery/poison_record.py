@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CannotGoOn
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.frames.build_views import build_frames

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api.source import OffsetRange
+from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.sandbox import Sandbox
+from millstream.connectors.api.values.sandbox import Sandbox
 from millstream.engine.sink_keys import plain_sink_keys
 from millstream.spec.location import Location
 from millstream.spec.trigger import Trigger

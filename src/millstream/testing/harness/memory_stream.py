@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.api.source import OffsetRange
+    from millstream.connectors.api.values.offsets import OffsetRange
     from millstream.pipeline.model import SourceEntry
 
 _STREAM = "org.apache.spark.sql.execution.streaming.runtime.MemoryStream"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.engine.delivery.spooling_writer import create_writer
 from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.engine.sink_keys import plain_sink_keys
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from millstream.checkpoint.folder import Checkpoint
-    from millstream.connectors.api.sink import Writer
+    from millstream.connectors.api.writer import Writer
     from millstream.engine.recovery.source_offsets import Origin
     from millstream.testing.harness.manual_clock import ManualClockQuery
     from millstream.testing.model import Row

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api import failpoints
+from millstream.connectors import failpoints
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage
 from millstream.engine.delivery import spooling_writer

@@ -22,7 +22,7 @@ from millstream.backfill.execute import backfill
 from millstream.backfill.options import BackfillOptions, parse_time
 from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.checkpoint.folder import Checkpoint
-from millstream.connectors.api import failpoints
+from millstream.connectors import failpoints
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.connectors.files.writer import FilesWriter
 from millstream.diagnostics.failure import CannotGoOn, Outage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from millstream.connectors.api import failpoints
+from millstream.connectors import failpoints
 from millstream.connectors.api.dead_letters import read_unique
 
 if TYPE_CHECKING:

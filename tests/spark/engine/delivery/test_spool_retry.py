@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CannotGoOn, Outage
 from millstream.engine.delivery import spool_retry, spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.engine.delivery import spool_retry, spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool

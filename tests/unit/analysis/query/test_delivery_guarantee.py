@@ -25,7 +25,7 @@ from millstream.analysis.query.plan_model import (
     Volatile,
     WatermarkOperator,
 )
-from millstream.connectors.api.source import Replayability
+from millstream.connectors.api.values.replay_behaviour import Replayability
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.spec_file import load_text
 from millstream.spec.guarantee import Guarantee

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from millstream.connectors.api.event_time_range import EventTimeRange
+from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.postgres.table import Table
 from millstream.connectors.postgres.table_reader import range_condition
 from millstream.spec.location import Location

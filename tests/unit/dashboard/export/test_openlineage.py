@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery, Read
 from millstream.checking.check import Checked
-from millstream.connectors.api.lineage_dataset import dataset_of_folder
+from millstream.connectors.api.values.lineage_dataset import dataset_of_folder
 from millstream.dashboard.export.openlineage import Lineage, receiver_from_environment
 from millstream.dashboard.live_run import LivePage, PageOptions
 from millstream.dashboard.state import timestamps

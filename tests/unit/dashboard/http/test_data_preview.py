@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from millstream.connectors.api.source import RecentMessage
+from millstream.connectors.api.values.recent_message import RecentMessage
 from millstream.dashboard.http import data_preview
 from millstream.dashboard.http.data_preview import Looking, message_json, table_json, to_json_value
 from millstream.diagnostics.failure import NotReady

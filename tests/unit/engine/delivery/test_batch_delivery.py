@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import Unfit
 from millstream.engine.delivery.batch_delivery import Delivery
 from millstream.spec.output_mode import OutputMode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import Unfit
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter

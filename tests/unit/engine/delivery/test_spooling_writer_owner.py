@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from millstream.connectors.api.sink import SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CannotGoOn, Outage
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter

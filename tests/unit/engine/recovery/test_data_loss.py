@@ -14,7 +14,7 @@ from millstream.engine.recovery.data_loss import find_missing_offsets
 from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.source import OffsetGap
+    from millstream.connectors.api.values.offsets import OffsetGap
     from millstream.pipeline.model import Pipeline
 
 # A view that is united with itself: its source stands at two places, and Spark keeps one folder for both.

@@ -11,7 +11,8 @@ from millstream.checkpoint import adoption_log, empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
-from millstream.connectors.api.sink import Sink, SinkIdentity, Writer, WriteResult
+from millstream.connectors.api.sink import Sink
+from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CannotGoOn, Unfit
 from millstream.engine.delivery.batch_metadata import Notes
 from millstream.engine.recovery.missing_batches import format_batches

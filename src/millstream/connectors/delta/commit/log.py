@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.connectors.api.sink import SinkIdentity
+    from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.delta.sink import DeltaSink
 
 # Number of commits that are searched, newest first, for what a writer recorded with its last batch. Each takes about

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from millstream.connectors.api.lineage_dataset import LineageDataset
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.values.lineage_dataset import LineageDataset
+from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.kafka.client.options import Options, to_strings
 from millstream.connectors.kafka.client.security import Security
 from millstream.spec.base import Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.values.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from millstream.connectors.api.source import Problem
+from millstream.connectors.api.values.problem import Problem
 from millstream.spec.base import Spec
 from millstream.spec.location import Location
 from millstream.spec.secrets.secret import Secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.source import BatchLimit
+from millstream.connectors.api.values.offsets import BatchLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.source import OffsetGap
+from millstream.connectors.api.values.offsets import OffsetGap
 from millstream.connectors.kafka.connectivity import connect_admin, read_partition_ends
 from millstream.diagnostics.failure import Unfit
 

@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 
+from millstream.connectors import registry
 from millstream.diagnostics.failure import Outage, WrongUse
 
 VARIABLE = "MILLSTREAM_FAILPOINTS"
@@ -21,19 +22,8 @@ POINTS = {
     "rows.kept": "a sink rejected some of its rows, and they are written as dead letters; the rest is not written",
     "aside.kept": "a sink rejected it, and it is spooled",
     "aside.delivered": "it was spooled and has been delivered, and its spool folder still exists",
-    "postgres.staged": "its rows are ready, and the transaction has not begun",
-    "postgres.open": "its rows are in the table, and the transaction is not committed",
-    "postgres.committed": "the transaction is committed, and the run has no confirmation yet",
-    "delta.before": "its rows are computed, and the table's log does not have it",
-    "delta.committed": "the table's log has it, and the run has no confirmation yet",
-    "kafka.before": "its records are computed, and none is sent",
-    "kafka.sent": "its records are sent, and the transaction is not committed",
-    "kafka.committed": "the transaction is committed, and the run has no confirmation yet",
-    "files.staged": "its files are written where readers do not look",
-    "files.committed": "its manifest exists and no file is in its place, or its folder is in its place",
-    "files.published": "every file is in its place, and the run has no confirmation yet",
 }
-"""Failpoints by name, with the state of a batch at that moment."""
+"""Failpoints that every run passes, with the state of a batch at that moment; each system adds its own."""
 
 ACTIONS = ("kill", "raise", "hang", "stop")
 # As long as a stopped machine may be away; the test that armed it kills the process earlier.
@@ -74,15 +64,25 @@ def hit_failpoint(point: str) -> None:
 
 
 @cache
+def known_failpoints() -> dict[str, str]:
+    """Return the failpoints of every run and of every system, with the state of a batch at that moment."""
+    own = [system.failpoints for system in registry.systems().values()]
+    return POINTS | {point: state for points in own for point, state in points.items()}
+
+
+@cache
 def _parse_armed(text: str) -> dict[str, Armed]:
     """Parse the armed failpoints. Raises `WrongUse` for an unknown point or action."""
-    armed = {}
+    armed: dict[str, Armed] = {}
+    if not text:
+        return armed
+    points = known_failpoints()
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _ARMED.fullmatch(part)
-        if match is None or match["point"] not in POINTS or match["action"] not in ACTIONS:
+        if match is None or match["point"] not in points or match["action"] not in ACTIONS:
             raise WrongUse(
                 f"{VARIABLE}: '{part}' is not POINT=ACTION@N",
-                f"points: {', '.join(POINTS)}; actions: {', '.join(ACTIONS)}",
+                f"points: {', '.join(points)}; actions: {', '.join(ACTIONS)}",
             )
         armed[match["point"]] = Armed(match["action"], int(match["time"] or 1))
     return armed

@@ -1,0 +1,1 @@
+"""Hooks of a source, one file for each part of the package that asks; all have defaults."""

@@ -1,0 +1,34 @@
+"""What `show`, previews and backfills ask a source: its newest or its oldest records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from millstream.spec.base import Spec
+
+if TYPE_CHECKING:
+    from millstream.connectors.api.values.offsets import OffsetGap
+    from millstream.connectors.api.values.recent_message import RecentMessage
+
+
+class SourceContents(Spec):
+    """Reads a part of a source. By default, all of it."""
+
+    def newest(self, records: int) -> Self:
+        """Return the source reading about this many of its newest records in a static read.
+
+        Returns the source itself if a kind does not know which are the newest.
+        """
+        return self
+
+    def recent(self, limit: int) -> list[RecentMessage] | None:
+        """Return the last messages, newest first; None if a kind has no messages. Connects."""
+        return None
+
+    def oldest(self) -> Self:
+        """Return the source for a static read from its oldest record, wherever a stream starts."""
+        return self
+
+    def forgotten(self) -> list[OffsetGap]:
+        """Return records that the source had before its oldest one, as far as known. Connects."""
+        return []

@@ -1,0 +1,1 @@
+"""Values that sources and sinks return or receive."""

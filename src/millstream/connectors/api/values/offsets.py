@@ -1,0 +1,55 @@
+"""Offsets of a source: what a batch read, what is gone, how a batch is limited."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """Offsets that one batch read from one source, in Spark's offset JSON: from `start` to before `end`.
+
+    `start` is None if the checkpoint does not have the start of the first batch. `files` are the paths that the batch
+    read, for file sources.
+    """
+
+    start: str | None
+    end: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OffsetGap:
+    """Records that a checkpoint has not read yet but the source no longer has: `start` to before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        count = self.end - self.start
+        return (
+            f"partition {self.partition} of topic '{self.topic}' has no offsets {self.start} to "
+            f"{self.end - 1} any more: {count:,} record{'' if count == 1 else 's'}"
+        )
+
+    def passed(self, offsets: str | None) -> bool:
+        """Return whether a query with these newest offsets, in Spark's JSON, has passed the gap."""
+        newest = json.loads(offsets or "null") or {}
+        return int(newest.get(self.topic, {}).get(str(self.partition), self.end)) >= self.end
+
+
+@dataclass(frozen=True)
+class BatchLimit:
+    """Suggested setting to limit the size of a batch: its field and a first value.
+
+    `first_batch` describes the first batch without it: `all records of topic 'orders'`. `causes` are the fields that
+    determine the first batch, if they are set.
+    """
+
+    field: str
+    value: int
+    first_batch: str
+    causes: tuple[str, ...] = ()
