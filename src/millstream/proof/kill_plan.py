@@ -58,7 +58,7 @@ class Aim:
 def list_failpoints(pipeline: Pipeline) -> tuple[str, ...]:
     """Return the failpoints that this pipeline passes in every batch, in their order."""
     sinks = [entry.sink for query in pipeline.queries.values() for entry in query.to]
-    sink_points = dict.fromkeys(point for sink in sinks for point in sink.moments())
+    sink_points = dict.fromkeys(point for sink in sinks for point in sink.failpoints())
     return (COMMON[0], *sink_points, COMMON[1])
 
 

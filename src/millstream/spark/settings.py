@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,10 @@ ROCKSDB_CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing
 HIDDEN = "(?i)secret|passw|pwd|token|credential|jaas|webhook|(?:access|api|private)[._-]?key"
 # The password in a URL inside any text.
 _URL_USER_INFO = "(?<=://)[^/?#\\s:@\"']*:[^/?#\\s\"']*(?=@)"
+
+
+# Their code is above this package, so it is not imported: what a session needs of them is data.
+CONNECTORS = Path(__file__).parents[1] / "connectors"
 
 
 class Setting(NamedTuple):
@@ -76,7 +81,7 @@ def start_settings(
         Setting("spark.app.name", name, "the pipeline's name"),
         Setting("spark.driver.memory", f"{heap_mib()}m", "a quarter of this machine's memory, 1 to 8 GiB"),
         *_sql_settings(cores),
-        *_delta_settings(),
+        *_connector_settings(),
         *_private_settings(private),
     ]
     if not is_local(user_settings.get("spark.master", "local")):
@@ -128,13 +133,16 @@ def _sql_settings(cores: int) -> list[Setting]:
     ]
 
 
-def _delta_settings() -> list[Setting]:
-    reads = "Delta tables can be read and written"
-    return [
-        Setting("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension", reads),
-        Setting("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog", reads),
-        Setting("spark.databricks.delta.snapshotPartitions", "1", "50 tasks for a small log cost seconds"),
-    ]
+def _connector_settings() -> list[Setting]:
+    """Return the settings of the files `session.toml` in the connectors' folders, folder by folder."""
+    settings: dict[str, Setting] = {}
+    for file in sorted(CONNECTORS.glob("*/session.toml")):
+        for key, setting in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            value = setting["value"]
+            if key in ADDED and key in settings:
+                value = f"{settings[key].value},{value}"
+            settings[key] = Setting(key, value, setting["reason"])
+    return list(settings.values())
 
 
 def _private_settings(private: Path) -> list[Setting]:

@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.connectors import spark_formats
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -16,9 +18,9 @@ KEEP_ALL_ROWS = PERSIST | {
     "select", "selectExpr", "withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed", "drop",
     "alias", "toDF", "orderBy", "sort", "repartition", "coalesce", "fillna",
 }  # fmt: skip
-_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "jdbc"})
+_FORMATS = frozenset({*spark_formats.FILE_METHODS, "jdbc"})
 # Spark's own file formats, and Delta; a write without a format uses Parquet.
-_FILE_FORMATS = frozenset({"", "parquet", "json", "csv", "orc", "text", "avro", "delta"})
+_FILE_FORMATS = spark_formats.WRITABLE_FILES | {"", spark_formats.DELTA}
 # The position of the mode among the arguments of `jdbc`: url, table, mode, properties.
 _JDBC_MODE_POSITION = 3
 _WRITE_METHODS = _FORMATS | {
@@ -128,7 +130,7 @@ def is_append(call: CallChain) -> bool:
         return modes[-1] == "append"
     if call.names[-1] == "insertInto":
         return ("overwrite", True) not in call.spoken and ("insertInto", True) not in call.spoken
-    return call.names[-1] == "append" or find_write_format(call) == "kafka"
+    return call.names[-1] == "append" or find_write_format(call) == spark_formats.KAFKA
 
 
 def fails_if_exists(call: CallChain) -> bool:

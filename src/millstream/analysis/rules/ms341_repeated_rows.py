@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.analysis.rule_context import Code, Facts
+from millstream.connectors import spark_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 
 
-# Formats that store nothing.
-_NOT_STORED = frozenset({"console", "noop", "memory"})
-
-
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
     """Report writes that only append, in a function that does not use the batch id."""
     for sink in query.sinks:
@@ -26,7 +23,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         if function is None or function.uses_batch_id:
             continue
         for write in function.writes:
-            if not write.adds or write.format in _NOT_STORED:
+            if not write.adds or write.format in spark_formats.STORE_NOTHING:
                 continue
             suffix = f" to {write.format}" if write.format else ""
             yield CODE.warning(

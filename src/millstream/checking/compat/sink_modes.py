@@ -8,6 +8,8 @@ from py4j.java_gateway import JavaClass
 from pyspark.errors import StreamingQueryException
 from pyspark.errors.exceptions.captured import convert_exception
 
+from millstream.connectors import spark_formats
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,12 +22,11 @@ _SOURCES = "org.apache.spark.sql.execution.streaming.sources."
 # RealTimeModeAllowlist contains console, foreach and kafka.
 _BATCH_SINKS = {
     "foreachbatch": f"{_SOURCES}ForeachBatchSink",
-    "memory": f"{_SOURCES}MemorySink",
-    "noop": "org.apache.spark.sql.execution.datasources.noop.NoopTable$",
-    "delta": "org.apache.spark.sql.delta.sources.DeltaSink",
+    spark_formats.MEMORY: f"{_SOURCES}MemorySink",
+    spark_formats.NOOP: "org.apache.spark.sql.execution.datasources.noop.NoopTable$",
+    spark_formats.DELTA: "org.apache.spark.sql.delta.sources.DeltaSink",
 }
 _FILE_SINK = "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink"
-_FILE_FORMATS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 
 
 def check_sink(jvm: Any, sink: str, mode: Any, trigger: Trigger) -> None:
@@ -34,11 +35,11 @@ def check_sink(jvm: Any, sink: str, mode: Any, trigger: Trigger) -> None:
     errors = jvm.org.apache.spark.sql.errors.QueryCompilationErrors
     if kind == "foreachbatch" and trigger.continuous:
         raise convert_exception(errors.sourceNotSupportedWithContinuousTriggerError("foreachBatch"))
-    if kind in _FILE_FORMATS and mode.toString() != "Append":
+    if kind in spark_formats.WRITABLE_FILES and mode.toString() != "Append":
         raise convert_exception(errors.dataSourceOutputModeUnsupportedError(sink, mode))
-    if kind == "delta" and mode.toString() == "Update":
+    if kind == spark_formats.DELTA and mode.toString() == "Update":
         raise convert_exception(_delta_error(jvm, errors, mode))
-    name = _FILE_SINK if kind in _FILE_FORMATS else _BATCH_SINKS.get(kind)
+    name = _FILE_SINK if kind in spark_formats.WRITABLE_FILES else _BATCH_SINKS.get(kind)
     if trigger.real_time and name:
         parameters = {"errorType": "sink", "message": f"{name} is"}
         raise spark_error(jvm, "STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST", parameters)
@@ -46,7 +47,7 @@ def check_sink(jvm: Any, sink: str, mode: Any, trigger: Trigger) -> None:
 
 def is_batch_sink(sink: str) -> bool:
     """Return whether Spark writes this format through its older interface, which supports only batches."""
-    return sink.lower() in (*_FILE_FORMATS, "delta")
+    return sink.lower() in {*spark_formats.WRITABLE_FILES, spark_formats.DELTA}
 
 
 def check_first_batch(sink: str, trigger: Trigger) -> None:
@@ -68,6 +69,6 @@ def _delta_error(jvm: Any, errors: Any, mode: Any) -> Any:
     """Return Delta's own error, or Spark's equivalent if Delta's jar is not installed."""
     delta_errors = jvm.org.apache.spark.sql.delta.DeltaErrors
     if not isinstance(delta_errors, JavaClass):
-        return errors.dataSourceOutputModeUnsupportedError("delta", mode)
+        return errors.dataSourceOutputModeUnsupportedError(spark_formats.DELTA, mode)
     source = "org.apache.spark.sql.delta.sources.DeltaDataSource"
     return delta_errors.outputModeNotSupportedException(source, mode.toString())

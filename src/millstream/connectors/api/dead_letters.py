@@ -124,6 +124,10 @@ class DeadLetterStore(Spec, ABC):
     def target(self) -> str:
         """Return the store's location in a word, without secrets: a path, a table, a topic."""
 
+    def change_mark(self) -> object:
+        """Return a value that differs once dead letters were added; None if a kind cannot tell without reading."""
+        return None
+
     def describe(self) -> str:
         """Return a short label for messages: `postgres letters`."""
         return f"{self.kind} {self.target()}"

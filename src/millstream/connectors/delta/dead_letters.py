@@ -58,6 +58,11 @@ class DeltaDeadLetterStore(DeadLetterStore):
         purge(self.path, before, source)
         return 0
 
+    def change_mark(self) -> object:
+        """Return the number of commits of a local table, whose log has one file for each."""
+        folder = self.path.local
+        return None if folder is None else sum(1 for _ in (folder / "_delta_log").glob("*.json"))
+
     def target(self) -> str:
         """Return the table's folder."""
         return str(self.path)

@@ -332,9 +332,9 @@ class KafkaSink(Broker, Sink):
         ledger = sandbox.name(self.ledger_topic)
         return self.model_copy(update={"topic": sandbox.name(self.topic), "ledger_topic": ledger})
 
-    def moments(self) -> tuple[str, ...]:
+    def failpoints(self) -> tuple[str, ...]:
         """Leave out `kafka.sent` without transactions: the records are then visible as soon as they are sent."""
-        return tuple(point for point in super().moments() if self.transactional or point != "kafka.sent")
+        return tuple(point for point in super().failpoints() if self.transactional or point != "kafka.sent")
 
     def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:
         """Read committed JSON records and their headers; in update mode, the last record of each key."""

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from millstream.connectors import spark_formats
 from millstream.pipeline.sql.sql_tokens import (
     find_forbidden_operations,
     find_syntax_errors,
@@ -143,7 +144,7 @@ def _file_paths(tree: Any) -> Iterator[Trouble]:
         if (
             isinstance(name, exp.Identifier)
             and db is not None
-            and (any(sign in name.name for sign in "/\\:") or db.name.lower() in _FILES)
+            and (any(sign in name.name for sign in "/\\:") or db.name.lower() in spark_formats.FILES)
         ):
             start = db.meta.get("start", 0)
             yield Trouble(
@@ -152,9 +153,6 @@ def _file_paths(tree: Any) -> Iterator[Trouble]:
                 name.meta.get("end", start) + 1,
                 "declare files as sources: then they have a schema, a node in the graph and a checkpoint",
             )
-
-
-_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "binaryfile", "avro", "xml"})
 
 
 def _params(tokens: list[Token]) -> Iterator[Mark]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,15 +16,15 @@ class Letterbox:
     def __init__(self, pipeline: Pipeline) -> None:
         self._store = pipeline.letters
         self._returned: list[DeadLetter] = []
-        self._version = 0
+        # The store is new, so a store that can tell that nothing was added is not read.
+        self._mark = self._store.change_mark()
 
     def take(self) -> tuple[Row, ...]:
         """Return the dead letters since the last call."""
-        # The store is a local Delta table, whose log has one file per commit.
-        version = sum(1 for _ in (Path(self._store.target()) / "_delta_log").glob("*.json"))
-        if version == self._version:
+        mark = self._store.change_mark()
+        if mark is not None and mark == self._mark:
             return ()
-        self._version = version
+        self._mark = mark
         letters = list(self._store.all())
         new = [letter for letter in letters if letter not in self._returned]
         self._returned = letters

@@ -22,6 +22,7 @@ from millstream.checking.scripts.interception.recording import Recording, Starte
 from millstream.checking.scripts.interception.sandbox import Waits, as_python_runs, time_limit
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.runner import PATIENCE, Ran, describe_error, intercept_spark
+from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spec.trigger import Trigger
@@ -171,7 +172,7 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
             frame=flow.frame,
             name=flow.name,
             trigger=Trigger(available_now=True),
-            format=short_name(dataset.format or "parquet"),
+            format=short_name(dataset.format or spark_formats.DEFAULT),
             target=dataset.name,
             options=dict(dataset.options),
             checkpoint=f"the pipeline's storage, {flow.name}",

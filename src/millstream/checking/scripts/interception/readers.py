@@ -23,6 +23,7 @@ from millstream.checking.scripts.interception.spark_formats import (
     UNCONNECTED,
     short_name,
 )
+from millstream.connectors import spark_formats
 from millstream.frames.build_views import SOURCE_OPTION
 from millstream.spark import internals
 
@@ -68,7 +69,7 @@ class ReaderPatch:
             patches.wrap(reader, "load", self._load)
             patches.wrap(reader, "table", self._table)
             patches.wrap(reader, "changes", self._table)
-            for method in ("json", "csv", "parquet", "orc", "text", "xml"):
+            for method in spark_formats.FILE_METHODS:
                 patches.wrap(reader, method, self._file(method))
         patches.wrap(DataStreamReader, "name", _record_name)
         patches.wrap(DataFrameReader, "jdbc", self._jdbc)
@@ -111,11 +112,14 @@ class ReaderPatch:
         reader.options(**options)
         settings = _settings_of(reader)
         streaming = isinstance(reader, DataStreamReader)
-        default = reader._spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
+        default = (
+            reader._spark.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
+            or spark_formats.DEFAULT
+        )
         kind = short_name(settings.format or default)
         settings.format = kind
         place = path if isinstance(path, str) else (path[0] if path else settings.options.get("path", ""))
-        if kind in UNCONNECTED and (streaming or kind != "kafka"):
+        if kind in UNCONNECTED and (streaming or kind != spark_formats.KAFKA):
             return self._unconnected(reader, settings, streaming=streaming)
         if kind in FILES or (kind in KNOWN and settings.schema is None):
             return self._files(reader, settings, place, streaming=streaming)
@@ -241,7 +245,7 @@ def _columns_of_files(spark: Any, settings: _ReaderSettings, place: str) -> Stru
     path = Path(place.removeprefix("file://"))
     if (
         "://" in place.removeprefix("file://")
-        or settings.format not in (*FILES, "delta")
+        or settings.format not in (*FILES, spark_formats.DELTA)
         or not path.exists()
     ):
         return None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from millstream.connectors import spark_formats
 from millstream.spec.guarantee import Guarantee
 
 # Sources whose `load()` does not connect. They connect when their query starts.
 UNCONNECTED = frozenset({"kafka", "rate", "rate-micro-batch", "socket"})
 
 # File formats that Spark reads itself.
-FILES = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "binaryfile", "avro", "cloudfiles"})
+FILES = spark_formats.FILES | {"cloudfiles"}
 
 # File formats in which Spark can read an empty folder, with all options.
-EMPTY_AS_ITSELF = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "binaryfile"})
+EMPTY_AS_ITSELF = spark_formats.FILES - {"avro"}
 
 # File formats with the same columns for every file.
 FIXED = frozenset({"text", "binaryfile"})
@@ -56,7 +57,11 @@ def short_name(name: str) -> str:
     if "." not in lower_name:
         return {"ratepermicrobatch": "rate-micro-batch"}.get(lower_name, lower_name)
     return next(
-        (candidate for candidate in (*UNCONNECTED, *FILES, "delta", "jdbc") if candidate in class_name),
+        (
+            candidate
+            for candidate in (*UNCONNECTED, *FILES, spark_formats.DELTA, "jdbc")
+            if candidate in class_name
+        ),
         lower_name,
     )
 

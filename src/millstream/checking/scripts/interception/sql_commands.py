@@ -15,6 +15,7 @@ from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.placeholders import Absent, Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
+from millstream.connectors import spark_formats
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Statements:
         if dataset is not None:
             return dataset
         kind, _, path = name.partition(".")
-        if path and short_name(kind) in (*FILES, "delta") and "/" in path:
+        if path and short_name(kind) in (*FILES, spark_formats.DELTA) and "/" in path:
             return session.read.format(kind).load(path)
         if name.lower() in self.recording.unknown:
             return Unknown(self.recording.unknown[name.lower()], self.recording, streaming=streaming)

@@ -12,6 +12,7 @@ from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.recording import Started
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import Handle
+from millstream.connectors import spark_formats
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
@@ -30,7 +31,7 @@ _TRIGGERS = {
     "continuous": "continuous",
     "realTime": "real_time",
 }
-_BATCH = ("save", "insertInto", "saveAsTable", "json", "parquet", "text", "csv", "xml", "orc", "jdbc")
+_BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
 
@@ -77,11 +78,13 @@ class WriterPatch:
         )
         if not query.format:
             query.format = short_name(
-                session.conf.get("spark.sql.sources.default", "parquet") if session else "parquet"
+                session.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
+                if session
+                else spark_formats.DEFAULT
             )
         if session is not None:
             query.columns = query.frame.schema
-            keys = [query.target] if query.format != "memory" else [query.name]
+            keys = [query.target] if query.format != spark_formats.MEMORY else [query.name]
             for key in filter(None, keys):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
         self.recording.queries.append(query)

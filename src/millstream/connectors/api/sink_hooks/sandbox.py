@@ -24,6 +24,6 @@ class SinkSandbox(SinkConnection):
     def discard(self) -> None:
         """Delete the written data. Called only for a sink in a sandbox."""
 
-    def moments(self) -> tuple[str, ...]:
+    def failpoints(self) -> tuple[str, ...]:
         """Return the failpoints that the writer passes in every batch."""
         return tuple(self.system.failpoints)
