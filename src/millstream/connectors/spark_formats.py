@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FILE_METHODS = ("json", "csv", "parquet", "orc", "text", "xml")
-"""File formats that have a method of their own in Spark's readers and writers."""
+"""File formats for which there is a method in Spark's readers and writers."""
 
 FILES = frozenset({*FILE_METHODS, "avro", "binaryfile"})
 """File formats that Spark itself reads, in lower case."""
