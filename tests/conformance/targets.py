@@ -7,7 +7,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kind_examples import example_settings
 from millstream.connectors import registry
+from millstream.connectors.api.values.sandbox import Sandbox
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.devstack.servers import topics
 from millstream.spec.location import Location
@@ -63,7 +65,7 @@ class Case:
         return f"{self.kind}-{self.mode}" + ("-keyed" if self.keyed else "")
 
     def target(self, place: Place) -> Target:
-        return MAKERS[self.kind](self, place)
+        return MAKERS.get(self.kind, _in_sandbox)(self, place)
 
     def holding(self, *batches: list[Row]) -> list[Row]:
         """What a sink must hold after these batches, each written once."""
@@ -211,6 +213,28 @@ def _foreach(case: Case, place: Place) -> Target:  # noqa: ARG001 - the same in 
     return Target(sink.bound({"function": Keep}), read)
 
 
+def _in_sandbox(case: Case, place: Place) -> Target:
+    """A kind without a function here: its fields' examples as settings, in a sandbox, read by the kind itself."""
+    sink = sandboxed(case.kind, place.folder, **({"merge_on": ["k"]} if case.keyed else {}))
+    schema = place.spark.createDataFrame([], "k STRING, v STRING").schema
+
+    def read() -> list[Row]:
+        rows = sink.read_all(place.spark, schema, case.mode)
+        assert rows is not None, f"{case.kind} needs a function here, or the hook that reads its rows"
+        return ordered(rows.collect())
+
+    return Target(sink, read)
+
+
+def sandboxed(kind: str, folder: Path, **settings: object) -> Sink:
+    """A sink of that kind in a sandbox below a folder, with the examples of its fields as required settings."""
+    made = registry.sinks()[kind].model_validate(example_settings(registry.sinks()[kind]) | settings)
+    sink = made.in_sandbox(Sandbox(folder, "sandbox"))
+    assert sink is not None, f"{kind} needs a function here, or the hooks of a sandbox"
+    sink.prepare()
+    return sink
+
+
 MAKERS: dict[str, Callable[[Case, Place], Target]] = {
     "csv": _files,
     "delta": _delta,
@@ -229,13 +253,20 @@ UNREADABLE = {"console": "standard output cannot be read back"}
 ROW_BY_ROW = frozenset({"foreach"})
 """Kinds that hand over rows without saying whose they are: what a result replaces is the function's affair."""
 
-KEYED = frozenset({"delta", "postgres"})
+KEYED = frozenset(kind for kind, sink in registry.sinks().items() if "merge_on" in sink.model_fields)
 """Kinds that replace rows by key, when they are told the key."""
+
+DELETING = frozenset(kind for kind in KEYED if "delete_when" in registry.sinks()[kind].model_fields)
+"""Kinds that delete rows by key, by a condition or as changes."""
+
+IN_SANDBOX = frozenset(registry.sinks()) - set(MAKERS) - set(UNREADABLE)
+"""Kinds that are tried by their own hooks alone."""
 
 
 def family(case: Case) -> list[tuple[object, ...]]:
     """The writer that a case shares with other kinds, its mode, and whether rows have a key."""
-    return [(MAKERS[case.kind].__name__, case.mode, case.keyed)]
+    shared = MAKERS[case.kind].__name__ if case.kind in MAKERS else case.kind
+    return [(shared, case.mode, case.keyed)]
 
 
 def cases() -> list[Case]:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from conformance.replays import Shop, Way
-from conformance.targets import Case
+from conformance.targets import IN_SANDBOX, Case
 from millstream.connectors import registry
 from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WAYS = (
     Way(Case("postgres", OutputMode.APPEND)),
     Way(Case("kafka", OutputMode.APPEND), (("transactional", True),)),
+    *(Way(Case(kind, OutputMode.APPEND)) for kind in sorted(IN_SANDBOX)),
 )
 
 

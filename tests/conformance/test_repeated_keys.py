@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.targets import KEYED, Place
+from conformance.targets import DELETING, Place
 from millstream.connectors import registry
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
@@ -79,7 +79,7 @@ def write_batches(writer: Writer, spark: SparkSession, batches: list[list[Change
         writer.write(spark.createDataFrame(batch, COLUMNS).coalesce(1), number)
 
 
-@pytest.mark.parametrize("kind", sorted(KEYED))
+@pytest.mark.parametrize("kind", sorted(DELETING))
 def test_by_their_sequence_changes_come_to_one_table_wherever_a_batch_ends(
     kind: str, keyed: Callable[..., Keyed], spark: SparkSession
 ) -> None:
@@ -91,7 +91,7 @@ def test_by_their_sequence_changes_come_to_one_table_wherever_a_batch_ends(
         assert sorted(table.keys()) == LEFT
 
 
-@pytest.mark.parametrize("kind", sorted(KEYED))
+@pytest.mark.parametrize("kind", sorted(DELETING))
 def test_without_a_sequence_a_key_that_comes_twice_in_a_batch_is_refused_deletions_too(
     kind: str, keyed: Callable[..., Keyed], spark: SparkSession
 ) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from conformance.targets import IN_SANDBOX, sandboxed
 from millstream.connectors import registry
 from millstream.connectors.failpoints import VARIABLE
+from millstream.spec.output_mode import OutputMode
 from recovery import dying
 from recovery.dying import ROWS, batch, writer_of
 
@@ -139,3 +141,22 @@ def test_folders_of_batches_hold_each_row_once(
     assert text == set(ALL if held else ALL[: ROWS * LAST])
     rows = spark.read.parquet(str(folder)).orderBy("id").collect()
     assert [row.id for row in rows] == ALL
+
+
+@pytest.mark.sweep("point")
+@pytest.mark.parametrize(
+    ("kind", "point"),
+    [(kind, point) for kind in sorted(IN_SANDBOX) for point in registry.sinks()[kind].system.failpoints],
+)
+def test_any_other_kind_holds_each_row_once(
+    kind: str, point: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = sandboxed(kind, tmp_path)
+    settings = (kind, sink.model_dump(mode="json"))
+
+    killed(settings, "append", point, tmp_path)
+    started_again(settings, "append", spark, held=point.endswith(".committed"))
+
+    rows = sink.read_all(spark, batch(spark, 0).schema, OutputMode.APPEND)
+    assert rows is not None
+    assert sorted(row.id for row in rows.collect()) == ALL

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kind_examples import example_settings
 from millstream.connectors.registry import sinks
 from millstream.spec.output_mode import OutputMode
 
@@ -15,15 +16,13 @@ PLAIN = {"id": "bigint", "at": "timestamp", "name": "string"}
 def sink(kind: str, **settings: Any) -> Any:
     needed: dict[str, dict[str, Any]] = {
         "delta": {"path": "t"},
-        "kafka": {"bootstrap_servers": "h:1", "topic": "t"},
-        "postgres": {"url": "postgresql://h/d", "table": "t"},
-        "text": {"path": "t", "partition_by": ["id", "at"]},
-        "console": {},
-        "foreach": {"function": "deliveries:Sender"},
-        "foreach_batch": {"function": "deliveries:store"},
-        "memory": {"table": "t"},
+        "kafka": {"topic": "t"},
+        "postgres": {"url": "postgresql://h/d"},
+        "text": {"partition_by": ["id", "at"]},
     }
-    return sinks()[kind].model_validate({**needed.get(kind, {"path": "t"}), **settings})
+    return sinks()[kind].model_validate(
+        {**example_settings(sinks()[kind]), **needed.get(kind, {}), **settings}
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(sinks()))

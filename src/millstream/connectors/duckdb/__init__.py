@@ -1,0 +1,1 @@
+"""DuckDB: a table of a database file on this machine."""
