@@ -11,6 +11,7 @@ import pytest
 from millstream.connectors import registry
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.source import Source
+from millstream.connectors.api.system import System
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.spec.guarantee import Guarantee
@@ -143,3 +144,10 @@ def test_an_undecided_failpoint_is_one_of_its_system() -> None:
     for name, system in systems.items():
         assert system.undecided in ("", *system.failpoints)
         assert all(point.startswith(f"{name}.") for point in system.failpoints)
+
+
+def test_the_kinds_of_a_folder_declare_one_system() -> None:
+    systems = registry.systems()
+    for kind in [*registry.sources().values(), *registry.sinks().values()]:
+        declared = systems.get(registry.connector_folder(kind), System())
+        assert kind.system == declared or (issubclass(kind, Source) and kind.system == System())

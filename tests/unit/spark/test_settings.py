@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.diagnostics.failure import WrongUse
+from millstream.spark import settings
 from millstream.spark.jvm_launch import _escape
 from millstream.spark.settings import start_settings, with_lasting_metastore
 
@@ -27,6 +28,22 @@ def test_the_users_extensions_are_added_to_deltas() -> None:
     extensions = chosen(spark_sql_extensions="org.example.Mine")["spark.sql.extensions"]
 
     assert extensions == "io.delta.sql.DeltaSparkSessionExtension,org.example.Mine"
+
+
+def test_each_connector_brings_its_settings_and_their_extensions_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, extension in (("iceberg", "org.A"), ("pulsar", "org.B")):
+        (tmp_path / folder).mkdir()
+        pairs = {"spark.sql.extensions": extension, folder: "1"}
+        lines = (f'["{key}"]\nvalue = "{value}"\nreason = "r"\n' for key, value in pairs.items())
+        (tmp_path / folder / "session.toml").write_text("".join(lines))
+    monkeypatch.setattr(settings, "CONNECTORS", tmp_path)
+
+    values = chosen(spark_sql_extensions="org.Mine")
+
+    assert values["spark.sql.extensions"] == "org.A,org.B,org.Mine"
+    assert (values["iceberg"], values["pulsar"]) == ("1", "1")
 
 
 def test_shuffle_partitions_follow_the_masters_cores() -> None:
