@@ -1,4 +1,4 @@
-"""Base class of sinks: what a kind must define. What it may define is in `sink_hooks/`, by who asks."""
+"""Base class of sinks: what a kind must define. The hooks that it may define are in `sink_hooks/`."""
 
 from __future__ import annotations
 

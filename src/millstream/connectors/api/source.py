@@ -1,4 +1,4 @@
-"""Base class of sources: what a kind must define. What it may define is in `source_hooks/`, by who asks."""
+"""Base class of sources: what a kind must define. The hooks that it may define are in `source_hooks/`."""
 
 from __future__ import annotations
 

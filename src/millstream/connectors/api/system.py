@@ -1,4 +1,4 @@
-"""What the rest of the package must know about a system, declared by its kinds and read through the registry."""
+"""Facts about a system for the rest of the package, declared by its kinds and read through the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backfill and `run --adopt` ask a sink: whether others may add to its rows or replace them."""
+"""Hooks of a sink for backfills and `run --adopt`: whether others may add or replace rows."""
 
 from __future__ import annotations
 

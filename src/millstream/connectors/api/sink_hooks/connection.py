@@ -1,4 +1,4 @@
-"""What a run and `check --connect` ask a sink: its target, and whether it can be written."""
+"""Hooks of a sink for a run and `check --connect`: its target, and whether it can be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `show`, tests, proofs and backfills ask a sink: the rows that it has."""
+"""Hooks of a sink for `show`, tests, proofs and backfills: the rows that it has."""
 
 from __future__ import annotations
 

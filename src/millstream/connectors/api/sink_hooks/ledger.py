@@ -1,4 +1,4 @@
-"""What recovery asks a writer: the batches that its sink has."""
+"""Hooks of a writer for recovery: the batches that its sink has."""
 
 from __future__ import annotations
 

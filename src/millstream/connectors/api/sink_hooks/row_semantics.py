@@ -1,4 +1,4 @@
-"""What rules, backfills and tests ask a sink: which rows replace or delete which."""
+"""Hooks of a sink for rules, backfills and tests: which rows replace or delete which."""
 
 from __future__ import annotations
 

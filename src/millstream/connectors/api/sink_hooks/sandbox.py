@@ -1,4 +1,4 @@
-"""What proofs and tests ask a sink: an isolated copy, and the points at which a run may die."""
+"""Hooks of a sink for proofs and tests: an isolated copy, and the points at which a run may die."""
 
 from __future__ import annotations
 

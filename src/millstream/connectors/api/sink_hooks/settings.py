@@ -1,4 +1,4 @@
-"""What the check of a spec asks a sink: its settings, and the columns that it accepts."""
+"""Hooks of a sink for the check of a spec: its settings, and the columns that it accepts."""
 
 from __future__ import annotations
 

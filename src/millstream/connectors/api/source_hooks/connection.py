@@ -1,4 +1,4 @@
-"""What a run and `check --connect` ask a source: what it reads, and whether it is there."""
+"""Hooks of a source for a run and `check --connect`: what it reads, and whether that exists."""
 
 from __future__ import annotations
 

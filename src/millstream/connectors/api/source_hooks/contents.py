@@ -1,4 +1,4 @@
-"""What `show`, previews and backfills ask a source: its newest or its oldest records."""
+"""Hooks of a source for `show`, previews and backfills: its newest or its oldest records."""
 
 from __future__ import annotations
 

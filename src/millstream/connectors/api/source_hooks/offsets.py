@@ -1,4 +1,4 @@
-"""What recovery and dead letters ask a source: to read or describe the offsets of a batch again."""
+"""Hooks of a source for recovery and dead letters: reading the offsets of a batch again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What proofs and tests ask a source: an isolated copy that they can feed."""
+"""Hooks of a source for proofs and tests: an isolated copy that can be fed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check of a spec asks a source: its settings, and what they omit."""
+"""Hooks of a source for the check of a spec: its settings, and the records that they omit."""
 
 from __future__ import annotations
 
