@@ -71,7 +71,12 @@ def test_every_other_hook_of_a_sink_has_a_default_that_promises_nothing() -> Non
     writer = sink.writer(SinkIdentity("shop", "orders", "id", "minimal:out", APPEND))
 
     assert (sink.problems(APPEND), sink.refuses({"id": "int"}), sink.needs()) == ([], [], [])
-    assert (sink.row_key, sink.delete_marker, sink.failpoints(), sink.writes_to()) == ((), None, (), frozenset())
+    assert (sink.row_key, sink.delete_marker, sink.failpoints(), sink.writes_to()) == (
+        (),
+        None,
+        (),
+        frozenset(),
+    )
     assert [sink.rows(1), sink.into("other"), sink.replacing_range(EventTimeRange())] == [None] * 3
     assert sink.identity() == {"kind": "minimal", "target": "out"}
     assert sink.clear_command() == "empty out"
