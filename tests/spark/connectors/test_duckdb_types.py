@@ -1,0 +1,52 @@
+"""The check refuses the types that do not come back from DuckDB as they went, and no other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+from millstream.connectors.api.writer import SinkIdentity
+from millstream.connectors.registry import sinks
+from millstream.diagnostics.failure import MillstreamError
+from millstream.spec.output_mode import OutputMode
+from spark.connectors.test_sink_types import VALUES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("compiled")
+
+MORE = {
+    "tinyint": "CAST(-128 AS TINYINT)",
+    "bigint": "9223372036854775807",
+    "float": "CAST('NaN' AS FLOAT)",
+    "decimal(38,10)": "CAST('-1234567890123456789012345678.0123456789' AS DECIMAL(38, 10))",
+    "date": "DATE'0001-01-01'",
+    "timestamp": "TIMESTAMP'2020-07-01 00:00:00.123456 Europe/Berlin'",
+    "array<struct<a:string,b:map<string,date>>>": "array(named_struct('a', 'ä', 'b', map('x', DATE'2020-01-01')))",
+}
+
+
+def test_a_type_comes_back_as_it_went_or_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    sink = sinks()["duckdb"].model_validate({"path": str(tmp_path / "types.duckdb"), "table": "types"})
+    refused, failed = set(), set()
+    for number, (ddl, value) in enumerate((VALUES | MORE).items()):
+        if sink.refuses({"id": "int", "c": ddl}):
+            refused.add(ddl)
+        frame = spark.sql(f"SELECT 1 AS id, {value} AS c UNION ALL SELECT 2, NULL")
+        other = sink.into(f"t{number}")
+        try:
+            writer = other.writer(SinkIdentity("shop", "types", "one", f"duckdb:{number}", OutputMode.APPEND))
+            writer.open(spark, frame.schema)
+            writer.write(frame, 0)
+            back = other.whole(spark, frame.schema, OutputMode.APPEND).orderBy("id")
+            if repr(back.collect()) != repr(frame.orderBy("id").collect()):
+                failed.add(ddl)
+        except (PySparkException, MillstreamError, TypeError):
+            failed.add(ddl)
+
+    assert refused == failed
