@@ -43,7 +43,7 @@ def test_a_type_comes_back_as_it_went_or_is_refused(spark: SparkSession, tmp_pat
             writer = other.writer(SinkIdentity("shop", "types", "one", f"duckdb:{number}", OutputMode.APPEND))
             writer.open(spark, frame.schema)
             writer.write(frame, 0)
-            back = other.whole(spark, frame.schema, OutputMode.APPEND).orderBy("id")
+            back = other.read_all(spark, frame.schema, OutputMode.APPEND).orderBy("id")
             if repr(back.collect()) != repr(frame.orderBy("id").collect()):
                 failed.add(ddl)
         except (PySparkException, MillstreamError, TypeError):
