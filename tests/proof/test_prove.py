@@ -54,7 +54,7 @@ def save(self, frame, mode, options):
 
 DeltaWriter._save = save
 DeltaWriter._append = lambda self, frame, marks: self._save(frame, "append", marks)
-DeltaWriter.holds = lambda self, batch_id: False
+DeltaWriter.has_batch = lambda self, batch_id: False
 """
 
 
