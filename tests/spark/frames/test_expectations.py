@@ -133,7 +133,7 @@ def test_more_letters_of_a_view_than_a_batch_can_carry_end_it_until_they_are_dro
 
     assert not project.run(expecting(project, "dead_letter", "view"))
 
-    (failed,) = project.told("query_failed")
+    (failed,) = project.list_events("query_failed")
     assert "2 rows of 'doubled' break an expectation in one batch, and at most 1 " in failed.data["reason"]
     assert project.run(expecting(project, "drop", "view"))
     assert ids(project) == ["a"]
