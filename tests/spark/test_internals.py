@@ -58,7 +58,6 @@ def test_classes_objects_and_collections_of_the_jvm(spark: SparkSession) -> None
     assert internals.java_class(spark, "java.lang.Math").max(1, 2) == 2
     assert internals.scala_object(spark, "scala.None").isEmpty()
     assert internals.scala_seq(spark, ["a", "b"]).size() == 2
-    assert internals.scala_map(spark, {"a": "b"}).apply("a") == "b"
     assert internals.gateway(spark).new_array(internals.jvm(spark).java.lang.String, 2)[1] is None
 
 

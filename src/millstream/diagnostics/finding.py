@@ -65,10 +65,3 @@ class Finding:
     fix: str = ""
     edit: Edit | None = None
     query: str | None = None
-
-
-def find_worst_severity(findings: list[Finding]) -> Severity | None:
-    """Return the worst severity among findings, or `None` if there are none."""
-    order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
-    present = {finding.severity for finding in findings}
-    return next((severity for severity in order if severity in present), None)

@@ -6,15 +6,11 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
 
 from millstream.checkpoint.integrity.damage_report import COPY
 from millstream.connectors import registry
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
 from millstream.spec.secrets.secret import redact
-
-if TYPE_CHECKING:
-    from pyspark.errors import StreamingQueryException
 
 
 class FailureKind(StrEnum):
@@ -150,8 +146,3 @@ def _extract_message(text: str) -> str:
     return (python[-1] if python else next((line for line in text.splitlines() if line.strip()), "unknown"))[
         :500
     ]
-
-
-def classify_query_failure(error: StreamingQueryException | None, raised: Exception | None) -> QueryFailure:
-    """Call `classify` for a query that has ended."""
-    return classify(error, raised)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
@@ -42,14 +42,6 @@ def scala_object(spark: SparkSession, name: str) -> Any:
 def scala_seq(spark: SparkSession, items: Iterable[object]) -> Any:
     """Return a Scala `Seq`: `org.apache.spark.api.python.PythonUtils`."""
     return java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(list(items))
-
-
-def scala_map(spark: SparkSession, items: Mapping[str, object]) -> Any:
-    """Return a Scala `Map`: `org.apache.spark.api.python.PythonUtils`."""
-    java_map = java_class(spark, "java.util.HashMap")()
-    for key, value in items.items():
-        java_map.put(key, value)
-    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(java_map)
 
 
 def java_session(spark: SparkSession) -> Any:
