@@ -366,4 +366,4 @@ def test_a_check_that_found_nobody_to_ask_says_so(world: World) -> None:
     sink = {"postgres": {"url": "postgresql://someone@127.0.0.1:1/shop", "table": "t"}}
     actual = checked(world, {"name": "shop", "sources": {"rows": RATE}, "queries": {"rows": {"to": sink}}})
 
-    assert actual.silent
+    assert actual.is_unanswered

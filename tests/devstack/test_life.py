@@ -68,7 +68,7 @@ def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, num
 def test_a_detached_stack_outlives_its_starter(project: Project) -> None:
     project.up()
 
-    assert all(process.alive for process in project.processes())
+    assert all(process.is_alive for process in project.processes())
 
 
 def test_data_and_addresses_survive_down_and_up(project: Project) -> None:

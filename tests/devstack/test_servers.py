@@ -231,7 +231,7 @@ def test_traffic_in_a_thread_stops_when_told_and_sums_up(running: Running) -> No
 
     assert waited
     assert summary.topics["events"].total >= 5
-    assert not sending.sending
+    assert not sending.is_sending
 
 
 def test_paced_traffic_takes_the_time_it_was_given(running: Running) -> None:

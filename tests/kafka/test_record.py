@@ -53,4 +53,4 @@ def test_the_newest_records_of_a_topic_become_a_test_that_passes_once_it_is_fill
     assert "{id: a, n: 2}" in filled.partition("expect:")[2]
     (second,) = load_text("real.yml", filled, tmp_path / "tests" / "real.yml", lambda _: {}).cases
     with create_case_folder() as folder:
-        assert run_case(spark, second, folder).passed
+        assert run_case(spark, second, folder).has_passed

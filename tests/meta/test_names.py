@@ -22,6 +22,24 @@ NO_VARIABLE = {
     *("again", "answer", "aside", "asked", "cut", "elsewhere", "found", "given", "held", "kept"),
     *("made", "marks", "one", "ran", "said", "tell", "told", "wanted", "whole"),
 }
+# Adjectives and adverbs: a function that returns a boolean begins with is_, has_ or can_.
+NO_BOOLEAN = {
+    *(
+        "active",
+        "alive",
+        "closed",
+        "delivered",
+        "ended",
+        "ends",
+        "fine",
+        "fits",
+        "here",
+        "idle",
+        "local",
+        "numeric",
+    ),
+    *("real", "sending", "spent", "stateful", "streaming", "unfinished", "unreadable", "up", "waits"),
+}
 
 
 def parse_package(package: Path) -> Iterator[tuple[str, ast.Module]]:
@@ -44,6 +62,18 @@ def refused_functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each function whose whole name is a participle or an adverb."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_") in NO_FUNCTION:
+            yield node.lineno, node.name
+
+
+def refused_booleans(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each function that returns a boolean and is named by an adjective."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.name.strip("_") in NO_BOOLEAN
+            and node.returns is not None
+            and ast.unparse(node.returns) == "bool"
+        ):
             yield node.lineno, node.name
 
 
@@ -81,6 +111,12 @@ def test_a_function_named_by_a_participle_is_noticed() -> None:
     assert sorted(refused_functions(tree)) == [(2, "told"), (4, "_held")]
 
 
+def test_a_boolean_named_by_an_adjective_is_noticed() -> None:
+    tree = ast.parse("def alive() -> bool: ...\ndef is_alive() -> bool: ...\ndef idle() -> int: ...\n")
+
+    assert list(refused_booleans(tree)) == [(1, "alive")]
+
+
 def test_a_variable_with_a_word_of_the_list_is_noticed_wherever_it_is_bound() -> None:
     text = """
 class A:
@@ -108,11 +144,12 @@ def test_no_public_class_name_stands_twice(root: Path) -> None:
     assert {name: files for name, files in classes.items() if len(files) > 1} == {}
 
 
-def test_no_function_is_named_by_a_participle(root: Path) -> None:
+def test_no_function_is_named_by_a_participle_or_an_adjective(root: Path) -> None:
     package = dict(parse_package(root / "src/millstream"))
 
     assert "pipeline/model.py" in package
     assert [(file, *hit) for file, tree in package.items() for hit in refused_functions(tree)] == []
+    assert [(file, *hit) for file, tree in package.items() for hit in refused_booleans(tree)] == []
 
 
 def test_no_variable_is_named_by_what_happened_to_it(root: Path) -> None:

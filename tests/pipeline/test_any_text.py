@@ -157,8 +157,8 @@ def test_aliases_that_grow_without_bound_are_refused() -> None:
 
     document = parse_yaml("pipeline.yml", bomb)
 
-    assert document.unreadable
+    assert document.is_unreadable
 
 
 def test_a_file_beyond_the_limit_is_refused() -> None:
-    assert parse_yaml("pipeline.yml", "x" * 2_000_000).unreadable
+    assert parse_yaml("pipeline.yml", "x" * 2_000_000).is_unreadable

@@ -87,7 +87,7 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(
     assert result.returncode == -signal.SIGKILL, result.stderr
     report = shop.backfill()
 
-    assert shop.compare("orders").fine
+    assert shop.compare("orders").is_equal
     if sink.startswith("postgres"):
         with psycopg.connect(request.getfixturevalue("stack").postgres) as connection:
             stored = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]

@@ -27,7 +27,9 @@ def replace_in_marked_text(
     if span is None or text.lower().count(old.lower()) != 1:
         return None
     start = span.column - 1 + text.lower().index(old.lower())
-    return Edit(span.file, span.line - 1, (line[:start] + new + line[start + len(old) :],), drop=1, safe=safe)
+    return Edit(
+        span.file, span.line - 1, (line[:start] + new + line[start + len(old) :],), drop=1, is_safe=safe
+    )
 
 
 def _find_line(facts: Facts | None, span: Span | None) -> str:

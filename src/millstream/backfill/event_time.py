@@ -128,7 +128,7 @@ def delays_output(planned: PlannedQuery) -> bool:
             and operator.how not in ("inner", "left_semi", "cross")
         )
         for operator in planned.walk()
-        if operator.streaming
+        if operator.is_streaming
     )
 
 

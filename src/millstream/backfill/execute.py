@@ -61,7 +61,7 @@ def backfill(
             raise
         except Exception as error:
             raise explain_failure(run.query, error, "fix the error and run the backfill again") from error
-    if not any(item.compared for item in report.outcomes):
+    if not any(item.is_compared for item in report.outcomes):
         raise WrongUse("nothing can be compared: " + "; ".join(report.notes), "choose other queries")
     return report
 
@@ -234,7 +234,7 @@ class _QueryBackfill:
             self.say(f"{self.query}: comparing {target.sink.describe()}")
             rows = target.sink.read_time_range(self.spark, schema, target.mode, time_range)
             if rows is None:
-                outcome.compared = False
+                outcome.is_compared = False
                 self.report.notes.append(
                     f"{self.query}: the rows of {target.sink.describe()} cannot be compared"
                 )

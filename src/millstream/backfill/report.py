@@ -35,13 +35,13 @@ class SinkOutcome:
     changed: int = 0
     deleted: int = 0
     differences: list[RowDifference] = field(default_factory=list)
-    compared: bool = True
+    is_compared: bool = True
     """False if the sink's rows cannot be read back."""
 
     @property
-    def fine(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether the sink contains exactly the rows of the batch result."""
-        return self.compared and not (self.missing or self.surplus or self.different)
+        return self.is_compared and not (self.missing or self.surplus or self.different)
 
     def plain(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
@@ -52,7 +52,7 @@ class SinkOutcome:
             "column": ".".join(time_range.path) or None,
             "from": time_range.start.isoformat() if time_range.start else None,
             "to": time_range.end.isoformat() if time_range.end else None,
-            "compared": self.compared,
+            "compared": self.is_compared,
             "wanted": self.expected,
             "held": self.stored,
             "missing": self.missing,
@@ -75,15 +75,15 @@ class BackfillReport:
     rows_read: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
-    def fine(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether every sink that could be compared contains exactly the batch result."""
-        return all(outcome.fine for outcome in self.outcomes if outcome.compared)
+        return all(outcome.is_equal for outcome in self.outcomes if outcome.is_compared)
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole report as JSON data."""
         return {
             "pipeline": self.pipeline,
-            "fine": self.fine,
+            "fine": self.is_equal,
             "sinks": [outcome.plain() for outcome in self.outcomes],
             "read": self.rows_read,
             "notes": self.notes,
@@ -102,7 +102,7 @@ class BackfillReport:
                 *(getattr(outcome, name) for name in count_names),
             ]
             for outcome in self.outcomes
-            if outcome.compared
+            if outcome.is_compared
         ]
 
     def lines(self) -> Iterator[str]:

@@ -76,7 +76,7 @@ def collect_edits(findings: Iterable[Finding], *, unsafe: bool) -> list[AppliedF
     """Return the edits of findings without duplicates, only safe ones unless `unsafe`."""
     changes: dict[Edit, AppliedFix] = {}
     for finding in findings:
-        if finding.edit is not None and (finding.edit.safe or unsafe):
+        if finding.edit is not None and (finding.edit.is_safe or unsafe):
             changes.setdefault(finding.edit, AppliedFix(finding, finding.edit))
     return list(changes.values())
 

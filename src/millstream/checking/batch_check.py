@@ -43,10 +43,10 @@ class CheckReport:
 
         4 is returned only if there is no other kind of error.
         """
-        if self.checked.unreadable:
+        if self.checked.is_unreadable:
             return 2
         errors = {finding.code for finding in self.checked.findings if finding.severity is Severity.ERROR}
-        return (4 if self.checked.silent and errors == {"MS560"} else 1) if errors else 0
+        return (4 if self.checked.is_unanswered and errors == {"MS560"} else 1) if errors else 0
 
 
 @dataclass

@@ -41,7 +41,7 @@ class Checked:
     promises: list[Promise]
     verdict: tuple[Finding, ...]
     texts: Mapping[str, str]
-    silent: bool = False
+    is_unanswered: bool = False
     """True if no server responded."""
 
     @property
@@ -50,7 +50,7 @@ class Checked:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
-    def unreadable(self) -> bool:
+    def is_unreadable(self) -> bool:
         """Return whether the spec could not be read at all."""
         return any(finding.code == "MS001" for finding in self.findings)
 

@@ -118,7 +118,7 @@ def command(
     else:
         _show(report, options)
     _next(report, options)
-    return 0 if report.fine or not compare else 1
+    return 0 if report.is_equal or not compare else 1
 
 
 def _batches(
@@ -215,8 +215,8 @@ def _next(report: BackfillReport, options: BackfillOptions) -> None:
             err=True,
         )
     following = {
-        options.compare and not report.fine: "millstream backfill --dry-run",
-        options.compare and report.fine: "millstream run",
+        options.compare and not report.is_equal: "millstream backfill --dry-run",
+        options.compare and report.is_equal: "millstream run",
         options.dry: "millstream backfill, without --dry-run",
         options.writes: "millstream backfill --compare",
     }

@@ -103,7 +103,7 @@ def _jars() -> Iterator[EnvironmentCheck]:
             )
             continue
         # Jars are downloaded when first needed. The network is not tested here.
-        mirror = "; a mirror is set" if _mirror() else ""
+        mirror = "; a mirror is set" if _has_mirror() else ""
         yield EnvironmentCheck(
             f"jars ({group})",
             "note",
@@ -112,7 +112,7 @@ def _jars() -> Iterator[EnvironmentCheck]:
         )
 
 
-def _mirror() -> bool:
+def _has_mirror() -> bool:
     try:
         return ivy_download.user_settings() is not None
     except NotReady:

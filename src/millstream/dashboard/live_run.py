@@ -48,7 +48,7 @@ class PageOptions:
 
     host: str = LOCAL
     port: int | None = None
-    served: bool = True
+    is_served: bool = True
 
     @property
     def is_address_set(self) -> bool:
@@ -101,7 +101,7 @@ class LivePage:
                 webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
                 stack.callback(webhook.close)
                 self.feed.on_alerts = webhook.take
-            if self.options.served:
+            if self.options.is_served:
                 self._serve(stack)
             self._resources = stack.pop_all()
         return self

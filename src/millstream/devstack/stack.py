@@ -66,7 +66,7 @@ def up(
     with home.alone():
         previous_state = _running_state(home)
         # External servers need no guardian: they alone are the stack until `down`.
-        fresh = previous_state is None and not home.up()
+        fresh = previous_state is None and not home.is_up()
         try:
             _record_outside(home, outside or {}, fresh=fresh)
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
@@ -135,7 +135,7 @@ def status(folder: Path) -> list[Status]:
     home = Home(folder)
     state, addresses = home.state(), home.addresses()
     outside = addresses.get("outside", {})
-    if not home.up():
+    if not home.is_up():
         return []
     statuses = []
     for name in SERVERS:
@@ -153,7 +153,7 @@ def status(folder: Path) -> list[Status]:
 def environment(folder: Path) -> dict[str, str]:
     """Return KAFKA and POSTGRES_URL of a project's running stack; empty if no stack runs. Cheap to call."""
     home = Home(folder)
-    return home.endpoints().environment() if home.up() else {}
+    return home.endpoints().environment() if home.is_up() else {}
 
 
 def log_file(folder: Path, server: str) -> Path:
@@ -174,7 +174,7 @@ def _quiet(text: str) -> None:
 def _running_state(home: Home) -> StackState | None:
     """Return the state of the running guardian, or None. Cleans up after a guardian that has died."""
     state = home.state()
-    if state is None or state.alive:
+    if state is None or state.is_alive:
         return state
     _kill_servers(state)
     (home / "state.json").unlink(missing_ok=True)
@@ -247,7 +247,7 @@ def _start(
     _write_parts(home, server_specs)
     report(f"starting {' and '.join(names)}")
     state = home.state()
-    if state is not None and state.alive:
+    if state is not None and state.is_alive:
         state.guardian.send(signal.SIGHUP)
     else:
         spawn_guardian(home, attached=attached)
@@ -278,7 +278,7 @@ def _write_parts(home: Home, parts: Mapping[str, ServerSpec]) -> None:
 def _stop_stack(home: Home) -> bool:
     """Stop guardian and servers, delete their state, and return whether there were any."""
     state = home.state()
-    running = home.up()
+    running = home.is_up()
     if state is not None:
         state.guardian.send(signal.SIGTERM)
         if not wait_for_exit([state.guardian], _STOP_TIMEOUT):
@@ -298,7 +298,7 @@ def _kill_servers(state: StackState) -> None:
     survivors: list[Identity] = [
         server_status.process
         for server_status in state.servers.values()
-        if server_status.process and server_status.process.alive
+        if server_status.process and server_status.process.is_alive
     ]
     for process in survivors:
         with contextlib.suppress(PermissionError):

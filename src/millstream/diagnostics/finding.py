@@ -44,7 +44,7 @@ class Edit:
     line: int
     insert: tuple[str, ...]
     drop: int = 0
-    safe: bool = True
+    is_safe: bool = True
 
 
 @dataclass(frozen=True)

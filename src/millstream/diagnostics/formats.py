@@ -58,7 +58,7 @@ def finding_to_json(finding: Finding) -> dict[str, Any]:
 
 def _edit_to_json(edit: Edit) -> dict[str, Any]:
     lines = [mask_secrets(line) for line in edit.insert]
-    return {"file": edit.file, "line": edit.line, "drop": edit.drop, "insert": lines, "safe": edit.safe}
+    return {"file": edit.file, "line": edit.line, "drop": edit.drop, "insert": lines, "safe": edit.is_safe}
 
 
 def format_github(findings: Sequence[Finding]) -> str:

@@ -32,10 +32,10 @@ class ThreadFailure:
 
     thread: str
     error: str
-    restarted: bool
+    is_restarted: bool
 
     def __str__(self) -> str:
-        after = "it was started again" if self.restarted else "it is not started again"
+        after = "it was started again" if self.is_restarted else "it is not started again"
         return f"thread '{self.thread}' failed with {self.error}; {after}"
 
 

@@ -89,7 +89,7 @@ class FlowingQuery(RunningQuery):
         return stream_writer.start()
 
     @property
-    def delivered(self) -> bool:
+    def has_delivered(self) -> bool:
         """Whether an epoch, or a batch, has been committed since the start."""
         return Checkpoint(self._folder()).committed() != self._committed_before_start
 
@@ -130,7 +130,7 @@ class FlowingQuery(RunningQuery):
 
     def ask_to_end(self) -> None:
         """End at once, since an epoch or batch may take minutes. Its rows are read again at the next start."""
-        if not self.ended():
+        if not self.has_ended():
             self.stop()
 
 

@@ -259,23 +259,25 @@ class RunningQuery:
         """Emit events that Spark does not report by itself, if any. Called repeatedly while the query runs."""
 
     @property
-    def delivered(self) -> bool:
+    def has_delivered(self) -> bool:
         """Whether a batch has been committed to its sinks since the start."""
         return self.delivery is not None and self.delivery.delivered > 0
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """Whether Spark is running the query."""
         return self.handle is not None and bool(self.handle.isActive)
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether the query waits for rows or for its next trigger."""
         return self.handle is not None and str(self.handle.status["message"]).startswith(_IDLE_MESSAGE)
 
     def has_passed_gaps(self) -> bool:
         """Return whether a committed batch has moved past the gaps that this start may skip."""
-        return bool(self.gaps) and self.delivered and has_passed_gaps(Checkpoint(self._folder()), self.gaps)
+        return (
+            bool(self.gaps) and self.has_delivered and has_passed_gaps(Checkpoint(self._folder()), self.gaps)
+        )
 
     def unfinished(self) -> Unfinished | None:
         """Return the batch in which the query failed, or None if it failed between batches."""
@@ -322,14 +324,14 @@ class RunningQuery:
         one. The delivery of a batch therefore sets that state, and Spark's loop leaves by itself. A query that
         waits for its next trigger, which may be far away, sleeps and is stopped.
         """
-        if self.handle is None or self.ended():
+        if self.handle is None or self.has_ended():
             return
         if self.delivery is not None:
             self.delivery.is_last = True
         if internals.is_waiting_for_trigger(self.handle):
             self.handle.stop()
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether the query's thread has ended."""
         return self.handle is None or not internals.is_running(self.handle)
 

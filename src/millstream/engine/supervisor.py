@@ -132,7 +132,7 @@ class Supervisor:
             or time.monotonic() >= self.alone_until
         ):
             return False
-        return first.state is QueryPhase.RUNNING and not first.query.delivered and not first.query.idle
+        return first.state is QueryPhase.RUNNING and not first.query.has_delivered and not first.query.is_idle
 
     def _start_query(self, watched: Watched) -> None:
         try:
@@ -145,9 +145,9 @@ class Supervisor:
     def _check_running(self, watched: Watched) -> None:
         """Handle the end of a query, if it has ended. A delivered batch resets its count of failures."""
         query = watched.query
-        if watched.failures and query.delivered:
+        if watched.failures and query.has_delivered:
             watched.failures, watched.failing_since = 0, None
-        if query.active or query.handle is None:
+        if query.is_active or query.handle is None:
             query.look()
             if query.has_passed_gaps():
                 query.ask_to_end()
@@ -255,12 +255,13 @@ class Supervisor:
         running = [
             watched
             for watched in self.watched
-            if watched.state is QueryPhase.RUNNING and watched.query.active
+            if watched.state is QueryPhase.RUNNING and watched.query.is_active
         ]
         if running:
             self.events.emit("stopping", queries=[watched.query.name for watched in running])
         while (
-            any(not watched.query.ended() for watched in running) and not self._interrupt_requested.is_set()
+            any(not watched.query.has_ended() for watched in running)
+            and not self._interrupt_requested.is_set()
         ):
             for watched in running:
                 watched.query.ask_to_end()

@@ -35,7 +35,7 @@ def ensure_query_ends(
     should end when no input is left never ends. Without empty batches it does end, and a timer that is due fires in
     the next run. A query keeps the settings that it was started with.
     """
-    if not (trigger.ends and has_processing_time_timeout(pipeline, query)):
+    if not (trigger.has_end and has_processing_time_timeout(pipeline, query)):
         yield
         return
     former = spark.conf.get(_EMPTY_BATCHES)

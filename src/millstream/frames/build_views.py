@@ -59,7 +59,7 @@ def build_view(
     """Build one view as a DataFrame."""
     if view.sql is not None:
         return spark.sql(view.sql, args=dict(pipeline.params)) if pipeline.params else spark.sql(view.sql)
-    if view.stateful:
+    if view.is_stateful:
         return build_stateful_view(pipeline, name, view, frames)
     function = user_functions.find_function(view.python or "", pipeline.folder)
     parameters = list(inspect.signature(function).parameters)

@@ -81,7 +81,7 @@ def find_view_inputs(pipeline: Pipeline, view: View) -> Iterable[Mark]:
     """Return the names a view reads, with their position in its SQL; it is 0 for a Python function's parameters."""
     if view.sql is not None:
         return parse_sql(view.sql).tables
-    if view.stateful:
+    if view.is_stateful:
         return [Mark(name, 0, 0) for name, _ in view.inputs]
     if callable(view.python):
         return [Mark(name, 0, 0) for name in inspect.signature(view.python).parameters]

@@ -98,7 +98,7 @@ class Stateful(Spec):
     """The returned column that contains the event time, for steps with a watermark after a processor."""
 
     @property
-    def stateful(self) -> bool:
+    def is_stateful(self) -> bool:
         """Whether this view has state."""
         return self.transform_with_state is not None or self.apply_in_pandas_with_state is not None
 
@@ -106,7 +106,7 @@ class Stateful(Spec):
     def inputs(self) -> tuple[tuple[str, str], ...]:
         """The sources and views that the stateful function reads, each with the key that names it."""
         named = (("from", self.from_), ("initial_state", self.initial_state))
-        return tuple((name, key) for key, name in named if name is not None and self.stateful)
+        return tuple((name, key) for key, name in named if name is not None and self.is_stateful)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def find_oddities(name: str, view: Stateful) -> Iterator[Odd]:
     """Yield contradictions between the settings of the view `name`."""
     view_label = f"view '{name}'"
     keys = {field: Stateful.model_fields[field].alias or field for field in Stateful.model_fields}
-    if not view.stateful:
+    if not view.is_stateful:
         for field, key in keys.items():
             if field in view.model_fields_set:
                 message = f"'{key}' of {view_label} has no effect: the view has no stateful function"

@@ -120,7 +120,7 @@ class Scene:
     def died(self) -> None:
         """After a kill, end all other drivers, and count the batches that the next start must deliver again."""
         self.drivers.end()
-        self.tally.replayed += sum(self._unfinished(query) for query in self.pipeline.queries)
+        self.tally.replayed += sum(self._is_unfinished(query) for query in self.pipeline.queries)
 
     def forget(self, query: str) -> bool:
         """Delete the last commit of a checkpoint; return False if there is none."""
@@ -139,6 +139,6 @@ class Scene:
         assert folder is not None, "moved below a folder of this machine"
         return folder
 
-    def _unfinished(self, query: str) -> bool:
+    def _is_unfinished(self, query: str) -> bool:
         checkpoint = Checkpoint(self.folder(query))
         return checkpoint.planned() != checkpoint.committed()

@@ -25,17 +25,17 @@ class ProofReport:
     seconds: float = 0.0
 
     @property
-    def fine(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether at least one sink could be compared, and every sink contains what its guarantee requires."""
         compared = any(verdict.compared for verdict in self.verdicts)
-        return compared and all(verdict.fine for verdict in self.verdicts)
+        return compared and all(verdict.is_equal for verdict in self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole report as JSON data."""
         return {
             "pipeline": self.pipeline,
             "seed": self.seed,
-            "fine": self.fine,
+            "fine": self.is_equal,
             "kills": self.tally.kills.total(),
             "kills_by_point": dict(sorted(self.tally.kills.items())),
             "kills_by_process": self._by_process(),
@@ -49,7 +49,7 @@ class ProofReport:
             "commits_deleted": self.tally.removed,
             "rows_fed": self.rows,
             "seconds": round(self.seconds, 1),
-            "sinks": [{**asdict(verdict), "fine": verdict.fine} for verdict in self.verdicts],
+            "sinks": [{**asdict(verdict), "fine": verdict.is_equal} for verdict in self.verdicts],
             "notes": list(self.notes),
         }
 
@@ -124,4 +124,4 @@ def _verdict(verdict: Verdict) -> str:
         return "not compared"
     if verdict.unproven:
         return "NOTHING PROVEN"
-    return "as promised" if verdict.fine else "BROKEN"
+    return "as promised" if verdict.is_equal else "BROKEN"

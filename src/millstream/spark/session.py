@@ -123,7 +123,7 @@ def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm
         settings=start_settings,
         private=private,
         log=_log_file(log),
-        local=local,
+        is_local=local,
     )
 
 
@@ -148,7 +148,7 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
 
 def _start_up_measures(planned: jvm_launch.Launch, flags: Sequence[str]) -> list[Setting]:
     """Return the measures for a quick start, in the format of settings."""
-    locked = len(jar_cache.jar_paths("spark")) if planned.local else 0
+    locked = len(jar_cache.jar_paths("spark")) if planned.is_local else 0
     archive = next((flag.partition("=")[2] for flag in flags if "SharedArchiveFile" in flag), "none yet")
     return [
         Setting("(class path)", f"{locked} locked jars", "Spark need not copy and open them one by one"),

@@ -47,7 +47,7 @@ class Trigger(Spec):
         return self
 
     @property
-    def ends(self) -> bool:
+    def has_end(self) -> bool:
         """Whether the query stops by itself."""
         return bool(self.once or self.available_now)
 

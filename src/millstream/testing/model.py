@@ -115,7 +115,7 @@ class Case:
     """Rows of static sources, used instead of the data that they read."""
     now: datetime | None = None
     """The clock time at the first batch. Only `Advance` moves the clock."""
-    real: bool = False
+    has_real_sinks: bool = False
     """Whether the query's own writers write, to targets of this case alone. Otherwise rows are only collected."""
     tolerance: float = 1e-9
     """Allowed relative error of a floating-point number."""
@@ -161,6 +161,6 @@ class Outcome:
     """Why the case could not run at all, for example because the pipeline does not start."""
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether all expectations are met."""
         return self.fault is None and not any(result.differences for result in self.results)

@@ -104,7 +104,7 @@ class TestCase(pytest.Item):
     def runtest(self) -> None:
         """Run the test."""
         outcome = runner(self.config).play(self.case)
-        if not outcome.passed:
+        if not outcome.has_passed:
             raise NotAsExpected(outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -23,7 +23,7 @@ def test_what_the_stream_wrote_is_the_batch_answer(shop: Shop) -> None:
     assert [(sink_outcome.query, figures(sink_outcome)) for sink_outcome in report.outcomes] == [
         ("sums", (0, 0, 0)), ("closed", (0, 0, 0)), ("copy", (0, 0, 0)), ("copy", (0, 0, 0)),
     ]  # fmt: skip
-    assert report.fine
+    assert report.is_equal
 
 
 def test_a_changed_value_is_told_with_its_key_and_column(shop: Shop) -> None:
@@ -95,7 +95,7 @@ def test_windows_that_are_still_open_are_not_missing_in_append_mode(shop: Shop) 
 
     report = shop.backfill("closed", compare=True)
 
-    assert (report.outcomes[0].expected, report.fine) == (3, True)
+    assert (report.outcomes[0].expected, report.is_equal) == (3, True)
     assert "rows from 2026-01-01 12:40:00+00:00 on are left out" in report.notes[0]
 
 
@@ -139,5 +139,5 @@ def test_a_column_of_the_clock_is_not_compared(shop: Shop) -> None:
 
     report = shop.backfill("copy", compare=True, sink="delta")
 
-    assert report.fine
+    assert report.is_equal
     assert report.notes == ["copy: loaded is not compared, because its values differ in each run"]

@@ -61,7 +61,7 @@ def test_values_of_every_type_are_read_back_as_they_were_written(
     time_range = sink.read_time_range(spark, frame.schema, OutputMode.APPEND, EventTimeRange())
 
     assert time_range is not None
-    assert find_differences(time_range, frame).fine
+    assert find_differences(time_range, frame).is_equal
 
 
 def test_missing_and_changed_rows_come_back_and_the_fence_is_left_alone(shop: Shop, tables: Any) -> None:

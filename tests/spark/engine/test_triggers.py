@@ -27,7 +27,7 @@ def runs_with_trigger(project: Project, trigger: str) -> bool:
     def listen(event: Event) -> None:
         nonlocal output
         output += (event.data["rows_out"] or 0) if event.event == "batch_committed" else 0
-        if output == len(ROWS) and not pipeline.trigger("copy").ends:
+        if output == len(ROWS) and not pipeline.trigger("copy").has_end:
             supervisors[0].end()
 
     events.listen(listen)

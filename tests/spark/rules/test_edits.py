@@ -52,7 +52,7 @@ def test_an_edit_cures_its_finding_and_touches_nothing_else(
     fixed = fix_findings(report, lambda: checker.recheck(target), unsafe=True)
 
     assert len(fixed.changes) >= len(waiting), _list_codes(fixed.report)
-    assert fixed.report.checked.unreadable == report.checked.unreadable
+    assert fixed.report.checked.is_unreadable == report.checked.is_unreadable
     for file, before in texts.items():
         changed = [change.edit for change in fixed.changes if tmp_path / change.edit.file == file]
         diff = list(difflib.ndiff(before.splitlines(), file.read_text().splitlines()))

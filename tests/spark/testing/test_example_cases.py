@@ -43,7 +43,11 @@ def features(case: Case) -> set[Hashable]:
     result = {
         (type(action).__name__, getattr(action, "at", None)) for step in case.steps for action in step.actions
     }
-    return {(example, case.query), (example, "real", case.real), *((case.real, *item) for item in result)}
+    return {
+        (example, case.query),
+        (example, "real", case.has_real_sinks),
+        *((case.has_real_sinks, *item) for item in result),
+    }
 
 
 @pytest.mark.sweep(by=features)
@@ -74,7 +78,7 @@ def test_an_example_says_what_a_crash_behind_its_real_sinks_leaves(name: str) ->
     points = {
         action.at
         for case in cases(name)
-        if case.real
+        if case.has_real_sinks
         for step in case.steps
         for action in step.actions
         if isinstance(action, Crash)

@@ -174,8 +174,8 @@ def test_a_case_that_is_played_again_on_a_stage_begins_anew(spark: SparkSession,
             stage.feed(ROWS)
             step_result = stage.run_step(empty(case))
             messages.append((step_result.batches, step_result.rows[""]))
-            assert stage.fits(case)
+            assert stage.can_reuse(case)
             stage.reuse_for(case, tmp_path / str(number))
 
     assert messages == [((0, 1), ({"many": 2},))] * 2
-    assert not stage.fits(case_of(tmp_path, "1"))
+    assert not stage.can_reuse(case_of(tmp_path, "1"))

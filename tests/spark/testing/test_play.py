@@ -224,5 +224,5 @@ def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Pat
 
     outcome = run_test(spark, tmp_path, case)
 
-    assert not outcome.passed
+    assert not outcome.has_passed
     assert "users" in (outcome.results[0].error or "")

@@ -155,7 +155,7 @@ def test_an_aggregate_over_the_batch_is_caught_and_shrunk_to_two_batches(
     # Both rows are of one user, whose count is one in each batch and two in both together.
     items = list_items(actual.case)
     assert len({dict(items[part.items[0]].record)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
-    assert not actual.failure.alone
+    assert not actual.failure.fails_in_one_batch
 
 
 @pytest.mark.timeout(600)

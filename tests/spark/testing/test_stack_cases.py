@@ -53,6 +53,6 @@ def test_a_case_on_real_servers_passes_and_leaves_nothing(
 
     outcome = run_case(spark, case, tmp_path)
 
-    assert case.real
-    assert outcome.passed, format_report(outcome)
+    assert case.has_real_sinks
+    assert outcome.has_passed, format_report(outcome)
     assert list_leftovers(stack) == before

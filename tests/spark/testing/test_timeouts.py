@@ -105,6 +105,6 @@ def test_exactly_the_users_whose_hour_is_over_are_gone(
 
     outcome = run_case(spark, case, tmp_path)
 
-    assert outcome.passed, format_report(outcome)[:3000]
+    assert outcome.has_passed, format_report(outcome)[:3000]
     assert made.gone > USERS // 2
     assert made.until

@@ -36,12 +36,12 @@ class Plans:
 
     def column(self, name: str, kind: str = "string", **more: Any) -> Column:
         """A column of the stream."""
-        return Column(name, kind, origins=frozenset({("orders", name)}), copied=True, **more)
+        return Column(name, kind, origins=frozenset({("orders", name)}), is_copied=True, **more)
 
     def stream(self, *columns: Column) -> Read:
         """The stream."""
         value = columns or (self.column("id"), self.column("ts", "timestamp"), self.column("at", "timestamp"))
-        return Read(0, "StreamingRelation", "orders", columns=value, streaming=True, source="orders")
+        return Read(0, "StreamingRelation", "orders", columns=value, is_streaming=True, source="orders")
 
     def marked(self, below: Operator, time: str = "ts") -> WatermarkOperator:
         """A watermark, which takes the place of any other."""
@@ -54,7 +54,7 @@ class Plans:
             "",
             (below,),
             columns,
-            streaming=True,
+            is_streaming=True,
             span=self.here,
             event_time=time,
             delay=self.delay,
@@ -64,7 +64,13 @@ class Plans:
         """What is made, and nothing else."""
         columns = tuple(column for column, _ in made)
         return Operator(
-            0, "Project", "", (below,), columns, tuple(expression for _, expression in made), streaming=True
+            0,
+            "Project",
+            "",
+            (below,),
+            columns,
+            tuple(expression for _, expression in made),
+            is_streaming=True,
         )
 
     def leaf(self, column: Column) -> Expression:
@@ -86,7 +92,7 @@ class Plans:
             "",
             (below,),
             columns,
-            streaming=True,
+            is_streaming=True,
             keys=keys,
             event_time_key=timed,
             span=self.here,
@@ -95,7 +101,14 @@ class Plans:
     def deduplicate(self, below: Operator, *keys: Column, within: bool = False) -> Deduplicate:
         """`dropDuplicates`."""
         return Deduplicate(
-            0, "Deduplicate", "", (below,), below.columns, streaming=True, keys=keys, within_watermark=within
+            0,
+            "Deduplicate",
+            "",
+            (below,),
+            below.columns,
+            is_streaming=True,
+            keys=keys,
+            within_watermark=within,
         )
 
     def query(

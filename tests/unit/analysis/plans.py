@@ -30,7 +30,9 @@ TUMBLING = TimeWindow(WindowKind.TUMBLING, "ts", 10 * MINUTE, 10 * MINUTE)
 def read(name: str = "orders", *, streaming: bool = True) -> Read:
     """A source with `id` and a `ts` that has no watermark."""
     columns = (ID, Column("ts", "timestamp"))
-    return Read(9, "StreamingRelation", "", columns=columns, streaming=streaming, source=name, format="kafka")
+    return Read(
+        9, "StreamingRelation", "", columns=columns, is_streaming=streaming, source=name, format="kafka"
+    )
 
 
 def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> WatermarkOperator:
@@ -38,7 +40,7 @@ def marked(name: str = "orders", delay: timedelta = 5 * MINUTE) -> WatermarkOper
     columns = (ID, Column("ts", "timestamp", delay=delay))
     below = (read(name),)
     return WatermarkOperator(
-        8, "EventTimeWatermark", "", below, columns, streaming=True, event_time="ts", delay=delay
+        8, "EventTimeWatermark", "", below, columns, is_streaming=True, event_time="ts", delay=delay
     )
 
 
@@ -46,7 +48,7 @@ def windowed(window: TimeWindow = TUMBLING, below: Operator | None = None, **mor
     """A count by a window over `ts`."""
     value: dict[str, Any] = {"keys": (SPAN,), "functions": (COUNT,), "event_time_key": SPAN} | more
     return Aggregate(
-        3, "Aggregate", "", (below or marked(),), (SPAN,), streaming=True, growth=Growth.WATERMARK,
+        3, "Aggregate", "", (below or marked(),), (SPAN,), is_streaming=True, growth=Growth.WATERMARK,
         leaves="a window leaves when the watermark passes its end", window=window, **value,
     )  # fmt: skip
 

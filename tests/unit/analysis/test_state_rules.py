@@ -70,7 +70,7 @@ def test_a_total_is_told_with_and_without_a_watermark(plans: Plans) -> None:
 
 def test_a_lost_watermark_is_not_told_as_a_total_too(plans: Plans) -> None:
     below = plans.marked(plans.stream())
-    hour = replace(below.columns[1], name="hour", delay=None, copied=False)
+    hour = replace(below.columns[1], name="hour", delay=None, is_copied=False)
     query = plans.query(plans.grouped(plans.project(below, (hour, plans.leaf(hour))), hour))
 
     assert [len(list_findings(code, query)) for code in ("MS202", "MS203")] == [0, 1]
@@ -78,7 +78,7 @@ def test_a_lost_watermark_is_not_told_as_a_total_too(plans: Plans) -> None:
 
 def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
     below = plans.marked(plans.stream())
-    day = replace(below.columns[1], name="day", type="date", delay=None, copied=False)
+    day = replace(below.columns[1], name="day", type="date", delay=None, is_copied=False)
     root = plans.grouped(plans.project(below, (day, plans.leaf(day))), day)
 
     result = [list_findings("MS203", plans.query(root, mode))[0].severity for mode in (UPDATE, APPEND)]
@@ -163,7 +163,7 @@ def test_empty_batches_are_missed_where_a_watermark_clears_state(plans: Plans) -
 def joined(plans: Plans, *, marks: tuple[bool, bool], **more: Any) -> PlannedQuery:
     left, right = (plans.marked(plans.stream()) if mark else plans.stream() for mark in marks)
     columns = (*left.columns, *right.columns)
-    return plans.query(Join(0, "Join", "", (left, right), columns, streaming=True, **more), APPEND)
+    return plans.query(Join(0, "Join", "", (left, right), columns, is_streaming=True, **more), APPEND)
 
 
 HOUR = timedelta(hours=1)
@@ -262,7 +262,7 @@ def test_windows_of_days_are_cut_at_midnight_utc(
 
 def test_a_script_without_a_zone_that_groups_by_day_is_told(plans: Plans) -> None:
     below = plans.stream()
-    day = replace(below.columns[1], name="day", type="date", copied=False)
+    day = replace(below.columns[1], name="day", type="date", is_copied=False)
     cast = Expression("cast", "cast(ts as date)", "date", (plans.leaf(below.columns[1]),))
     project = plans.project(below, (day, Expression("alias", "cast(ts as date) AS day", "date", (cast,))))
     query = plans.query(plans.grouped(project, day))
@@ -329,7 +329,7 @@ def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans
     query = joined(plans, marks=(True, True), growth=Growth.ROWS)
     times = [plans.leaf(side.columns[1]) for side in query.root.inputs]
     compared = plans.call("less_than", *times)
-    above = Operator(0, "Filter", "", (query.root,), query.root.columns, (compared,), streaming=True)
+    above = Operator(0, "Filter", "", (query.root,), query.root.columns, (compared,), is_streaming=True)
 
     result = [len(list_findings("MS209", item)) for item in (query, replace(query, root=above))]
 
@@ -354,7 +354,7 @@ def test_a_session_of_nothing_is_told(plans: Plans) -> None:
 
 def test_a_total_of_a_day_is_a_total(plans: Plans) -> None:
     below = plans.stream()
-    day = replace(below.columns[1], name="day", type="date", copied=False)
+    day = replace(below.columns[1], name="day", type="date", is_copied=False)
     query = plans.query(plans.grouped(plans.project(below, (day, plans.leaf(day))), day))
 
     assert [len(list_findings(code, query)) for code in ("MS201", "MS202")] == [0, 1]

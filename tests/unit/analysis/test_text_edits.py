@@ -43,7 +43,7 @@ def test_a_value_inside_a_line_is_replaced_and_the_rest_stays() -> None:
             "  # soon",
         ),
         1,
-        safe=False,
+        is_safe=False,
     )
 
 
@@ -65,14 +65,14 @@ def test_a_value_on_a_line_of_its_own_keeps_its_indentation() -> None:
 
 
 def test_once_is_replaced_without_asking_where_no_source_limits_its_batches() -> None:
-    assert [edit.safe for edit in edits(loaded(), "MS303") if edit] == [True]
+    assert [edit.is_safe for edit in edits(loaded(), "MS303") if edit] == [True]
 
 
 def test_once_is_not_replaced_without_asking_where_a_source_limits_its_batches() -> None:
     limited = SPEC.replace("subscribe: orders", "subscribe: orders, max_offsets_per_trigger: 10")
 
-    assert [edit.safe for edit in edits(loaded(limited), "MS303") if edit] == [False]
+    assert [edit.is_safe for edit in edits(loaded(limited), "MS303") if edit] == [False]
 
 
 def test_what_stops_a_pipeline_that_goes_on_today_is_not_done_without_asking() -> None:
-    assert [edit.safe for edit in edits(loaded(), "MS504") if edit] == [False]
+    assert [edit.is_safe for edit in edits(loaded(), "MS504") if edit] == [False]

@@ -60,7 +60,7 @@ def planned(
 
 def window(mode: OutputMode = OutputMode.APPEND) -> PlannedQuery:
     time_window = TimeWindow(WindowKind.TUMBLING, "at", TEN, TEN)
-    return planned(root=Aggregate(0, "Aggregate", "", streaming=True, window=time_window), mode=mode)
+    return planned(root=Aggregate(0, "Aggregate", "", is_streaming=True, window=time_window), mode=mode)
 
 
 def test_the_column_made_of_event_time_alone_is_the_one() -> None:
@@ -127,11 +127,11 @@ def test_a_query_without_state_keeps_no_row_to_itself() -> None:
 
 
 def test_an_outer_join_of_streams_holds_rows_back_as_far_as_its_bound_reaches() -> None:
-    sides = (Operator(1, "Left", "", streaming=True), Operator(2, "Right", "", streaming=True))
+    sides = (Operator(1, "Left", "", is_streaming=True), Operator(2, "Right", "", is_streaming=True))
     bound = TimeBound("", "a", "b", timedelta(), timedelta(hours=4))
 
     for how, until in (("left_outer", NOON - timedelta(hours=4)), ("inner", None)):
-        join = Join(0, "Join", "", inputs=sides, streaming=True, how=how, bound=bound)
+        join = Join(0, "Join", "", inputs=sides, is_streaming=True, how=how, bound=bound)
         assert event_time.find_write_frontier(planned(root=join), NOON, BackfillOptions()) == until
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Pat
 def test_a_run_that_follows_shows_the_one_before_it(tmp_path: Path) -> None:
     recorded_before(tmp_path, 30)
 
-    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)) as page:
+    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(is_served=False)) as page:
         series = page.feed.series("funnel", 60)
         place = page.feed.where("20260301-120000-4711:54")
         assert place is not None
@@ -105,7 +105,7 @@ def test_a_run_that_is_ended_before_spark_is_up_says_so_in_its_log(
 ) -> None:
     with (
         pytest.raises(type(raised)),
-        LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)),
+        LivePage(pipeline(tmp_path), ["funnel"], PageOptions(is_served=False)),
     ):
         raise raised
 

@@ -60,7 +60,7 @@ def test_a_thread_that_fails_whenever_it_starts_stays_dead(failures: list[Thread
     thread.join(10)
 
     assert not thread.is_alive()
-    assert [failure.restarted for failure in failures] == [True] * RESTARTS + [False]
+    assert [failure.is_restarted for failure in failures] == [True] * RESTARTS + [False]
 
 
 def test_an_exception_that_is_meant_to_end_a_process_is_reported_too(failures: list[ThreadFailure]) -> None:
@@ -71,7 +71,7 @@ def test_an_exception_that_is_meant_to_end_a_process_is_reported_too(failures: l
     thread.start()
     thread.join(10)
 
-    assert [(failure.error, failure.restarted) for failure in failures] == [("SystemExit: 3", False)]
+    assert [(failure.error, failure.is_restarted) for failure in failures] == [("SystemExit: 3", False)]
 
 
 def test_the_events_of_a_run_tell_of_a_thread_that_failed_without_its_secret() -> None:

@@ -16,9 +16,9 @@ class Starting:
     """A query that starts, and of which a test says how far it is."""
 
     handle = None
-    active = True
-    delivered = False
-    idle = False
+    is_active = True
+    has_delivered = False
+    is_idle = False
     batch = None
 
     def __init__(self, name: str) -> None:
@@ -67,7 +67,7 @@ def test_the_others_wait_until_the_first_has_delivered_a_batch(start: Start) -> 
     assert start.look() == ["first"]
     assert start.look() == ["first"]
 
-    start.queries[0].delivered = True
+    start.queries[0].has_delivered = True
 
     assert start.look() == ["first", "second", "third"]
 
@@ -84,7 +84,7 @@ def test_they_wait_for_a_long_batch_only_so_long(start: Start) -> None:
 
 def test_a_first_query_without_rows_keeps_nobody_waiting(start: Start) -> None:
     start.look()
-    start.queries[0].idle = True
+    start.queries[0].is_idle = True
 
     assert start.look() == ["first", "second", "third"]
 

@@ -27,7 +27,7 @@ class Running:
     name = "funnel"
     delivery = None
     handle = object()
-    active = True
+    is_active = True
     asked: str | None = None
 
     def look(self) -> None:

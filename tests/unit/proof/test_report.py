@@ -27,7 +27,7 @@ def report_summary(found: ProofReport) -> list[object]:
 def test_a_sink_that_holds_what_it_must_is_as_promised() -> None:
     proof_report = report(verdict(rows=5))
 
-    assert (report_summary(proof_report), proof_report.fine) == (["as promised"], True)
+    assert (report_summary(proof_report), proof_report.is_equal) == (["as promised"], True)
 
 
 def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> None:
@@ -36,7 +36,7 @@ def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> No
 
     proof_report = report(broken, verdict())
 
-    assert (report_summary(proof_report), proof_report.fine) == (["BROKEN", "as promised"], False)
+    assert (report_summary(proof_report), proof_report.is_equal) == (["BROKEN", "as promised"], False)
     assert proof_report.remarks() == [
         "orders delta:orders: missing: a, NULL",
         "orders delta:orders: only the last version of each row is compared",
@@ -47,17 +47,17 @@ def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> No
 def test_a_sink_that_cannot_be_compared_beside_one_that_can_leaves_the_proof_fine() -> None:
     proof_report = report(verdict(compared=False), verdict())
 
-    assert (report_summary(proof_report), proof_report.fine) == (["not compared", "as promised"], True)
+    assert (report_summary(proof_report), proof_report.is_equal) == (["not compared", "as promised"], True)
 
 
 def test_nothing_is_proven_where_no_sink_can_be_compared() -> None:
-    assert not report(verdict(compared=False)).fine
+    assert not report(verdict(compared=False)).is_equal
 
 
 def test_nothing_is_proven_by_a_sink_that_must_hold_nothing() -> None:
     proof_report = report(verdict(unproven=True), verdict())
 
-    assert (report_summary(proof_report), proof_report.fine) == (["NOTHING PROVEN", "as promised"], False)
+    assert (report_summary(proof_report), proof_report.is_equal) == (["NOTHING PROVEN", "as promised"], False)
 
 
 def test_a_program_finds_each_sink_with_its_figures_and_keys() -> None:

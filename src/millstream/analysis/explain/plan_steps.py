@@ -153,7 +153,9 @@ def describe_step(operator: Operator, mode: OutputMode) -> str:
             scope = (
                 "the whole result" if mode is OutputMode.COMPLETE else "the query's whole life, then nothing"
             )
-            return f"passes the first {rows} of {scope}" if operator.streaming else f"takes the first {rows}"
+            return (
+                f"passes the first {rows} of {scope}" if operator.is_streaming else f"takes the first {rows}"
+            )
         case _:
             return _describe_other(operator)
 
@@ -163,7 +165,7 @@ def _describe_read(read: Read) -> str:
         return "takes literal rows of the query"
     name = f"'{read.source}'" if read.source else f"a {read.format} source"
     format_text = f" ({read.format})" if read.source and read.format else ""
-    return f"reads {name}{format_text}" if read.streaming else f"reads {name}{format_text} as a table"
+    return f"reads {name}{format_text}" if read.is_streaming else f"reads {name}{format_text} as a table"
 
 
 def _describe_aggregate(operator: Aggregate) -> str:
@@ -179,7 +181,11 @@ def _describe_aggregate(operator: Aggregate) -> str:
 def _describe_join(join: Join) -> str:
     verb = _JOIN_VERBS.get(join.how, f"joins ({join.how})")
     sides = (
-        "two streams" if join.is_stream_stream else "a stream and a table" if join.streaming else "two tables"
+        "two streams"
+        if join.is_stream_stream
+        else "a stream and a table"
+        if join.is_streaming
+        else "two tables"
     )
     condition_text = f" where {_shorten(join.condition.text)}" if join.condition else ""
     return f"{verb} {sides}{condition_text}"

@@ -70,7 +70,7 @@ def describe_watermark(query: PlannedQuery) -> list[str]:
         step.state.comes for step in list_steps(query) if step.state and step.state.comes
     )
     if _waits_for_watermark(query):
-        if query.trigger.ends:
+        if query.trigger.has_end:
             sentences.append(
                 "a run that ends by itself leaves rows that the watermark has not passed to the next run"
             )
@@ -163,7 +163,7 @@ def describe_new_checkpoint(graph: PipelineGraph, name: str) -> list[str]:
 def _list_inputs(operator: Operator) -> str:
     """Name the streams of a watermark, for a sentence."""
     names = [
-        read.source or read.format for read in operator.walk() if isinstance(read, Read) and read.streaming
+        read.source or read.format for read in operator.walk() if isinstance(read, Read) and read.is_streaming
     ]
     return join_words([f"'{name}'" for name in dict.fromkeys(names)]) or "its input"
 

@@ -94,7 +94,7 @@ class CallChain:
         return cls(node, root, tuple(reversed(names)), tuple(arguments), keyword_arguments, tuple(constants))
 
     @property
-    def runs(self) -> bool:
+    def executes(self) -> bool:
         """Return whether the call processes every row of the DataFrame at its root."""
         if not self.names or not isinstance(self.node, ast.Call):
             return False

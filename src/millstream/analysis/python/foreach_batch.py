@@ -93,10 +93,10 @@ def read_source(text: str, file: str, line: int, name: str) -> BatchCode | None:
     facts = BatchCode("a lambda" if isinstance(function, ast.Lambda) else name, spans(function))
     if name == "open" and isinstance(parent, ast.ClassDef):
         return replace(
-            facts, partition_epoch_use=_find_use_of_both(function, parameters[:2], spans), opaque=True
+            facts, partition_epoch_use=_find_use_of_both(function, parameters[:2], spans), is_opaque=True
         )
     if not parameters:
-        return replace(facts, opaque=True)
+        return replace(facts, is_opaque=True)
     helpers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     visitor = BatchFunctionFacts(parameters[0], parameters[1] if len(parameters) > 1 else "", helpers, spans)
     return visitor.of(function, facts)

@@ -49,7 +49,7 @@ class BatchFunctionFacts:
     """Names in `frames` that contain every row of the batch."""
     sessions: set[str] = field(default_factory=set)
     """Names of the batch's own session, or of an unknown one."""
-    opaque: bool = False
+    is_opaque: bool = False
 
     def of(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: BatchCode) -> BatchCode:
         """Return `code` with the facts of the function's body."""
@@ -73,7 +73,7 @@ class BatchFunctionFacts:
             uses_batch_id=self._uses_batch_id(body) or any(node.uses_batch_id for node in helpers_facts),
             writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
             actions=tuple(self._find_longest_path(body)),
-            persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
+            is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
             swallowing_clauses=(
                 *self._find_swallowed(body),
                 *(span for node in helpers_facts for span in node.swallowing_clauses),
@@ -83,7 +83,7 @@ class BatchFunctionFacts:
                 *(span for node in helpers_facts for span in node.collected),
             ),
             outer_session_views=tuple(self._find_outer_views(calls)),
-            opaque=self.opaque or any(node.opaque for node in helpers_facts),
+            is_opaque=self.is_opaque or any(node.is_opaque for node in helpers_facts),
         )
 
     def _track_names(self, body: Sequence[ast.stmt]) -> None:
@@ -118,11 +118,11 @@ class BatchFunctionFacts:
             and call.root not in self.helpers
             and call.root not in _LOG_FUNCTIONS
         ):
-            self.opaque = True
+            self.is_opaque = True
         if is_passed_on and call.names and call.root not in self.frames and not is_merge(call):
-            self.opaque = True
+            self.is_opaque = True
         if self._is_on_batch(call) and {"foreach", "foreachPartition", "transform"} & {*call.names}:
-            self.opaque = True
+            self.is_opaque = True
 
     def _is_on_batch(self, call: CallChain) -> bool:
         return call.root in self.frames
@@ -130,7 +130,7 @@ class BatchFunctionFacts:
     def _is_action(self, call: CallChain) -> bool:
         """Return whether a call processes every row of the batch."""
         if self._is_on_batch(call):
-            return call.runs
+            return call.executes
         return is_merge(call) and any(name in self.frames for name in call.positional)
 
     def _find_write(self, call: CallChain) -> BatchWrite | None:
@@ -153,7 +153,7 @@ class BatchFunctionFacts:
         if function is None or not any(name in self.frames for name in call.positional):
             return None
         if self.depth == _MAX_DEPTH:
-            return BatchCode(function.name, opaque=True)
+            return BatchCode(function.name, is_opaque=True)
         parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
         bindings = dict(zip(parameters, call.positional, strict=False)) | call.keywords
         frame_parameter = next(
@@ -163,7 +163,7 @@ class BatchFunctionFacts:
             (name for name, argument_name in bindings.items() if argument_name == self.batch_id), ""
         )
         if frame_parameter is None:
-            return BatchCode(function.name, opaque=True)
+            return BatchCode(function.name, is_opaque=True)
         visitor = BatchFunctionFacts(
             frame_parameter, batch_id_parameter, self.helpers, self.spans, self.depth + 1
         )
@@ -287,7 +287,7 @@ class BatchFunctionFacts:
                 call = CallChain.of(node)
                 if (call.names[-1] if call.names else call.root) in _EXIT_FUNCTIONS:
                     return True
-                if (call.root in self.frames and call.runs) or {*call.positional} & self.frames:
+                if (call.root in self.frames and call.executes) or {*call.positional} & self.frames:
                     return True
         return False
 

@@ -80,13 +80,13 @@ def walk_below(operator: Operator) -> Iterator[Operator]:
 def list_watermarks(operator: Operator) -> list[WatermarkOperator]:
     """List the streaming watermarks below an operator."""
     return [
-        child for child in walk_below(operator) if isinstance(child, WatermarkOperator) and child.streaming
+        child for child in walk_below(operator) if isinstance(child, WatermarkOperator) and child.is_streaming
     ]
 
 
 def list_streams(operator: Operator) -> list[Read]:
     """List the streams that an operator reads."""
-    return [child for child in operator.walk() if isinstance(child, Read) and child.streaming]
+    return [child for child in operator.walk() if isinstance(child, Read) and child.is_streaming]
 
 
 def is_time(column: Column) -> bool:
@@ -137,7 +137,7 @@ def find_losing_operator(operator: Operator, watermark: WatermarkOperator) -> Op
             column.delay is None
             and is_time(column)
             and column.origins & origins
-            and not (column.copied and column.name.lower() in kept_names - {watermark.event_time.lower()})
+            and not (column.is_copied and column.name.lower() in kept_names - {watermark.event_time.lower()})
             for column in child.columns
         ):
             origin = child
@@ -148,7 +148,7 @@ def is_bounded(operator: Operator, column: Column) -> bool:
     """Return whether a column has a limited number of values, whatever the stream contains."""
     if column.type.lower() in ("boolean", "tinyint", "void"):
         return True
-    static = {child.source for child in operator.walk() if isinstance(child, Read) and not child.streaming}
+    static = {child.source for child in operator.walk() if isinstance(child, Read) and not child.is_streaming}
     if all(source in static for source, _ in column.origins) and not column.volatile:
         return True
     origin = find_definition(operator, column.name)

@@ -101,12 +101,12 @@ def is_stateful(operator: Operator) -> bool:
     """Return whether an operator keeps state between batches."""
     if isinstance(operator, Join):
         return operator.is_stream_stream
-    return isinstance(operator, StatefulOperator) and operator.streaming
+    return isinstance(operator, StatefulOperator) and operator.is_streaming
 
 
 def _selects_rows(operator: Operator) -> bool:
     """Return whether an operator's expressions decide which rows it outputs."""
-    return operator.streaming and (isinstance(operator, Join) or operator.node in ("Filter", "Generate"))
+    return operator.is_streaming and (isinstance(operator, Join) or operator.node in ("Filter", "Generate"))
 
 
 def _list_state_causes(operator: StatefulOperator) -> Iterator[Volatile]:

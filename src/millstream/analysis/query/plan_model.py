@@ -73,7 +73,7 @@ class Column:
     name: str
     type: str
     """Spark's DDL: `timestamp`, `struct<start:timestamp,end:timestamp>`."""
-    nullable: bool = True
+    is_nullable: bool = True
     delay: timedelta | None = None
     """The watermark's delay, when Spark knows the column as event time."""
     volatile: tuple[Volatile, ...] = ()
@@ -81,7 +81,7 @@ class Column:
     or a join, and the keys of an aggregation or a deduplication, affect every column above them."""
     origins: frozenset[tuple[str, str]] = frozenset()
     """The source columns from which it is computed: (source, column)."""
-    copied: bool = False
+    is_copied: bool = False
     """True for a source column that is unchanged, but perhaps renamed."""
 
 
@@ -154,7 +154,7 @@ class Operator:
     """The output columns."""
     expressions: tuple[Expression, ...] = ()
     """All expressions of the node itself."""
-    streaming: bool = False
+    is_streaming: bool = False
     """True if a stream is below the node."""
     span: Span | None = None
     """The position in the user's code, or the nearest known one."""
@@ -237,7 +237,7 @@ class Join(StatefulOperator):
     @property
     def is_stream_stream(self) -> bool:
         """Return whether both sides are streams."""
-        return len(self.inputs) == 2 and all(side.streaming for side in self.inputs)
+        return len(self.inputs) == 2 and all(side.is_streaming for side in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class BatchWrite:
 
     format: str
     """Spark's name of the writer, in lower case: `jdbc`; empty if unknown."""
-    adds: bool
+    only_adds: bool
     """True if the write only adds rows, so that a repeated batch is stored twice."""
     span: Span | None = None
     refuses_existing: bool = False
@@ -287,7 +287,7 @@ class BatchWrite:
 class BatchCode:
     """Facts about the source code of a foreachBatch function or a foreach writer.
 
-    Each `Span` is a position in that source. Code that cannot be read is not guessed: `opaque` is then set.
+    Each `Span` is a position in that source. Code that cannot be read is not guessed: `is_opaque` is then set.
     """
 
     name: str
@@ -297,7 +297,7 @@ class BatchCode:
     writes: tuple[BatchWrite, ...] = ()
     actions: tuple[Span, ...] = ()
     """Calls that process the whole batch, on the path through the function with the most of them."""
-    persisted: bool = False
+    is_persisted: bool = False
     """True if the batch is cached before it is used."""
     swallowing_clauses: tuple[Span, ...] = ()
     """`except` clauses that hide a failed write of the batch."""
@@ -307,7 +307,7 @@ class BatchCode:
     """Temporary views of the batch that are read in another session than the batch's: name and position."""
     partition_epoch_use: Span | None = None
     """The position at which a foreach writer recognises repeated rows by partition and epoch."""
-    opaque: bool = False
+    is_opaque: bool = False
     """True if the batch, or its id, is passed to code that was not read."""
 
 
@@ -354,4 +354,4 @@ class PlannedQuery:
 
     def of(self, kind: type[_OperatorKind]) -> Iterator[_OperatorKind]:
         """Yield the streaming operators of one class."""
-        return (operator for operator in self.walk() if isinstance(operator, kind) and operator.streaming)
+        return (operator for operator in self.walk() if isinstance(operator, kind) and operator.is_streaming)

@@ -93,7 +93,7 @@ def _list_flows(query: PlannedQuery, stabilities: frozenset[Stability]) -> Itera
                 )
     # A filter affects every column above it; report the filter itself, and first.
     for operator in query.walk():
-        if operator.node == "Filter" and operator.streaming:
+        if operator.node == "Filter" and operator.is_streaming:
             for volatile in _list_volatile(operator.expressions):
                 if volatile.stability in stabilities:
                     yield VolatileFlow(
@@ -129,7 +129,7 @@ def _list_state_inputs(operator: StatefulOperator) -> Iterator[Volatile]:
     elif isinstance(operator, Join | StatefulFunction):
         yield from _list_column_volatile(column for side in operator.inputs for column in side.columns)
     for child in operator.walk():
-        if child.node == "Filter" and child.streaming:
+        if child.node == "Filter" and child.is_streaming:
             yield from _list_volatile(child.expressions)
 
 

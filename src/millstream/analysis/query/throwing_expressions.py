@@ -39,7 +39,7 @@ class Exposed:
 
     def is_unchecked(self, column: Column) -> bool:
         """Return whether a column is unchanged from the source and no condition checks it."""
-        if column.copied:
+        if column.is_copied:
             return bool(column.origins) and not column.origins & self.checked
         return column.name in self.decoded and ("", column.name) not in self.checked
 
@@ -54,7 +54,7 @@ def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Exposed]:
         return
     decoded = _list_decoded_names(query)
     for operator in query.walk():
-        if not operator.streaming or not _belongs_to_user(operator, query, facts):
+        if not operator.is_streaming or not _belongs_to_user(operator, query, facts):
             continue
         checked = _list_checked_columns(operator)
         for expression in operator.expressions:
@@ -104,7 +104,7 @@ def _list_checked_columns(operator: Operator) -> frozenset[tuple[str, str]]:
         if below.node == "Filter"
         for condition in below.expressions
         for column in _list_compared_columns(condition)
-        for origin in (column.origins if column.copied else {("", column.name)})
+        for origin in (column.origins if column.is_copied else {("", column.name)})
     )
 
 
@@ -118,7 +118,9 @@ def _list_decoded_names(query: PlannedQuery) -> frozenset[str]:
             child = expression.inputs[0]
             while child.function in ("get_struct_field", "alias") and child.inputs:
                 child = child.inputs[0]
-            is_decoded = child.column is not None and not child.column.copied and child.column.name in names
+            is_decoded = (
+                child.column is not None and not child.column.is_copied and child.column.name in names
+            )
             if is_decoded or child.function in _DECODERS:
                 names.add(expression.settings.get("name", ""))
     return frozenset(names - {""})

@@ -170,4 +170,4 @@ def _build_edit(facts: Facts, source: str, time: str | None = None) -> Edit | No
     time = time or next(iter(time_columns), "ts")
     indent = " " * (first.column - 1)
     line = f"{indent}watermark: {{event_time: {time}, delay_threshold: 10 minutes}}"
-    return Edit(key.file, key.line, (line,), safe=False)
+    return Edit(key.file, key.line, (line,), is_safe=False)

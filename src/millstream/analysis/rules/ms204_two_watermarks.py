@@ -53,7 +53,7 @@ def _find_lower_watermark(operator: Operator, *, aggregated: bool) -> tuple[Wate
     The rows of a stream-stream join, or of a deduplication that uses no watermark, may get a watermark again.
     """
     for child in operator.inputs:
-        if isinstance(child, WatermarkOperator) and child.streaming:
+        if isinstance(child, WatermarkOperator) and child.is_streaming:
             return child, aggregated
         if (isinstance(child, Join) and child.is_stream_stream) or (
             isinstance(child, Deduplicate) and not child.within_watermark

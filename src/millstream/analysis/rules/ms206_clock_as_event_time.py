@@ -22,12 +22,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     """Check columns that contain only the clock. The clock as a bound or default for a time of the row is correct."""
     for operator in query.walk():
         column = None
-        if isinstance(operator, WatermarkOperator) and operator.streaming:
+        if isinstance(operator, WatermarkOperator) and operator.is_streaming:
             column = operator.column(operator.event_time)
             problem = f"uses the clock as event time: '{operator.event_time}'"
         elif (
             isinstance(operator, Aggregate)
-            and operator.streaming
+            and operator.is_streaming
             and not event_time.list_watermarks(operator)
         ):
             column = next(

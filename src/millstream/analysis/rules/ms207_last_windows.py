@@ -21,7 +21,7 @@ CODE = Code.of(__name__)
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report windows, and outer-join rows that wait for a match, once per query."""
-    if not query.trigger.ends or query.output_mode is not OutputMode.APPEND:
+    if not query.trigger.has_end or query.output_mode is not OutputMode.APPEND:
         return
     operator = next(
         (

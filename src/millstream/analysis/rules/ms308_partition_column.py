@@ -32,7 +32,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 reason = (
                     None
                     if column is None
-                    else _find_reason(column, column.copied and column.origins in unique_origins)
+                    else _find_reason(column, column.is_copied and column.origins in unique_origins)
                 )
                 if column is None or reason is None:
                     continue
@@ -50,6 +50,6 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
 
 
 def _find_reason(column: Column, is_unique: bool) -> str | None:
-    if column.copied and column.type.startswith("timestamp"):
+    if column.is_copied and column.type.startswith("timestamp"):
         return "an unrounded time"
     return "which is different in every row" if is_unique else None

@@ -131,11 +131,11 @@ def _find_row_defining_operator(operator: Operator) -> Operator | None:
     """Return the topmost operator that decides the number of rows per key, below row-preserving operators only."""
     while True:
         if isinstance(operator, Aggregate | Deduplicate):
-            return operator if operator.streaming else None
+            return operator if operator.is_streaming else None
         if operator.node == "Generate" and operator.expressions:
             return operator if operator.expressions[0].function in _GENERATORS else None
         if isinstance(operator, Join):
-            streams = [child for child in operator.inputs if child.streaming]
+            streams = [child for child in operator.inputs if child.is_streaming]
             if len(streams) != 1:
                 return None
             operator = streams[0]

@@ -62,4 +62,4 @@ def _build_edit(facts: Facts, query: str, order: Sequence[int]) -> Edit | None:
     ends = [*(start - 1 for start in starts[1:]), end]
     items = [lines[start - 1 : stop] for start, stop in zip(starts, ends, strict=True)]
     reordered = tuple(line for number in order for line in items[number])
-    return Edit(spans[0].file, starts[0] - 1, reordered, len(reordered), safe=True)
+    return Edit(spans[0].file, starts[0] - 1, reordered, len(reordered), is_safe=True)

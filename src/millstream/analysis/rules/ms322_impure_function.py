@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         _, row_functions = files.setdefault(
             facts.pipeline.folder / (module.replace(".", "/") + ".py"), (name, set())
         )
-        if view.stateful:
+        if view.is_stateful:
             row_functions.add(function)
     for file, (name, row_functions) in files.items():
         yield from _find_unbounded(file, str(display_path(file)), facts.query_of(name), row_functions)

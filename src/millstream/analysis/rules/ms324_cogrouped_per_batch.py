@@ -23,7 +23,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for function in query.of(BatchFunction):
         if len(function.inputs) < 2:
             continue
-        are_both_streams = all(side.streaming for side in function.inputs)
+        are_both_streams = all(side.is_streaming for side in function.inputs)
         yield CODE.error(
             f"{event_time.owner_label(query, function)} calls '{function.function}' with the groups of one batch",
             event_time.find_span(query, function),

@@ -23,7 +23,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         if function is None or function.uses_batch_id:
             continue
         for write in function.writes:
-            if not write.adds or write.format in spark_formats.STORE_NOTHING:
+            if not write.only_adds or write.format in spark_formats.STORE_NOTHING:
                 continue
             suffix = f" to {write.format}" if write.format else ""
             yield CODE.warning(

@@ -19,7 +19,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     """Report two or more actions on one path through the function without a persisted batch."""
     for sink in query.sinks:
         function = sink.function
-        if function is None or function.persisted or len(function.actions) < 2:
+        if function is None or function.is_persisted or len(function.actions) < 2:
             continue
         yield CODE.warning(
             f"a batch of query '{query.name}' is computed {len(function.actions)} times",

@@ -50,8 +50,8 @@ def _build_edit(facts: Facts) -> Edit | None:
     setting = f"  {_KEY}: {_ROCKSDB}"
     if facts.places.has("spark"):
         key, first = facts.places.key("spark"), facts.places.value("spark")
-        return Edit(key.file, key.line, (setting,), safe=True) if first.line > key.line else None
+        return Edit(key.file, key.line, (setting,), is_safe=True) if first.line > key.line else None
     if not facts.places.has("name"):
         return None
     name = facts.places.value("name")
-    return Edit(name.file, name.end_line, ("spark:", setting), safe=True)
+    return Edit(name.file, name.end_line, ("spark:", setting), is_safe=True)

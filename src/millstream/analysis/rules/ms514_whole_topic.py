@@ -61,11 +61,11 @@ def _build_edit(facts: Facts, source: str, setting: str) -> Edit | None:
     lines = TextLines(places.document.text)
     if value.line > key.line:
         indent = " " * (value.column - 1)
-        return Edit(key.file, key.line, (f"{indent}{setting}",), safe=False)
+        return Edit(key.file, key.line, (f"{indent}{setting}",), is_safe=False)
     line = lines.line(value.line)
     position = value.end_column - 2
     if value.end_line != value.line or line[value.column - 1] != "{" or line[position : position + 1] != "}":
         return None
     return Edit(
-        key.file, key.line - 1, (f"{line[:position].rstrip()}, {setting}{line[position:]}",), 1, safe=False
+        key.file, key.line - 1, (f"{line[:position].rstrip()}, {setting}{line[position:]}",), 1, is_safe=False
     )

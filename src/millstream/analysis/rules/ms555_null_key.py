@@ -25,7 +25,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for sink in query.sinks:
         for key in sink.key:
             column = query.root.column(key)
-            if column is None or not column.copied or not column.origins:
+            if column is None or not column.is_copied or not column.origins:
                 continue
             for join in query.of(Join):
                 if not _comes_from_nullable_side(join, column):

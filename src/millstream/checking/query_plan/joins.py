@@ -34,7 +34,7 @@ def build_join(common_fields: dict[str, Any], of: Context) -> Join:
     tree = next(iter(of.fields.get("condition", ())), None)
     pairs = tuple(_key_pairs(tree, of, left, right)) if tree else ()
     bound = join_time_bounds.find_bound(tree, left, right) if tree else None
-    is_stream_stream = all(side.operator.streaming for side in of.below)
+    is_stream_stream = all(side.operator.is_streaming for side in of.below)
     bounded, leaves = Growth.KEYS, "no state: one side is not a stream"
     if is_stream_stream:
         bounded, leaves = state_growth.growth_of_join(left.values(), right.values(), pairs, bound)

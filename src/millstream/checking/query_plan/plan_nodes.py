@@ -39,7 +39,7 @@ class Attribute:
     id: int
     name: str
     type: str
-    nullable: bool
+    is_nullable: bool
     delay: timedelta | None
 
 
@@ -68,7 +68,7 @@ class PlanNode:
             return ""
 
     @cached_property
-    def streaming(self) -> bool:
+    def is_streaming(self) -> bool:
         """True if the node or a node below it is a stream."""
         try:
             return bool(self.java.isStreaming())
@@ -134,6 +134,6 @@ def _attribute(field: dict[str, Any], mark: re.Match[str] | None) -> Attribute:
         id=int(mark[1]) if mark else -1,
         name=str(field["name"]),
         type=to_ddl(field["type"]),
-        nullable=bool(field["nullable"]),
+        is_nullable=bool(field["nullable"]),
         delay=timedelta(milliseconds=delay) if isinstance(delay, int) else None,
     )

@@ -125,7 +125,7 @@ class _Builder:
             inputs=tuple(child.operator for child in below),
             columns=tuple(flow.columns()),
             expressions=tuple(values.values()),
-            streaming=any(child.operator.streaming for child in below),
+            is_streaming=any(child.operator.is_streaming for child in below),
             span=span,
             view=view,
             subqueries=tuple(self._subqueries(fields, view)),
@@ -157,7 +157,7 @@ class _Builder:
             text=node.text,
             inputs=tuple(child.operator for child in below),
             columns=columns,
-            streaming=any(child.operator.streaming for child in below),
+            is_streaming=any(child.operator.is_streaming for child in below),
             span=self._view_span(view),
             view=view,
         )
@@ -180,12 +180,12 @@ class _Builder:
         return BuiltOperator(replace(result.operator, columns=named), ids, windows, result.rows)
 
     def _leaf(self, node: PlanNode, view: str | None) -> BuiltOperator:
-        streaming = node.streaming
+        streaming = node.is_streaming
         self._leaves += 1
         leaf_read = read_leaf(node, self._leaves)
         source = leaf_read.source
         columns = tuple(
-            replace(plain_column(attribute), origins=frozenset({(source, attribute.name)}), copied=True)
+            replace(plain_column(attribute), origins=frozenset({(source, attribute.name)}), is_copied=True)
             if source
             else plain_column(attribute)
             for attribute in node.output
@@ -197,7 +197,7 @@ class _Builder:
             if source and not source.startswith(leaf_read.format)
             else source or leaf_read.format,
             columns=columns,
-            streaming=streaming,
+            is_streaming=streaming,
             span=self._node_span(node)
             or (self._where.span_of_name(source) if source else None)
             or self._view_span(view),
@@ -212,10 +212,13 @@ class _Builder:
         """Return a source of the spec, without its decoding."""
         nodes_below = list(node.walk())
         span = self._where.span_of_name(name)
-        streaming = node.streaming
+        streaming = node.is_streaming
         columns = tuple(
             replace(
-                plain_column(attribute), delay=None, origins=frozenset({(name, attribute.name)}), copied=True
+                plain_column(attribute),
+                delay=None,
+                origins=frozenset({(name, attribute.name)}),
+                is_copied=True,
             )
             for attribute in node.output
         )
@@ -225,7 +228,7 @@ class _Builder:
             node=nodes_below[-1].kind,
             text=f"{format_} {name}",
             columns=columns,
-            streaming=streaming,
+            is_streaming=streaming,
             span=span,
             source=name,
             format=format_,
@@ -296,7 +299,7 @@ def _common_fields(
         "text": node.text,
         "inputs": (child,),
         "columns": columns,
-        "streaming": child.streaming,
+        "streaming": child.is_streaming,
         "span": span,
     }
 

@@ -88,7 +88,7 @@ def find_script_problems(script_run: Ran) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
     recording, raised = script_run.recording, script_run.raised
     if raised is not None:
-        empty = raised.is_missing_value and recording.emptied
+        empty = raised.is_missing_value and recording.has_emptied_sources
         yield build_finding(
             "MS114",
             f"the script ends here: {raised.what}",
@@ -99,7 +99,7 @@ def find_script_problems(script_run: Ran) -> Iterator[Finding]:
             else raised.why,
             fix=raised.fix,
         )
-    elif script_run.script and not recording.queries:
+    elif script_run.is_script and not recording.queries:
         yield build_finding(
             "MS115",
             "the script starts no streaming query",
@@ -110,7 +110,7 @@ def find_script_problems(script_run: Ran) -> Iterator[Finding]:
         )
     for doubt in recording.doubts:
         yield describe_unknown(doubt, recording)
-    if raised is None and script_run.script:
+    if raised is None and script_run.is_script:
         yield from _wait_findings(script_run)
 
 
@@ -158,7 +158,7 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
             queries, f"the checkpoint '{location}'", "each query would use the other's offsets as its own"
         )
     for name, queries in by_name.items():
-        if not any(started.trigger.ends for started in queries):
+        if not any(started.trigger.has_end for started in queries):
             yield from _shared_findings(
                 queries, f"the name '{name}'", "Spark does not start a second query with the same name"
             )
@@ -184,7 +184,7 @@ def _shared_findings(queries: list[Started], shared: str, reason: str) -> Iterab
 def _wait_findings(script_run: Ran) -> Iterator[Finding]:
     """Yield findings if the script ends before its queries do, or waits before it has started all of them."""
     queries, waits = script_run.recording.queries, script_run.recording.waits
-    running = [query for query in queries if not query.trigger.ends]
+    running = [query for query in queries if not query.trigger.has_end]
     for wait in waits:
         blocking = next(
             (
@@ -195,7 +195,7 @@ def _wait_findings(script_run: Ran) -> Iterator[Finding]:
             None,
         )
         later = [started for started in queries if started.number > wait.started]
-        if blocking and later and not wait.bounded and _waits_for(wait.query, blocking):
+        if blocking and later and not wait.is_bounded and _waits_for(wait.query, blocking):
             yield build_finding(
                 "MS119",
                 f"{_joined_names([started.name for started in later])} starts only after '{blocking.name}' has ended",

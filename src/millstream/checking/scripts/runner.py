@@ -72,7 +72,7 @@ class Ran:
     """The user's original SQL, by the SQL text that Spark received."""
     raised: Raised | None = None
     is_endless: bool = False
-    script: bool = True
+    is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
 
 

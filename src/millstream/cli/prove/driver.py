@@ -78,7 +78,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     os.environ[VARIABLE] = order.failpoints
     BackgroundThread("orders", _arm).start()
     options = RunOptions(until_caught_up=order.to_the_end)
-    return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(served=False))
+    return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(is_served=False))
 
 
 def _backfill(spark: SparkSession, loaded: Loaded, checked: Checked) -> int:

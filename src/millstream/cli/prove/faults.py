@@ -26,13 +26,13 @@ DISK = "disk-full"
 
 @dataclass(frozen=True)
 class FaultContext:
-    """The parts of a pipeline's copy that faults act on. `small` if its folder is a separate small disk."""
+    """The parts of a pipeline's copy that faults act on. `is_small` if its folder is a separate small disk."""
 
     project: Path
     servers: Sequence[str]
     points: Sequence[str]
     folder: Path
-    small: bool
+    is_small: bool
 
 
 def possible_faults(stage: FaultContext) -> dict[str, Fault]:
@@ -51,7 +51,7 @@ def possible_faults(stage: FaultContext) -> dict[str, Fault]:
     for server in stage.servers:
         if server in CAN_CUT_SESSIONS:
             possible.append(Around(f"{server}-cut", _bound(_end_sessions, stage.project, server)))
-    if stage.small:
+    if stage.is_small:
         possible.append(FullDisk(stage.folder))
     return {fault.name: fault for fault in possible}
 
@@ -65,7 +65,7 @@ def choose_faults(
     """
     names = [*known, DISK] if requested == "all" else [name for name in (requested or "").split(",") if name]
     notes: tuple[str, ...] = ()
-    if DISK in names and not stage.small:
+    if DISK in names and not stage.is_small:
         notes = (
             f"{DISK} is left out because it needs the permission to mount a file system, which root has",
         )

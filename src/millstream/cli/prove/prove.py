@@ -99,13 +99,13 @@ def _prove(project: ProveProject, arguments: ProveArguments) -> int:
     _show(report)
     if arguments.report is not None:
         arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
-    if not report.fine:
+    if not report.is_equal:
         click.echo(
             f"the files of the proof are in {folder}; next: millstream prove --seed {seed} --keep", err=True
         )
     else:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0 if report.fine else 1
+    return 0 if report.is_equal else 1
 
 
 def _alone(folder: Path, stack: ExitStack) -> None:
@@ -157,7 +157,7 @@ def _proven(
         needs = _needs(copy.pipeline)
         _on_the_stack(needs, endpoints)
         stack.up(project_folder, needs, steps.show, servers=servers)
-    context = FaultContext(project_folder, servers, list_failpoints(copy.pipeline), folder, small=small)
+    context = FaultContext(project_folder, servers, list_failpoints(copy.pipeline), folder, is_small=small)
     chosen_faults, notes = choose_faults(possible_faults(context), arguments.faults, context)
     options = ProofOptions(
         kills=arguments.kills,

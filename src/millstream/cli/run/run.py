@@ -90,7 +90,7 @@ def command(
     from millstream.dashboard.live_run import PageOptions
     from millstream.engine.run import RunOptions
 
-    page_options = PageOptions(host or LOCAL, port, served=not no_page)
+    page_options = PageOptions(host or LOCAL, port, is_served=not no_page)
     loaded = open_project(file, overrides, env_file)
     if history is not None:
         from millstream.cli.run.history import command as past
@@ -173,7 +173,7 @@ def start(
             following, gaps = afterwards() if succeeded and not ending.is_requested else None, {}
         code = ending.exit_code
         events.emit("run_stopped", exit_code=code)
-    return 130 if ending.at_once else code
+    return 130 if ending.is_immediate else code
 
 
 def _unprinted(checked: Checked, loaded: Loaded) -> list[Finding]:
@@ -195,7 +195,7 @@ class _Ending:
         return self._signals > 0
 
     @property
-    def at_once(self) -> bool:
+    def is_immediate(self) -> bool:
         """Whether a second signal asked the run to end immediately."""
         return self._signals > 1
 

@@ -82,7 +82,7 @@ class TestOutput:
             self.file = result.file
         word = self.paint(_WORDS[result.outcome].ljust(6), _TONES[result.outcome])
         click.echo(f"  {word}  {result.name}  {self.paint(f'{result.seconds:.1f} s', '34')}")
-        if not outcome.passed:
+        if not outcome.has_passed:
             lines = format_report(outcome, color=self.color).splitlines()[1:]
             click.echo("\n".join(["", *lines, ""]))
 

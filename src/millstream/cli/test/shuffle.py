@@ -106,7 +106,7 @@ def _shuffled(runner: Runner, case: Case, split_count: int, seed: int, screen: T
         "line": case.where.line,
         "outcome": outcome,
         "seconds": round(shuffled.seconds, 3),
-        "message": None if shuffled.passed else summarize_outcome(shuffled),
+        "message": None if shuffled.has_passed else summarize_outcome(shuffled),
         "shuffle": to_json_data(shuffled, baseline.items, test_data),
         "passed": outcome in ("passed", "skipped"),
     }
@@ -117,7 +117,7 @@ def _outcome(shuffled: Shuffled) -> str:
         return "skipped"
     if shuffled.fault is not None:
         return "error"
-    return "passed" if shuffled.passed else "failed"
+    return "passed" if shuffled.has_passed else "failed"
 
 
 def _print(screen: TestOutput, file: str, outcome: str, shuffled: Shuffled, lines: Sequence[str]) -> None:

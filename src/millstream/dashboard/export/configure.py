@@ -39,7 +39,7 @@ def configure_exporters(
         else:
             # No waits, because its exporter retries by itself, for ten seconds at most.
             queues.append(ExportQueue(Spans(pipeline.name, run), waits=()))
-    if settings.get("OPENLINEAGE_URL") and not _true(settings, "OPENLINEAGE_DISABLED"):
+    if settings.get("OPENLINEAGE_URL") and not _is_true(settings, "OPENLINEAGE_DISABLED"):
         # Imported only if configured, because the module is not needed otherwise.
         from millstream.dashboard.export.openlineage import Lineage, receiver_from_environment  # noqa: PLC0415
 
@@ -55,9 +55,9 @@ def configure_exporters(
 
 def _endpoint_variable(settings: Mapping[str, str]) -> str:
     """Return the variable that has OpenTelemetry's endpoint; empty if none does or spans are off."""
-    off = _true(settings, "OTEL_SDK_DISABLED") or settings.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
+    off = _is_true(settings, "OTEL_SDK_DISABLED") or settings.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
     return "" if off else next((name for name in _ENDPOINTS if settings.get(name)), "")
 
 
-def _true(settings: Mapping[str, str], name: str) -> bool:
+def _is_true(settings: Mapping[str, str], name: str) -> bool:
     return settings.get(name, "").strip().lower() == "true"

@@ -39,11 +39,11 @@ class DeniedRequest:
 
 @dataclass(frozen=True)
 class Guard:
-    """The port of the page and its token. `local` if the page is reachable only from this machine."""
+    """The port of the page and its token. `is_local` if the page is reachable only from this machine."""
 
     port: int
     token: str | None = None
-    local: bool = False
+    is_local: bool = False
 
     @property
     def cookie(self) -> str:
@@ -57,7 +57,7 @@ class Guard:
         host = headers.get("Host") or ""
         # DNS rebinding: another site may let its own name point to 127.0.0.1 and send requests as if it were this
         # page. If a token is always required, the attack fails because there is no cookie for that name.
-        if (self.token is None or self.local) and host not in {f"{name}:{self.port}" for name in _LOCAL}:
+        if (self.token is None or self.is_local) and host not in {f"{name}:{self.port}" for name in _LOCAL}:
             return DeniedRequest(
                 403, "the Host header does not match the page", f"open http://127.0.0.1:{self.port}/"
             )
@@ -78,15 +78,15 @@ class Guard:
         if self.token is None:
             return True
         kind, _, value = (headers.get("Authorization") or "").partition(" ")
-        if kind.lower() == "bearer" and self.fits(value.strip()):
+        if kind.lower() == "bearer" and self.is_valid_token(value.strip()):
             return True
         try:
             cookies = SimpleCookie(headers.get("Cookie") or "")
         except CookieError:
             return False
-        return self.cookie in cookies and self.fits(cookies[self.cookie].value)
+        return self.cookie in cookies and self.is_valid_token(cookies[self.cookie].value)
 
-    def fits(self, token: str) -> bool:
+    def is_valid_token(self, token: str) -> bool:
         """Return whether this is the token, in constant time."""
         return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 

@@ -120,7 +120,7 @@ class EventStream:
         _log.exception("the live page could not respond to %s", what)
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the run has ended and all events were processed."""
         return self._closed
 

@@ -107,9 +107,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         parts = urlsplit(self.path)
         parameters = dict(parse_qsl(parts.query, max_num_fields=20))
-        if parts.path == "/" and self.server.guard.fits(parameters.get("token", "")):
+        if parts.path == "/" and self.server.guard.is_valid_token(parameters.get("token", "")):
             self._enter(parameters["token"])
-        elif not self._admitted():
+        elif not self._is_admitted():
             self._send(self._public_response(parts.path))
         elif parts.path == "/api/events" and self.command == "GET":
             self._stream(parameters)
@@ -118,15 +118,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def _public_response(self, path: str) -> Response:
         """Return the response for another user of this machine, such as Prometheus or a health probe."""
-        response = self.server.answers.public(path) if self.server.guard.local else None
+        response = self.server.answers.public(path) if self.server.guard.is_local else None
         return response or error_response(
             401, "the token is missing or wrong", "open the address that 'millstream run' printed"
         )
 
-    def _admitted(self) -> bool:
+    def _is_admitted(self) -> bool:
         """Return whether a request has the token or comes from a process of the user who started the run."""
         guard = self.server.guard
-        return guard.has_token(self.headers) or (guard.local and is_same_user(self.connection))  # type: ignore[arg-type]
+        return guard.has_token(self.headers) or (guard.is_local and is_same_user(self.connection))  # type: ignore[arg-type]
 
     do_HEAD = do_GET
     do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_GET
@@ -194,11 +194,11 @@ class Handler(BaseHTTPRequestHandler):
                 text = "".join(f"id: {entry.id}\nevent: entry\ndata: {entry.data}\n\n" for entry in entries)
                 self.wfile.write(text.encode())
             now = time.monotonic()
-            if now - state_time >= (FRESH if state_place != place else BEAT) or feed.closed:
+            if now - state_time >= (FRESH if state_place != place else BEAT) or feed.is_closed:
                 state_time, state_place = now, place
                 state = {name: value for name, value in feed.document().items() if name not in _STILL}
                 self._event("state", state)
-            if feed.closed and place == feed.place:
+            if feed.is_closed and place == feed.place:
                 self._event("bye", {})
                 return
 

@@ -40,7 +40,7 @@ class Alarms:
         value = alert_value(alert, query, now)
         # A query that has ended cannot be late, and the state of a failed query is already shown.
         has_ended = query.state in ("stopped", "failed")
-        firing = not has_ended and value is not None and _above(alert, value)
+        firing = not has_ended and value is not None and _is_above(alert, value)
         key = (alert.text, query.name)
         if firing:
             self.met.setdefault(key, now)
@@ -57,7 +57,7 @@ class Alarms:
         }
 
 
-def _above(alert: Condition, value: float) -> bool:
+def _is_above(alert: Condition, value: float) -> bool:
     """Compare with the limit: `for 3 triggers` is met at three, `> 15 minutes` above fifteen."""
     met_at = alert.watch in (Watch.SILENCE, Watch.LAG_GROWING)
     return value >= alert.limit if met_at else value > alert.limit

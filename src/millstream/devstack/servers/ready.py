@@ -75,7 +75,7 @@ def _observed_state(home: Home, part: ServerSpec) -> Seen | None:
     state = home.state()
     if state is None:
         return None
-    if not state.alive:
+    if not state.is_alive:
         return Seen("failed", part.turn)
     server_status = state.servers.get(part.name)
     return server_status if server_status and server_status.turn == part.turn else None

@@ -36,13 +36,13 @@ class Identity:
         return cls(os.getpid(), _start_time(os.getpid()) or "")
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether exactly this process still runs."""
         return _start_time(self.pid) == self.born
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
-        if self.alive:
+        if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -51,7 +51,7 @@ def wait_for_exit(processes: Iterable[Identity], seconds: float) -> bool:
     """Wait until all processes have ended; return False if one still runs after `seconds`."""
     remaining = list(processes)
     stop = time.monotonic() + seconds
-    while remaining := [process for process in remaining if process.alive]:
+    while remaining := [process for process in remaining if process.is_alive]:
         if time.monotonic() > stop:
             return False
         # `wait` works only for child processes, so poll.

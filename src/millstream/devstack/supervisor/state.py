@@ -58,9 +58,9 @@ class StackState:
     servers: dict[str, Seen] = field(default_factory=dict)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the guardian still runs. If not, the other fields are outdated."""
-        return self.guardian.alive
+        return self.guardian.is_alive
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON data of the state file."""
@@ -169,10 +169,10 @@ class Home:
             self.project,
         )
 
-    def up(self) -> bool:
+    def is_up(self) -> bool:
         """Return whether a stack runs, either with its own servers or with external servers only."""
         state = self.state()
-        return (state is not None and state.alive) or len(self.addresses().get("outside", {})) == 2
+        return (state is not None and state.is_alive) or len(self.addresses().get("outside", {})) == 2
 
     def _read_json(self, name: str) -> dict[str, Any]:
         try:

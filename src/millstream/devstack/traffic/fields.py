@@ -127,7 +127,7 @@ class FieldSpec(Spec):
         return [name for name in type(self).model_fields if getattr(self, name) is not None]
 
     @property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         """Whether the value is written in JSON without quotes."""
         is_number = isinstance(self.constant, int | float)
         return self.int_ is not None or self.float_ is not None or is_number

@@ -41,7 +41,7 @@ class _Due(NamedTuple):
 
     event_ms: int
     parent: Values
-    late: bool
+    is_late: bool
 
 
 #   sent      12:00:00 ---- a ---- b ---- a' ---- c ----->     a' is a again, within `duplicates.within`
@@ -99,7 +99,7 @@ class TrafficFlow:
                     least, most = follows.after[0].micros, follows.after[1].micros
                     wait = least + int(follower.chance.random() * (most - least))
                     number += 1
-                    next_event = _Due(due.event_ms + wait // 1000, values, due.late)
+                    next_event = _Due(due.event_ms + wait // 1000, values, due.is_late)
                     heappush(queue, (at + wait, number, follower, next_event))
 
     def _gap(self, stream: Stream, chance: random.Random, at: int) -> int:
@@ -116,11 +116,11 @@ def _arrival(stream: Stream, chance: random.Random, at: int) -> _Due:
     late = stream.late
     if late and chance.random() < late.share:
         least, most = late.by[0].micros, late.by[1].micros
-        return _Due((at - least - int(chance.random() * (most - least))) // 1000, [], late=True)
+        return _Due((at - least - int(chance.random() * (most - least))) // 1000, [], is_late=True)
     if stream.disorder:
         # The cube makes most delays short and a few close to the maximum.
-        return _Due((at - int(chance.random() ** 3 * stream.disorder.micros)) // 1000, [], late=False)
-    return _Due(at // 1000, [], late=False)
+        return _Due((at - int(chance.random() ** 3 * stream.disorder.micros)) // 1000, [], is_late=False)
+    return _Due(at // 1000, [], is_late=False)
 
 
 def _record(maker: RecordGenerator, values: Values, at: int, due: _Due, topic: str) -> TrafficRecord:
@@ -131,5 +131,5 @@ def _record(maker: RecordGenerator, values: Values, at: int, due: _Due, topic: s
         damage = malformed.kinds[int(maker.chance.random() * len(malformed.kinds))]
         value = maker.encode_damaged(values, damage)
         return TrafficRecord(at, topic, key, value, RecordKind.MALFORMED, event_id, due.event_ms)
-    kind = RecordKind.LATE if due.late else RecordKind.GOOD
+    kind = RecordKind.LATE if due.is_late else RecordKind.GOOD
     return TrafficRecord(at, topic, key, maker.encoded(values), kind, event_id, due.event_ms)

@@ -247,7 +247,7 @@ class Running:
         return self._sender.summary
 
     @property
-    def sending(self) -> bool:
+    def is_sending(self) -> bool:
         """Whether the thread is still running."""
         return self._thread.is_alive()
 

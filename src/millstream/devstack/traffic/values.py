@@ -109,7 +109,7 @@ class RecordGenerator:
         if field.recent:
             other = makers[field.recent.stream]
             return other.bare[other.fields.index(field.recent.field)]
-        return field.numeric
+        return field.is_numeric
 
 
 # Every byte with its highest bit set.
@@ -157,7 +157,7 @@ def _make(
         memory = makers[field.recent.stream].remember(field.recent.field, field.recent.last)
         return lambda _values, _ms, _parent: memory[int(chance.random() * len(memory))] if memory else ""
     value = field.constant
-    text = json.dumps(value) if field.numeric else json.dumps(str(value))[1:-1]
+    text = json.dumps(value) if field.is_numeric else json.dumps(str(value))[1:-1]
     return lambda _values, _ms, _parent: text
 
 

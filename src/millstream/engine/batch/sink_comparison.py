@@ -44,7 +44,7 @@ class Verdict:
     """Whether its rows could be compared."""
 
     @property
-    def fine(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether every expected row is there, as often as the guarantee promises."""
         is_exactly_once = Guarantee(self.guarantee) is not Guarantee.AT_LEAST_ONCE
         return not self.unproven and not (

@@ -63,7 +63,7 @@ class Differences:
     """One row per difference: its key or hashes, `_kind`, `_times`."""
 
     @property
-    def fine(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether there is no difference."""
         return not any(self.counts.values())
 

@@ -97,7 +97,7 @@ class BatchSpool:
         """Return whether that batch is spooled here."""
         return self._batch_folder(batch).is_dir()
 
-    def waits(self) -> bool:
+    def has_batches(self) -> bool:
         """Return whether any batch is spooled here."""
         return self.folder.is_dir() and any(path.name.isdigit() for path in self.folder.iterdir())
 

@@ -121,7 +121,7 @@ class SpoolingWriter(Writer):
             raise self._fatal_error
         if self._spool.has_batch(batch_id):
             return WriteResult(skipped=True)
-        if self._spool.waits():
+        if self._spool.has_batches():
             return self._write_after_spooled(frame, batch_id)
         with self._lock:
             return self._deliver_with_patience(frame, batch_id)
@@ -192,7 +192,7 @@ class SpoolingWriter(Writer):
 
     def probe(self) -> None:
         """Probe the sink if batches are spooled and the next probe is due. Raises an error that ends the query."""
-        if self._columns is not None or not self._spool.waits() or time.monotonic() < self._probe_at:
+        if self._columns is not None or not self._spool.has_batches() or time.monotonic() < self._probe_at:
             return
         with self._lock:
             try:

@@ -61,7 +61,7 @@ def _view(view: View) -> Any:
         entry = {
             key: function if isinstance(function, str) else f"{function.__module__}:{function.__qualname__}"
         }
-        if view.stateful:
+        if view.is_stateful:
             entry |= _state(view)
     else:
         entry = {"file": view.file} if view.file is not None else {"sql": view.sql or ""}

@@ -41,7 +41,7 @@ class YamlDocument:
     findings: list[Finding] = field(default_factory=list)
 
     @property
-    def unreadable(self) -> bool:
+    def is_unreadable(self) -> bool:
         """Whether the file could not be read as YAML at all."""
         return any(item.code == "MS001" for item in self.findings)
 
@@ -74,7 +74,7 @@ def parse_yaml(file: str, text: str) -> YamlDocument:
         document.findings.append(refusal.finding)
     finally:
         loader.dispose()
-    if document.unreadable:
+    if document.is_unreadable:
         document.data = None
     return document
 

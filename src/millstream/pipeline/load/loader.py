@@ -52,7 +52,7 @@ def load_text(
     """Load a spec from its text, as if it were a file of that name in `folder`."""
     document = parse_yaml(file, text)
     texts = {file: text}
-    if document.unreadable:
+    if document.is_unreadable:
         return Loaded(None, document.findings, ValuePositions(file, document), texts)
     if not isinstance(document.data, dict):
         error = build_finding(

@@ -87,7 +87,7 @@ class Avro(Spec):
     def needed(self) -> frozenset[str]:
         """The columns that must not be null."""
         return frozenset(
-            field["name"] for field in json.loads(self.text)["fields"] if not _nullable(field["type"])
+            field["name"] for field in json.loads(self.text)["fields"] if not _is_nullable(field["type"])
         )
 
     @property
@@ -104,7 +104,7 @@ def columns_of_schema(schema: Schema) -> dict[str, str]:
     return dict(reader.fields(schema, str(schema.get("namespace") or ""), ()))
 
 
-def _nullable(schema: Schema) -> bool:
+def _is_nullable(schema: Schema) -> bool:
     return schema == "null" or (isinstance(schema, list) and "null" in schema)
 
 

@@ -114,7 +114,7 @@ class Cases:
             if settings.get("now") is not None
             else None
         )
-        real, tolerance = self.real(settings, path), self.tolerance(settings, path)
+        real, tolerance = self.has_real_sinks(settings, path), self.tolerance(settings, path)
         if pipeline is None or query is None:
             return None
         span = ground.key(path)
@@ -186,7 +186,7 @@ class Cases:
                     check_row(self.ground, f"source '{name}'", column_types(entry), row, (*here, number))
         return tables
 
-    def real(self, settings: dict[str, Any], path: Path) -> bool:
+    def has_real_sinks(self, settings: dict[str, Any], path: Path) -> bool:
         """Return whether the query's own writers write."""
         value = settings.get("sinks", "collected")
         if value not in ("collected", "real"):

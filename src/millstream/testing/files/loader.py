@@ -65,12 +65,12 @@ def load(file: Path, env: Environment, *, filling: bool = False) -> Suite:
 def load_text(name: str, text: str, file: Path, env: Environment, *, filling: bool = False) -> Suite:
     """Load a test file from its text; `file` is its path, `name` its name in findings."""
     document = parse_yaml(name, text)
-    if not document.unreadable and not isinstance(document.data, dict):
+    if not document.is_unreadable and not isinstance(document.data, dict):
         not_a_mapping = build_finding(
             "MS001", "a test file must be a mapping", Span.point(name), fix="begin with 'tests:'"
         )
         document.findings.append(not_a_mapping)
-    if document.unreadable:
+    if document.is_unreadable:
         return Suite(file, (), tuple(document.findings), {name: text})
     ground = Ground(document)
     specs = Specs(ground, file.parent, env)

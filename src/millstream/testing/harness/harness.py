@@ -109,10 +109,14 @@ class Harness:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def fits(self, case: Case) -> bool:
+    def can_reuse(self, case: Case) -> bool:
         """Return whether that case can run here too, with the existing sources and views."""
         current = self.case
-        is_same_query = (case.query, case.real, case.now) == (current.query, current.real, current.now)
+        is_same_query = (case.query, case.has_real_sinks, case.now) == (
+            current.query,
+            current.has_real_sinks,
+            current.now,
+        )
         return (
             is_same_query
             and case.static == current.static
@@ -124,7 +128,7 @@ class Harness:
         self._stop_all()
 
     def reuse_for(self, case: Case, folder: Path) -> None:
-        """Run a case that `fits` from its beginning, in another folder.
+        """Run a case for which `can_reuse` is true from its beginning, in another folder.
 
         Session, sources and views are reused; fed rows, state and checkpoint are not.
         """
@@ -232,7 +236,7 @@ class Harness:
     def _use_pipeline(self, pipeline: Pipeline) -> None:
         """Use that pipeline from the next start."""
         self._isolated: IsolatedCopy = isolate_pipeline(
-            pipeline, self.case.query, self.folder, self._prefix, real=self.case.real
+            pipeline, self.case.query, self.folder, self._prefix, real=self.case.has_real_sinks
         )
         for key, sink in self._isolated.real():
             self._sink_reader.register(key, sink)
@@ -276,26 +280,26 @@ class Harness:
 
     def _ensure_started(self) -> None:
         """Start the query if it is not running. A failed start sets the step's error."""
-        if not self._manual_query.alive:
+        if not self._manual_query.is_alive:
             self._start_query()
 
     def _run_batch(self) -> None:
         """Run one batch of the query. After a planned crash, restart the query, which repeats the batch."""
         self._pending = False
         self._trigger_or_start()
-        if self._planned_crash.has_happened and not self._manual_query.alive:
+        if self._planned_crash.has_happened and not self._manual_query.is_alive:
             self._planned_crash.has_happened = False
             self._error = None
             self._trigger_or_start()
             self._planned_crash.has_happened = True
-        if self._manual_query.alive:
+        if self._manual_query.is_alive:
             self._unread_reports += self._manual_query.follow(
                 self._unread_reports[-1] if self._unread_reports else None
             )
             self._read_progress()
 
     def _trigger_or_start(self) -> None:
-        if self._manual_query.alive:
+        if self._manual_query.is_alive:
             self._manual_query.trigger()
             self._read_progress()
         else:
@@ -335,7 +339,7 @@ class Harness:
     def _read_progress(self) -> None:
         """Read the query's progress reports, its watermark or its error."""
         self._unread_reports += self._manual_query.reports()
-        if self._manual_query.alive:
+        if self._manual_query.is_alive:
             self._watermark_millis = self._manual_query.watermark()
         elif self._query is not None:
             raised = self._query.delivery.failure if self._query.delivery else None

@@ -168,7 +168,7 @@ class ManualClockQuery:
         Spark evicts state and emits rows by the watermark after a batch in the next batch.
         """
         reports_of_batches: list[Progress] = []
-        while self.alive and last is not None and last.used not in (None, self.watermark()):
+        while self.is_alive and last is not None and last.used not in (None, self.watermark()):
             self.trigger()
             fresh = self.reports()
             reports_of_batches += fresh
@@ -191,7 +191,7 @@ class ManualClockQuery:
             self._callback.detach()
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the query is running."""
         return self.handle is not None and self.error is None
 

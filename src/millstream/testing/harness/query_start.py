@@ -44,7 +44,7 @@ class PlannedCrash:
     at: str | None = None
     has_happened: bool = False
 
-    def here(self, at: str) -> bool:
+    def is_due(self, at: str) -> bool:
         """Return whether to crash at this point. True only once."""
         if self.at != at:
             return False
@@ -79,11 +79,11 @@ class TestedQuery(RunningQuery):
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
         self._batch.clear()
-        if self.planned_crash.here(BEFORE):
+        if self.planned_crash.is_due(BEFORE):
             raise SimulatedCrash(f"the run crashed before any sink wrote batch {batch_id}")
         assert self.delivery is not None
         self.delivery(frame, batch_id)
-        if self.planned_crash.here(AFTER):
+        if self.planned_crash.is_due(AFTER):
             raise SimulatedCrash(f"the run crashed after all sinks wrote batch {batch_id}")
 
     def _writers(self, query_id: str) -> dict[str, Writer]:
@@ -97,7 +97,7 @@ class TestedQuery(RunningQuery):
                 if key in self.collected
                 else create_writer(self.pipeline, self.name, query_id, key, entry, self.events)
             )
-            writers[key] = CrashingWriter(inner_writer, lambda key=key: self.planned_crash.here(key))  # type: ignore[misc]
+            writers[key] = CrashingWriter(inner_writer, lambda key=key: self.planned_crash.is_due(key))  # type: ignore[misc]
         return writers
 
     def _collector(self, query_id: str, key: str) -> Collector:

@@ -49,7 +49,7 @@ class Side:
 
     def batch(self) -> None:
         """Run the same batches as the query under test, including the no-data batch after a watermark advance."""
-        if self.manual_query.alive:
+        if self.manual_query.is_alive:
             self.manual_query.trigger()
         else:
             self._start()

@@ -43,7 +43,7 @@ class SplitReplay:
         self._count += 1
         folder = self._folder / str(self._count)
         try:
-            if self._harness is not None and not self._harness.fits(case):
+            if self._harness is not None and not self._harness.can_reuse(case):
                 return run_case(self._spark, case, folder, on=True)
             return self._run(case, folder)
         finally:

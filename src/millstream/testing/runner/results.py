@@ -51,7 +51,7 @@ def to_result(outcome: Outcome) -> Result:
     """Return the result of a test run."""
     file, line = locate_test(outcome)
     name, seconds = outcome.case.name, round(outcome.seconds, 3)
-    if outcome.passed:
+    if outcome.has_passed:
         return Result(name, file, line, Ending.PASSED, seconds)
     ending = Ending.FAILED if outcome.fault is None else Ending.ERROR
     return Result(name, file, line, ending, seconds, format_report(outcome), summarize_failure(outcome))

@@ -99,6 +99,6 @@ class Runner:
             outcome = self.play(case)
             results.append(to_result(outcome))
             report(results[-1], outcome)
-            if stop and not outcome.passed:
+            if stop and not outcome.has_passed:
                 break
         return results

@@ -33,4 +33,4 @@ def warm(spark: SparkSession) -> bool:
     """
     (case,) = load_text("warm.yml", _TEST, Path("warm.yml"), lambda _: {}).cases
     with create_case_folder() as folder:
-        return run_case(spark, case, folder).passed
+        return run_case(spark, case, folder).has_passed

@@ -35,7 +35,7 @@ class Shape:
 
     readings: tuple[OutputReading, ...]
     """The distinct ways in which readers of its sinks see the rows."""
-    waits: bool
+    has_delayed_rows: bool
     """Whether a row may wait for the watermark before it is emitted."""
     clock: bool
     """Whether the rows depend on the clock."""
@@ -58,7 +58,7 @@ class Shape:
 def derive_shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
     """Derive the shape from a plan. `root` is the plan of the streaming DataFrame, with the spec's source names."""
     mode = pipeline.queries[query].output_mode
-    streaming = [node for node in root.walk() if node.streaming]
+    streaming = [node for node in root.walk() if node.is_streaming]
     aggregates = [node for node in streaming if isinstance(node, Aggregate)]
     has_stateful_function = any(isinstance(node, StatefulFunction) for node in streaming)
     has_outer_join = any(
@@ -89,7 +89,7 @@ def derive_shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
         )
     return Shape(
         readings=tuple(readings.values()),
-        waits=mode is not OutputMode.COMPLETE
+        has_delayed_rows=mode is not OutputMode.COMPLETE
         and (has_outer_join or has_stateful_function or (mode is OutputMode.APPEND and bool(aggregates))),
         clock=any(node.stability is Stability.BATCH for node in volatile),
         has_user_state=has_stateful_function,
@@ -177,5 +177,5 @@ def _copied_columns(root: Operator, below: Operator) -> Iterator[tuple[str, str]
         origins = trace_column(root, position, below)
         if origins is not None and len(origins) == 1:
             (index,) = origins
-            if index < len(below.columns) and column.copied:
+            if index < len(below.columns) and column.is_copied:
                 yield below.columns[index].name.lower(), column.name

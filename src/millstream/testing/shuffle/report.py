@@ -72,7 +72,7 @@ def to_json_data(outcome: Shuffled, items: Sequence[Item], written_test: Mapping
         "seed": outcome.seed,
         "asked": outcome.requested_splits,
         "splits": outcome.splits,
-        "passed": outcome.passed,
+        "passed": outcome.has_passed,
         "skipped": outcome.skipped,
         "fault": outcome.fault,
         "dropped": [
@@ -102,8 +102,8 @@ def to_json_data(outcome: Shuffled, items: Sequence[Item], written_test: Mapping
                     _split_data(failure.trial.split, by_number), _watermarks(failure), strict=True
                 )
             ],
-            "smallest": failure.complete,
-            "in_one_batch_too": failure.alone,
+            "smallest": failure.is_complete,
+            "in_one_batch_too": failure.fails_in_one_batch,
             "fault": failure.trial.fault,
             "differences": [
                 {
@@ -132,7 +132,7 @@ def _export(outcome: Shuffled, failure: Wrong, items: Sequence[Item], written_te
         items,
         failure.trial,
         written_test,
-        expecting=not (failure.alone and outcome.unstable_expressions),
+        expecting=not (failure.fails_in_one_batch and outcome.unstable_expressions),
     )
 
 
@@ -147,7 +147,7 @@ def _describe_failure(outcome: Shuffled, failure: Wrong, items: Mapping[int, Ite
     rows = sum(len(part.items) for part in split)
     size_note = (
         "the smallest that fails"
-        if failure.complete
+        if failure.is_complete
         else f"after {failure.tries} tries; a smaller one may fail too"
     )
     yield f"{len(split)} batches of {rows} rows, {size_note}:"
@@ -189,10 +189,10 @@ def _explain_cause(outcome: Shuffled, failure: Wrong) -> str:
     expressions = ", ".join(dict.fromkeys(expression.text for expression in outcome.unstable_expressions))
     note = f"; {expressions} may return a different value each time it is computed" if expressions else ""
     for reading, gap in failure.trial.gaps:
-        if gap.shared:
+        if gap.is_shared:
             key = ", ".join(reading.key)
             return f"{key} is not unique in the batch result: {reading.sink} keeps only one row per key"
-    if failure.alone:
+    if failure.fails_in_one_batch:
         return f"these rows in one batch differ too: the output does not depend on the input rows alone{note}"
     return f"these rows in one batch end with the batch result, so the split into batches is the cause{note}"
 

@@ -24,7 +24,7 @@ class Shrunk:
 
     split: Split
     tries: int
-    complete: bool
+    is_complete: bool
     """Whether removing any single batch, restart or row makes it pass; False if the tries ran out."""
 
 
@@ -36,13 +36,13 @@ def shrink(split: Split, fails: Callable[[Split], bool], tries: int = TRIES) -> 
     """
     search = _Search(fails, tries)
     best, smaller = split, True
-    while smaller and not search.spent:
+    while smaller and not search.is_spent:
         before = best
         for candidates in (_two_batches, _merge_neighbours, _remove_restarts):
             best = search.descend(best, candidates)
         best = _remove_rows(best, search)
         smaller = best != before
-    return Shrunk(_sort_rows(best, search), search.tries_made, not search.spent)
+    return Shrunk(_sort_rows(best, search), search.tries_made, not search.is_spent)
 
 
 class _Search:
@@ -58,14 +58,14 @@ class _Search:
         return len(self._results)
 
     @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         return self.tries_made >= self._tries
 
     def fails(self, split: Split) -> bool:
         if len(split) < FEWEST:
             return False
         if split not in self._results:
-            if self.spent:
+            if self.is_spent:
                 return False
             self._results[split] = self._fails(split)
         return self._results[split]

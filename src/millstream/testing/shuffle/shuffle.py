@@ -51,9 +51,9 @@ class Wrong:
     trial: TrialResult
     """The result of the smallest split that differs."""
     tries: int
-    complete: bool
+    is_complete: bool
     """False if the tries ran out before the split was minimal."""
-    alone: bool
+    fails_in_one_batch: bool
     """Whether its input in one batch differs too."""
 
 
@@ -80,7 +80,7 @@ class Shuffled:
     seconds: float = 0.0
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether every split ended with the batch result."""
         return self.fault is None and self.failure is None and self.skipped is None
 
@@ -177,7 +177,7 @@ def _find_smallest(trying: Trying, number: int, trial: TrialResult) -> Wrong:
     shrunk = shrink(trial.split, differs)
     trial_of_smallest = trials[shrunk.split]
     alone = differs((SplitBatch(tuple(sorted(item for part in shrunk.split for item in part.items))),))
-    return Wrong(number, trial.split, trial_of_smallest, shrunk.tries, shrunk.complete, alone)
+    return Wrong(number, trial.split, trial_of_smallest, shrunk.tries, shrunk.is_complete, alone)
 
 
 def _list_notes(

@@ -51,7 +51,7 @@ class ContentDifference:
     surplus: tuple[Row, ...] = ()
     changed: tuple[tuple[Row, Row], ...] = ()
     """Pairs of a row of the batch result and the row that the sink contains for the same key."""
-    shared: bool = False
+    is_shared: bool = False
     """Whether rows are missing because others with the same key replaced them."""
 
     def __bool__(self) -> bool:

@@ -49,7 +49,7 @@ class SplitBatch:
     """The crash point in this batch, which is then repeated, or None."""
 
     @property
-    def begins(self) -> bool:
+    def is_first(self) -> bool:
         """Whether a restarted query reads the batch."""
         return self.restart or self.crash is not None
 
@@ -119,7 +119,7 @@ def merge_runs(split: Split) -> Split:
     """Return the split with all batches between two restarts merged."""
     merged: list[SplitBatch] = []
     for part in split:
-        if merged and not part.begins:
+        if merged and not part.is_first:
             merged[-1] = replace(merged[-1], items=merged[-1].items + part.items)
         else:
             merged.append(SplitBatch(part.items, restart=bool(merged)))

@@ -200,7 +200,7 @@ class Trying:
         """Return the references for these rows: several if a deduplication may keep any one of its rows."""
         numbers = frozenset(item for part in reference_split for item in part.items)
         has_delayed_rows, has_free_choice = (
-            self.shape.waits,
+            self.shape.has_delayed_rows,
             self.baseline.has_free_choice and not is_deduplicated,
         )
         tables = (
@@ -233,7 +233,7 @@ class Trying:
         """Convert the split to a case without expectations and without real sinks."""
         baseline = self.baseline
         steps_of_split = to_steps(split, baseline.items, baseline.case.where)
-        return replace(baseline.case, steps=steps_of_split, now=baseline.now, real=False)
+        return replace(baseline.case, steps=steps_of_split, now=baseline.now, has_real_sinks=False)
 
 
 def _rows_by_step(outcome: Outcome) -> list[tuple[Row, ...]]:

@@ -75,7 +75,7 @@ def compute_timeline(split: Split, rows: Mapping[int, Timed], policy: WatermarkP
     before, after, late, repeated, not_dropped = [], [], [], [], []
     for batch, part in enumerate(split):
         before.append(now)
-        if part.begins:
+        if part.is_first:
             newest.clear()
         keys_in_batch: dict[tuple[str, Hashable], tuple[int, int]] = {}
         for item in part.items:

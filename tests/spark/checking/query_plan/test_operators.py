@@ -195,8 +195,8 @@ def test_a_leaf_tells_source_reader_and_columns(plan: Callable[..., Operator]) -
 
     assert isinstance(stream, Read)
     assert isinstance(table, Read)
-    assert (stream.source, stream.format, stream.streaming) == ("plain", "json", True)
-    assert (table.source, table.streaming) == ("users", False)
+    assert (stream.source, stream.format, stream.is_streaming) == ("plain", "json", True)
+    assert (table.source, table.is_streaming) == ("users", False)
     assert [(column.name, column.type) for column in stream.columns] == [
         ("id", "string"),
         ("ts", "timestamp"),

@@ -134,7 +134,7 @@ def test_a_column_of_a_source_is_its_origin_whatever_decodes_it(queries: dict[st
     amount = queries["kept"].root.column("amount")
 
     assert amount is not None
-    assert (amount.origins, amount.copied) == ({("orders", "amount")}, True)
+    assert (amount.origins, amount.is_copied) == ({("orders", "amount")}, True)
 
 
 def test_an_operator_of_a_function_stands_at_its_call(queries: dict[str, PlannedQuery]) -> None:

@@ -164,7 +164,7 @@ def test_the_origins_of_a_column_are_the_columns_of_sources_it_is_made_of(
         "FROM clicks c JOIN users u ON c.id = u.id GROUP BY c.id, u.city"
     )
 
-    assert {column.name: (sorted(column.origins), column.copied) for column in root.columns} == {
+    assert {column.name: (sorted(column.origins), column.is_copied) for column in root.columns} == {
         "who": ([("clicks", "id")], True),
         "city": ([("users", "city")], True),
         "both": ([("clicks", "id"), ("users", "city")], False),

@@ -141,7 +141,7 @@ def test_a_sink_that_goes_away_again_gets_each_batch_once(held_sink: Held) -> No
 
     assert held_sink.sink.wait_for([0, 1, 2, 3, 4])
     held_sink.probing.close()
-    assert not held_sink.shelf.waits()
+    assert not held_sink.shelf.has_batches()
 
 
 def test_a_sink_that_is_taken_over_ends_the_query_with_its_next_batch(held_sink: Held) -> None:

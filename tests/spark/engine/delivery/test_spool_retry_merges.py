@@ -31,9 +31,9 @@ LONG = 100.0
 def is_delivered(shelf: BatchSpool) -> bool:
     """Wait until nothing waits any more; False when that takes too long."""
     until = time.monotonic() + LONG
-    while shelf.waits() and time.monotonic() < until:
+    while shelf.has_batches() and time.monotonic() < until:
         threading.Event().wait(0.05)
-    return not shelf.waits()
+    return not shelf.has_batches()
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -39,7 +39,7 @@ CARRIED = Expression("alias", "id AS key", inputs=(Expression("column", "id", co
 
 
 def node(name: str, *expressions: Expression, inputs: tuple[Operator, ...] = (read(),)) -> Operator:
-    return Operator(1, name, name, inputs, (ID,), expressions, streaming=True)
+    return Operator(1, name, name, inputs, (ID,), expressions, is_streaming=True)
 
 
 def joined(how: str, *sides: Operator, bound: TimeBound | None = None, growth: Growth = Growth.ROWS) -> Join:
@@ -49,7 +49,7 @@ def joined(how: str, *sides: Operator, bound: TimeBound | None = None, growth: G
         "",
         sides,
         (ID,),
-        streaming=True,
+        is_streaming=True,
         growth=growth,
         leaves="never",
         how=how,
@@ -80,7 +80,7 @@ def joined(how: str, *sides: Operator, bound: TimeBound | None = None, growth: G
          "calls visits for each 'id', which has its own state, with timeouts in event time"),
         (BatchFunction(1, "", "", function="score"),
          "calls score on the rows of one batch, separately for each batch"),
-        (Limit(1, "", "", streaming=True, rows=3),
+        (Limit(1, "", "", is_streaming=True, rows=3),
          "passes the first 3 rows of the query's whole life, then nothing"),
         (node("Filter", OVER), "keeps rows where (amount > 10)"),
         (node("Project", NAMED, CARRIED), "computes 'big'"),
@@ -173,7 +173,7 @@ def test_groups_without_event_time_stay_for_ever_and_take_every_row() -> None:
 
 
 def test_a_key_of_deduplication_within_the_watermark_stays_for_twice_the_delay() -> None:
-    plan = Deduplicate(1, "", "", (marked(),), (ID, TS), streaming=True, keys=(ID,), within_watermark=True)
+    plan = Deduplicate(1, "", "", (marked(),), (ID, TS), is_streaming=True, keys=(ID,), within_watermark=True)
 
     assert describe_state(plan).leaves == (
         "once the watermark passes the time of its first row plus 5 minutes, "

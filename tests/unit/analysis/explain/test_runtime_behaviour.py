@@ -22,7 +22,7 @@ from unit.analysis.plans import ID, MINUTE, marked, planned, read, windowed
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
 
-BOTH = Operator(4, "Union", "", (marked(), marked("clicks", 2 * MINUTE)), (ID,), streaming=True)
+BOTH = Operator(4, "Union", "", (marked(), marked("clicks", 2 * MINUTE)), (ID,), is_streaming=True)
 SPEC = """name: shop
 sources:
   orders: {kafka: {bootstrap_servers: "localhost:9092", subscribe: orders}, schema: {a: int}}

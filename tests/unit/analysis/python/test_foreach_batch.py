@@ -28,7 +28,7 @@ JDBC = 'batch.write.format("jdbc").option("url", URL).mode("append").save()'
 def test_an_append_says_its_format_and_place() -> None:
     (write,) = code(JDBC).writes
 
-    assert (write.format, write.adds) == ("jdbc", True)
+    assert (write.format, write.only_adds) == ("jdbc", True)
     assert write.span is not None
     assert (write.span.line, write.span.column) == (2, 5)
 
@@ -55,7 +55,7 @@ def test_an_append_says_its_format_and_place() -> None:
 def test_a_write_adds_rows_or_replaces_them(line: str, form: str, adds: bool) -> None:
     (write,) = code(line).writes
 
-    assert (write.format, write.adds) == (form, adds)
+    assert (write.format, write.only_adds) == (form, adds)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_helper_of_the_same_file_is_read_with_its_own_names() -> None:
         """,
     )
 
-    assert (result.uses_batch_id, [write.adds for write in result.writes], result.opaque) == (
+    assert (result.uses_batch_id, [write.only_adds for write in result.writes], result.is_opaque) == (
         True,
         [True],
         False,
@@ -113,7 +113,7 @@ def test_a_helper_of_the_same_file_is_read_with_its_own_names() -> None:
 
 
 def test_a_batch_handed_to_code_of_another_file_is_out_of_sight() -> None:
-    assert code("upsert(batch)").opaque
+    assert code("upsert(batch)").is_opaque
 
 
 def test_two_writes_on_one_way_are_two_actions() -> None:
@@ -141,7 +141,7 @@ def test_actions_are_counted_on_the_way_that_has_the_most(body: str, actions: in
 
 
 def test_a_cached_batch_is_known() -> None:
-    assert code('batch.persist()\nbatch.write.save("a")\nbatch.write.save("b")').persisted
+    assert code('batch.persist()\nbatch.write.save("a")\nbatch.write.save("b")').is_persisted
 
 
 def test_a_failure_that_is_caught_and_logged_is_swallowed() -> None:
@@ -243,7 +243,7 @@ def test_what_has_no_source_is_not_judged(odd: object) -> None:
 
 
 def test_a_helper_that_calls_itself_ends() -> None:
-    assert code("store(batch)", "\ndef store(rows):\n    store(rows)\n").opaque
+    assert code("store(batch)", "\ndef store(rows):\n    store(rows)\n").is_opaque
 
 
 def test_a_function_is_found_by_its_module_and_name_without_being_run(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ CONSOLE = "{console: {}}"
 RAND = Volatile("rand", "rand(7)", Stability.UNSTABLE, Span.point("views/rows.sql", 3))
 ID, MADE = Column("id", "string"), Column("made", "double", volatile=(RAND,))
 CALL = Expression("rand", "rand(7)", stability=Stability.UNSTABLE, span=RAND.span)
-ROWS = Read(9, "StreamingRelation", "rows", columns=(ID,), streaming=True, source="rows", format="kafka")
+ROWS = Read(9, "StreamingRelation", "rows", columns=(ID,), is_streaming=True, source="rows", format="kafka")
 
 
 def promised(source: str, sinks: str = f"{DELTA}, {CONSOLE}", plan: Operator | None = None) -> list[Promise]:
@@ -62,7 +62,7 @@ def planned(root: Operator) -> PlannedQuery:
 
 
 def project(*columns: Column, over: Operator = ROWS) -> Operator:
-    return Operator(1, "Project", "Project", (over,), columns, streaming=True)
+    return Operator(1, "Project", "Project", (over,), columns, is_streaming=True)
 
 
 def test_a_replayable_source_and_an_atomic_sink_give_exactly_once() -> None:
@@ -149,15 +149,15 @@ def test_an_unstable_key_of_an_atomic_sink_is_told() -> None:
 
 
 GROUPED = Aggregate(
-    2, "Aggregate", "", (project(ID, MADE),), (ID,), streaming=True, keys=(MADE,), view="sums"
+    2, "Aggregate", "", (project(ID, MADE),), (ID,), is_streaming=True, keys=(MADE,), view="sums"
 )
 SUMMED = replace(GROUPED, keys=(ID,), functions=(Expression("sum", "", inputs=(CALL,)),))
-UNIQUE = Deduplicate(2, "Deduplicate", "", (project(ID, MADE),), (ID,), streaming=True, keys=(MADE,))
-JOINED = Join(2, "Join", "", (project(MADE), project(ID)), (ID,), streaming=True)
-OWN = StatefulFunction(2, "TransformWithState", "", (project(MADE),), (ID,), streaming=True, function="f")
-FILTERED = Operator(3, "Filter", "", (ROWS,), (ID,), (CALL,), streaming=True)
+UNIQUE = Deduplicate(2, "Deduplicate", "", (project(ID, MADE),), (ID,), is_streaming=True, keys=(MADE,))
+JOINED = Join(2, "Join", "", (project(MADE), project(ID)), (ID,), is_streaming=True)
+OWN = StatefulFunction(2, "TransformWithState", "", (project(MADE),), (ID,), is_streaming=True, function="f")
+FILTERED = Operator(3, "Filter", "", (ROWS,), (ID,), (CALL,), is_streaming=True)
 MARKED = WatermarkOperator(
-    3, "EventTimeWatermark", "", (project(MADE),), (MADE,), streaming=True, event_time="made"
+    3, "EventTimeWatermark", "", (project(MADE),), (MADE,), is_streaming=True, event_time="made"
 )
 
 
@@ -188,8 +188,8 @@ def test_state_that_an_unstable_value_reaches_makes_an_atomic_sink_at_least_once
     [
         project(MADE, over=replace(GROUPED, keys=(ID,))),
         replace(UNIQUE, keys=(ID,)),
-        replace(JOINED, inputs=(project(MADE), replace(ROWS, streaming=False))),
-        replace(GROUPED, streaming=False),
+        replace(JOINED, inputs=(project(MADE), replace(ROWS, is_streaming=False))),
+        replace(GROUPED, is_streaming=False),
         FILTERED,
     ],
     ids=["after the state", "beside the key", "a static side", "a static table", "no state"],

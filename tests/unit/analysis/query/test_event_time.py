@@ -22,7 +22,7 @@ def test_a_key_that_kept_its_watermark_is_not_lost(plans: Plans) -> None:
 
 def test_a_key_computed_from_event_time_is_lost_where_it_was_computed(plans: Plans) -> None:
     below = plans.marked(plans.stream())
-    hour = replace(below.columns[1], name="hour", delay=None, copied=False)
+    hour = replace(below.columns[1], name="hour", delay=None, is_copied=False)
     project = plans.project(below, (hour, plans.call("alias", plans.leaf(below.columns[1]))))
     grouped = plans.grouped(plans.project(project, (hour, plans.leaf(hour))), hour)
 
@@ -49,7 +49,7 @@ def test_a_second_time_of_the_source_has_no_watermark_to_lose(plans: Plans) -> N
 @pytest.mark.parametrize("function", ["remainder", "hour", "greater_than", "year"])
 def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
     below = plans.stream()
-    key = replace(below.columns[0], name="few", copied=False)
+    key = replace(below.columns[0], name="few", is_copied=False)
     result = plans.call(function, plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
     project = plans.project(below, (key, Expression("alias", f"{result.text} AS few", inputs=(result,))))
 
@@ -58,7 +58,7 @@ def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
 
 def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
     below = plans.stream()
-    key = replace(below.columns[0], name="few", copied=False)
+    key = replace(below.columns[0], name="few", is_copied=False)
     few = plans.call("remainder", plans.leaf(below.columns[0]), Expression("literal", "5", "int", value=5))
     result = plans.call("concat", Expression("literal", "'sensor-'", "string", value="sensor-"), few)
     project = plans.project(below, (key, Expression("alias", f"{result.text} AS few", inputs=(result,))))
@@ -68,7 +68,7 @@ def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> Non
 
 def test_a_changed_column_is_not_bounded(plans: Plans) -> None:
     below = plans.stream()
-    key = replace(below.columns[0], name="upper", copied=False)
+    key = replace(below.columns[0], name="upper", is_copied=False)
     result = plans.call("upper", plans.leaf(below.columns[0]))
     project = plans.project(below, (key, Expression("alias", f"{result.text} AS upper", inputs=(result,))))
 

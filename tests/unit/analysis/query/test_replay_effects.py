@@ -33,7 +33,7 @@ def chosen(below: Operator, plans: Plans) -> Operator:
     """The rows below, by chance; every column carries what chooses them, as a plan has it."""
     call = plans.call("rand", stability=Stability.UNSTABLE, span=plans.here)
     columns = tuple(replace(column, volatile=(plans.drawn("rand"),)) for column in below.columns)
-    return Operator(0, "Filter", "", (below,), columns, (call,), streaming=True)
+    return Operator(0, "Filter", "", (below,), columns, (call,), is_streaming=True)
 
 
 def test_a_column_that_is_written_is_payload(plans: Plans) -> None:

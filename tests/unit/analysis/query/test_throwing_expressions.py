@@ -7,18 +7,18 @@ from millstream.analysis.query.throwing_expressions import Exposed, find_exposed
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
-AMOUNT = Column("amount", "string", origins=frozenset({("orders", "amount")}), copied=True)
+AMOUNT = Column("amount", "string", origins=frozenset({("orders", "amount")}), is_copied=True)
 LEAF = Expression("column", "amount", "string", column=AMOUNT)
 CAST = Expression("cast", "cast(amount as int)", "int", (LEAF,), settings={"evalMode": "ANSI"})
-SOURCE = Read(3, "StreamingRelation", "", columns=(AMOUNT,), streaming=True, source="orders")
+SOURCE = Read(3, "StreamingRelation", "", columns=(AMOUNT,), is_streaming=True, source="orders")
 
 
 def project(expression: Expression, below: Operator = SOURCE) -> Operator:
-    return Operator(0, "Project", "", (below,), (), (expression,), streaming=True)
+    return Operator(0, "Project", "", (below,), (), (expression,), is_streaming=True)
 
 
 def where(condition: Expression) -> Operator:
-    return Operator(1, "Filter", "", (SOURCE,), (AMOUNT,), (condition,), streaming=True)
+    return Operator(1, "Filter", "", (SOURCE,), (AMOUNT,), (condition,), is_streaming=True)
 
 
 def list_exposed(root: Operator, **spark: str) -> list[Exposed]:
@@ -68,12 +68,12 @@ def test_nothing_is_thrown_where_ansi_mode_is_off() -> None:
 
 
 def test_a_static_table_is_no_row_from_outside() -> None:
-    table = Operator(0, "Project", "", (SOURCE,), (), (CAST,), streaming=False)
+    table = Operator(0, "Project", "", (SOURCE,), (), (CAST,), is_streaming=False)
 
     assert list_exposed(table) == []
 
 
-VALUE = Column("value", "binary", origins=frozenset({("orders", "value")}), copied=True)
+VALUE = Column("value", "binary", origins=frozenset({("orders", "value")}), is_copied=True)
 MESSAGE = Expression("column", "value", "binary", column=VALUE)
 PART = Column("amount", "string", origins=VALUE.origins)
 

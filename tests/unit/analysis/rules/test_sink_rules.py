@@ -74,7 +74,7 @@ def column(of: Column) -> Expression:
 
 
 def orders(*columns: Column, **more: Any) -> Read:
-    return Read(2, "StreamingRelation", "", columns=columns, streaming=True, source="orders", **more)
+    return Read(2, "StreamingRelation", "", columns=columns, is_streaming=True, source="orders", **more)
 
 
 def query(root: Operator, mode: str = "append", **more: Any) -> PlannedQuery:
@@ -87,7 +87,7 @@ def counted(*keys: Column, window: TimeWindow | None = None) -> Aggregate:
     grouped = tuple(column(key) for key in keys)
     return Aggregate(
         1, "Aggregate", "", (orders(*keys),), (*keys, Column("n", "bigint")), (*grouped, *grouped, n),
-        streaming=True, keys=keys, functions=(count,), window=window,
+        is_streaming=True, keys=keys, functions=(count,), window=window,
     )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def test_the_order_of_sinks_is_put_right_by_a_safe_edit() -> None:
     (finding,) = ms313_sink_order.check(facts(KAFKA, "delta: t"))
 
     assert finding.edit is not None
-    assert finding.edit.safe
+    assert finding.edit.is_safe
     assert finding.edit.insert == ("      - delta: t", f"      - {KAFKA}")
 
 
@@ -183,7 +183,7 @@ def test_a_sink_that_repeats_rows_may_stand_last_or_alone(sinks: tuple[str, ...]
     [(False, "jdbc", ["warning MS341"]), (True, "jdbc", []), (False, "console", [])],
 )
 def test_an_append_without_the_number_is_told(used: bool, form: str, found: list[str]) -> None:
-    code = BatchCode("each", uses_batch_id=used, writes=(BatchWrite(form, adds=True, span=HERE),))
+    code = BatchCode("each", uses_batch_id=used, writes=(BatchWrite(form, only_adds=True, span=HERE),))
     planned = query(orders(ID), sinks=(PlannedSink("foreachBatch", "foreachBatch", function=code),))
 
     assert codes(ms341_repeated_rows.judge(planned, None)) == found

@@ -12,7 +12,7 @@ from millstream.cli.prove.faults import FaultContext, choose_faults, possible_fa
 
 def stage(*, small: bool = True) -> FaultContext:
     points = ("batch.begun", "delta.before", "delta.committed", "postgres.open", "batch.delivered")
-    return FaultContext(Path("/shop"), ("postgres",), points, Path("/shop/proof"), small=small)
+    return FaultContext(Path("/shop"), ("postgres",), points, Path("/shop/proof"), is_small=small)
 
 
 def names(wanted: str | None, at: FaultContext) -> list[str]:

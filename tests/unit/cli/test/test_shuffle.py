@@ -15,7 +15,7 @@ from unit.testing.shuffle.simulated import World, batchwise, case, right
 
 def shuffle_once(world: Any) -> dict[str, Any]:
     shuffled = shuffle(world, world.play, 5, 1)
-    outcome = "passed" if shuffled.passed else "failed"
+    outcome = "passed" if shuffled.has_passed else "failed"
     data = to_json_data(shuffled, world.items, {})
     return {
         "name": "it's",

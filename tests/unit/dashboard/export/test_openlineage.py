@@ -198,7 +198,7 @@ def test_a_failure_ends_its_start_and_the_next_start_is_another_run(tmp_path: Pa
 def test_a_run_sends_what_its_page_hears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Receiver() as store:
         monkeypatch.setenv("OPENLINEAGE_URL", store.address)
-        with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)) as page:
+        with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(is_served=False)) as page:
             failed = {"reason": "no login with S3CR3T", "wait_seconds": 1.0, "failures": 1}
             for event in (query_started(), Event("retry", "funnel", failed, at(2))):
                 page.feed.take(event)
@@ -212,7 +212,7 @@ def test_an_address_of_another_kind_is_told_in_one_sentence(
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", "file:///etc/passwd")
 
-    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(served=False)) as page:
+    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(is_served=False)) as page:
         assert page.feed.outward == []
 
     assert page.notes == ["no lineage is sent: OPENLINEAGE_URL must begin with http:// or https://"]
@@ -238,7 +238,7 @@ def test_a_folder_is_named_by_its_store(place: str, named: tuple[str, str]) -> N
 
 def test_columns_are_those_of_the_spec_or_of_the_plan(tmp_path: Path) -> None:
     spec = pipeline(tmp_path)
-    read = Read(1, "Relation", "", columns=(Column("value", "binary"),), source="clicks", streaming=True)
+    read = Read(1, "Relation", "", columns=(Column("value", "binary"),), source="clicks", is_streaming=True)
     root = Operator(0, "Project", "", (read,), (Column("event_id", "string"), Column("n", "bigint")))
     planned = PlannedQuery("funnel", root, OutputMode.APPEND, Trigger(once=True))
 

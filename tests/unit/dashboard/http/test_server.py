@@ -338,7 +338,7 @@ def test_what_a_stranger_may_read_says_nothing_of_errors(served: app.Page) -> No
 
 def test_a_name_that_points_here_is_refused_though_the_browser_is_of_the_same_user(served: app.Page) -> None:
     port = served.server.server_address[1]
-    served.server.guard = Guard(port, TOKEN, local=True)
+    served.server.guard = Guard(port, TOKEN, is_local=True)
 
     assert ask(served, "/api/state", Host=f"evil.example:{port}")[0] == 403
     assert ask(served, "/api/state")[0] == 200

@@ -30,7 +30,7 @@ def test_the_same_rows_are_fine() -> None:
 
     compare_by_row(actual, rows("a1", "b2"), rows("a1", "b2"), rows("a1", "b2"))
 
-    assert (figures(actual), actual.fine) == ((0, 0, 0), True)
+    assert (figures(actual), actual.is_equal) == ((0, 0, 0), True)
 
 
 def test_missing_doubled_and_different_rows_are_told_with_their_keys() -> None:
@@ -48,7 +48,7 @@ def test_rows_of_what_closed_the_windows_may_be_there_and_need_not() -> None:
     for there in (rows("a1"), rows("a1", "z9")):
         actual = verdict()
         compare_by_row(actual, there, rows("a1"), rows("a1", "z9"))
-        assert actual.fine
+        assert actual.is_equal
 
 
 def test_a_key_that_is_there_twice_is_doubled() -> None:
@@ -64,7 +64,7 @@ def test_of_several_rows_with_one_key_any_may_have_won() -> None:
 
     compare_by_key(actual, [0], rows("a2"), rows("a1", "a2"), rows("a1", "a2"))
 
-    assert actual.fine
+    assert actual.is_equal
 
 
 def test_an_older_value_of_a_key_is_different() -> None:
@@ -88,14 +88,14 @@ def test_a_sink_that_promises_at_least_once_may_hold_rows_twice() -> None:
 
     compare_by_row(actual, rows("a1", "a1"), rows("a1"), rows("a1"))
 
-    assert (actual.doubled, actual.fine) == (1, True)
+    assert (actual.doubled, actual.is_equal) == (1, True)
 
 
 def test_a_key_that_a_row_may_have_removed_need_not_be_there() -> None:
     for there in (rows("a1"), rows()):
         actual = verdict()
         compare_by_key(actual, [0], there, rows("a1"), rows("a1"), rows("a2"))
-        assert actual.fine
+        assert actual.is_equal
 
 
 def test_a_key_that_was_only_removed_must_not_be_there() -> None:

@@ -90,7 +90,7 @@ tests:
 """,
     )
 
-    assert (case.name, case.query, case.real, case.tolerance) == (
+    assert (case.name, case.query, case.has_real_sinks, case.tolerance) == (
         "a late click is dropped",
         "counts",
         True,

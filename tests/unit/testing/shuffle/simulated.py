@@ -53,7 +53,7 @@ class World:
         reading = OutputReading("delta counts", OutputMode.UPDATE, ("begin",))
         self.shape = Shape(
             readings=(reading,),
-            waits=False,
+            has_delayed_rows=False,
             clock=False,
             has_user_state=False,
             unstable_expressions=(),

@@ -33,7 +33,7 @@ def test_two_rows_that_must_not_meet_in_one_batch_are_left_alone(seed: int) -> N
     assert sorted(rows(shrunk.split)) == [2, 7]
     assert len(shrunk.split) == 2
     assert not any(part.restart or part.crash for part in shrunk.split)
-    assert shrunk.complete
+    assert shrunk.is_complete
 
 
 @given(seeds)
@@ -95,7 +95,7 @@ def test_it_ends_when_the_tries_run_out_with_the_best_so_far() -> None:
     shrunk = shrink(tuple(SplitBatch((at,)) for at in range(12)), fails, tries=4)
 
     assert shrunk.tries == 4
-    assert not shrunk.complete
+    assert not shrunk.is_complete
     assert fails(shrunk.split)
 
 

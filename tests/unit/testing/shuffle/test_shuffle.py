@@ -18,7 +18,7 @@ def shuffled(world: World, many: int = 20, seed: int = 1) -> Shuffled:
 def test_a_right_pipeline_passes_in_all_splits() -> None:
     actual = shuffled(World(case(1, 2, 3, 11, 12), right))
 
-    assert actual.passed
+    assert actual.has_passed
     assert actual.splits == 20
     assert actual.dropped == ()
 
@@ -28,7 +28,7 @@ def test_a_count_that_starts_anew_with_each_batch_is_caught_and_shrunk_to_two_ba
 
     assert actual.failure is not None
     assert [len(part.items) for part in actual.failure.trial.split] == [1, 1]
-    assert not actual.failure.alone
+    assert not actual.failure.fails_in_one_batch
     ((reading, gap),) = actual.failure.trial.gaps
     assert reading.sink == "delta counts"
     assert gap.changed == (({"begin": 0, "n": 2}, {"begin": 0, "n": 1}),)
@@ -37,7 +37,7 @@ def test_a_count_that_starts_anew_with_each_batch_is_caught_and_shrunk_to_two_ba
 def test_a_row_that_the_watermark_drops_is_told_and_is_not_wrong() -> None:
     actual = shuffled(World(case(1, 30, 2), right))
 
-    assert actual.passed
+    assert actual.has_passed
     assert [item.late.item for item in actual.dropped] == [2]
     late = actual.dropped[0].late
     assert (late.time // 60_000_000, late.watermark // 60_000_000, late.moved_by) == (2, 29, 1)
@@ -62,7 +62,7 @@ def test_what_differs_in_one_batch_too_is_said() -> None:
     actual = shuffled(World(case(1, 2, 3), dice))
 
     assert actual.failure is not None
-    assert actual.failure.alone
+    assert actual.failure.fails_in_one_batch
     assert len(actual.failure.trial.split) == 2
 
 
@@ -93,7 +93,7 @@ def test_a_query_that_fails_in_one_batch_is_not_shuffled() -> None:
 def test_splits_in_which_a_views_own_watermark_drops_rows_are_not_judged_and_that_is_said() -> None:
     actual = shuffled(World(case(1, 30, 2), right, marked=frozenset({"moved"})))
 
-    assert actual.passed
+    assert actual.has_passed
     assert any("not checked: a view sets its own watermark" in note for note in actual.notes)
 
 
@@ -169,7 +169,7 @@ def test_a_split_in_which_the_machine_fails_is_played_again() -> None:
     baseline: Any = World(case(1, 2, 11), right)
     breaking = Breaking(baseline, times=2)
 
-    assert shuffle(baseline, breaking.play, 5, 1).passed
+    assert shuffle(baseline, breaking.play, 5, 1).has_passed
     assert set(breaking.tries.values()) == {1, 3}
 
 

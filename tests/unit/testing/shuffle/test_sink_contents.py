@@ -89,7 +89,7 @@ def test_a_key_that_two_rows_share_loses_one_in_update_mode() -> None:
     difference = compare_contents([row("a", 2)], [shared], UPDATE, 0)
 
     assert difference.missing == (row("a", 1),)
-    assert difference.shared
+    assert difference.is_shared
 
 
 def test_a_key_that_two_rows_share_may_hold_either_in_append_mode() -> None:

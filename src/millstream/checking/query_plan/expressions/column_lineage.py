@@ -108,13 +108,13 @@ class ColumnFlow:
         if attribute.id in below and self.node.kind != "Union":
             return self._derive_column(attribute, [below[attribute.id]], copied=True)
         sides = [list(node.operator.columns) for node in self.below]
-        if self._positional(sides):
+        if self._is_positional(sides):
             return self._derive_column(attribute, [side[place] for side in sides], copied=True)
         if self.node.kind == "Generate":
             return self._of(attribute, [self.values[id(term)] for term in self.fields.get("generator", ())])
         return self._derive_column(attribute, list(below.values()), copied=False)
 
-    def _positional(self, sides: Sequence[Sequence[Column]]) -> bool:
+    def _is_positional(self, sides: Sequence[Sequence[Column]]) -> bool:
         kinds = {"Union", "Intersect", "Except", "View", "SubqueryAlias", "CTERelationRef", "Repartition"}
         return (
             self.node.kind in kinds
@@ -137,7 +137,7 @@ class ColumnFlow:
         return self._give(attribute, leaves, volatile, copied=copied)
 
     def _derive_column(self, attribute: Attribute, columns: Sequence[Column], *, copied: bool) -> Column:
-        """Return a column derived from columns below. `copied` is true if it is unchanged."""
+        """Return a column derived from columns below. `is_copied` is true if it is unchanged."""
         volatile = merge_volatile(
             *(column.volatile for column in columns), () if copied else self.always, self.rows
         )
@@ -147,10 +147,12 @@ class ColumnFlow:
         self, attribute: Attribute, leaves: Sequence[Column], volatile: tuple[Volatile, ...], *, copied: bool
     ) -> Column:
         origins = frozenset(origin for leaf in leaves for origin in leaf.origins)
-        is_unchanged = copied and len(origins) == 1 and all(leaf.copied for leaf in leaves) and bool(leaves)
-        return replace(plain_column(attribute), volatile=volatile, origins=origins, copied=is_unchanged)
+        is_unchanged = (
+            copied and len(origins) == 1 and all(leaf.is_copied for leaf in leaves) and bool(leaves)
+        )
+        return replace(plain_column(attribute), volatile=volatile, origins=origins, is_copied=is_unchanged)
 
 
 def plain_column(attribute: Attribute) -> Column:
     """Return a column with only Spark's own description of it."""
-    return Column(attribute.name, attribute.type, attribute.nullable, attribute.delay)
+    return Column(attribute.name, attribute.type, attribute.is_nullable, attribute.delay)

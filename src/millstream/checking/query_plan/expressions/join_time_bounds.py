@@ -51,7 +51,7 @@ class _Line:
 
     terms: tuple[tuple[int, int], ...]
     offset: timedelta
-    plain: bool
+    is_plain: bool
     """True if Spark's own helper for join state understands all parts of it."""
 
     def minus(self, other: _Line) -> _Line:
@@ -59,7 +59,7 @@ class _Line:
         for column, factor in other.terms:
             terms[column] = terms.get(column, 0) - factor
         nonzero = tuple(sorted((column, factor) for column, factor in terms.items() if factor))
-        return _Line(nonzero, self.offset - other.offset, self.plain and other.plain)
+        return _Line(nonzero, self.offset - other.offset, self.is_plain and other.is_plain)
 
 
 def split_conjuncts(condition: Parsed) -> Iterator[Parsed]:
@@ -134,36 +134,36 @@ def _compare(
     range_.parts += (part,) if part not in range_.parts else ()
     if comparison.startswith("Greater"):
         range_.earliest = limit if range_.earliest is None else max(range_.earliest, limit)
-        range_.seen_earliest = range_.seen_earliest or line.plain
+        range_.seen_earliest = range_.seen_earliest or line.is_plain
     else:
         range_.latest = limit if range_.latest is None else min(range_.latest, limit)
-        range_.seen_latest = range_.seen_latest or line.plain
+        range_.seen_latest = range_.seen_latest or line.is_plain
 
 
 def _line(parsed: Parsed) -> _Line | None:
     """Return an expression as a sum of time columns and a duration, or None if it is not one."""
     inputs = parsed.inputs
     if (duration := read_length(parsed)) is not None and parsed.entry.get("dataType") != "string":
-        return _Line((), duration, plain=True)
+        return _Line((), duration, is_plain=True)
     match parsed.kind:
         case "AttributeReference":
             if not str(parsed.entry.get("dataType")).startswith("timestamp") or parsed.id is None:
                 return None
-            return _Line(((parsed.id, 1),), timedelta(), plain=True)
+            return _Line(((parsed.id, 1),), timedelta(), is_plain=True)
         case "Literal":
             return _seconds(parsed)
         case "Cast" | "Alias" | "PreciseTimestampConversion" | "KnownNullable" if inputs:
             return _line(inputs[0])
         case "UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds" if inputs:
             line = _line(inputs[0])
-            return _Line(line.terms, line.offset, plain=False) if line else None
+            return _Line(line.terms, line.offset, is_plain=False) if line else None
         case "TimestampAddInterval" | "DatetimeAdd" | "Add" | "TimeAdd" if len(inputs) >= 2:
             return _sum(inputs[0], inputs[1], subtract=False)
         case "DatetimeSub" | "Subtract" if len(inputs) >= 2:
             return _sum(inputs[0], inputs[1], subtract=True)
         case "SubtractTimestamps" if len(inputs) >= 2:
             line = _sum(inputs[0], inputs[1], subtract=True)
-            return _Line(line.terms, line.offset, plain=False) if line else None
+            return _Line(line.terms, line.offset, is_plain=False) if line else None
         case "TimestampAdd" if len(inputs) >= 2:
             return _timestamp_add(parsed)
         case _:
@@ -176,14 +176,14 @@ def _sum(left: Parsed, right: Parsed, *, subtract: bool) -> _Line | None:
         return None
     if subtract:
         return first.minus(second)
-    return first.minus(_Line((), timedelta(), plain=True).minus(second))
+    return first.minus(_Line((), timedelta(), is_plain=True).minus(second))
 
 
 def _seconds(parsed: Parsed) -> _Line | None:
     """Return a number as seconds, because it is compared with a time that was cast to a number."""
     if parsed.entry.get("dataType") not in ("integer", "long", "double") or parsed.entry.get("value") is None:
         return None
-    return _Line((), timedelta(seconds=float(parsed.entry["value"])), plain=True)
+    return _Line((), timedelta(seconds=float(parsed.entry["value"])), is_plain=True)
 
 
 def _timestamp_add(parsed: Parsed) -> _Line | None:
@@ -195,4 +195,4 @@ def _timestamp_add(parsed: Parsed) -> _Line | None:
     if seconds is None or time is None or amount.kind != "Literal" or amount.entry.get("value") is None:
         return None
     amount_of_time = timedelta(seconds=seconds * float(amount.entry["value"]))
-    return _Line(time.terms, time.offset + amount_of_time, plain=False)
+    return _Line(time.terms, time.offset + amount_of_time, is_plain=False)

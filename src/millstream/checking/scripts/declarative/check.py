@@ -48,7 +48,7 @@ def check_project(spark: SparkSession, spec: Path) -> Checked:
     """
     project = read_project_spec(spec)
     recording = Recording()
-    script_run = Ran(recording, is_endless=True, script=False)
+    script_run = Ran(recording, is_endless=True, is_script=False)
     findings = list(project.findings)
     if not any(entry.code == "MS001" for entry in findings):
         call_sites.reset_caches()

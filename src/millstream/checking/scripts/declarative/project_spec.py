@@ -48,7 +48,7 @@ def read_project_spec(spec: Path) -> Project:
         return Project(spec.parent, file, "", findings=[unreadable])
     document = parse_yaml(file, text)
     project = Project(spec.parent.resolve(), file, text, findings=list(document.findings))
-    if document.unreadable:
+    if document.is_unreadable:
         return project
     if not isinstance(document.data, dict):
         project.findings.append(build_finding("MS001", "the spec is not a mapping of keys to values"))

@@ -162,7 +162,7 @@ class ReaderPatch:
             span,
             "give the reader a schema with .schema(…)",
         )
-        self.recording.emptied = True
+        self.recording.has_emptied_sources = True
         return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
 
     def _empty(
@@ -170,7 +170,7 @@ class ReaderPatch:
     ) -> DataFrame:
         """Return a recorded frame with these columns and no rows."""
         name = self._record_source(settings, place, streaming=streaming)
-        self.recording.emptied = True
+        self.recording.has_emptied_sources = True
         options = {
             key: value for key, value in settings.options.items() if key.lower() not in ("path", "paths")
         }

@@ -55,7 +55,7 @@ class SourceRead:
     format: str
     options: dict[str, str]
     span: Span | None
-    streaming: bool
+    is_streaming: bool
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Wait:
     started: int
     """The number of queries that were started before the call."""
     span: Span | None
-    bounded: bool = False
+    is_bounded: bool = False
     """True if it waits for a limited time or for the available rows."""
 
 
@@ -96,7 +96,7 @@ class Recording:
     """Session settings that the script changed."""
     handles: list[Handle] = field(default_factory=list)
     """The query handles that the script received."""
-    emptied: bool = False
+    has_emptied_sources: bool = False
     """True if the script read a source that is empty only in the check."""
 
     def doubt(self, doubt: Doubt) -> Doubt:

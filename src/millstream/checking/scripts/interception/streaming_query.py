@@ -55,7 +55,7 @@ class Handle(StreamingQuery):
         return self._looks >= 0
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """True until the script has read `isActive` or stopped the query."""
         return self._looks > 0
 
@@ -121,7 +121,7 @@ class Manager:
 
     def _active(self) -> list[Handle]:
         """Return the running queries, or none after `MOST_LOOKS` calls without a new start."""
-        running = [handle for handle in self.recording.handles if handle.running]
+        running = [handle for handle in self.recording.handles if handle.is_running]
         if len(self.recording.handles) > self._known_count:
             self._known_count, self._looks = len(self.recording.handles), 0
         self._looks += 1
