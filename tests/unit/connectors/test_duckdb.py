@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,12 +19,11 @@ from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.duckdb import ledger
 from millstream.connectors.duckdb.database import open_database
+from millstream.connectors.failpoints import VARIABLE
 from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from millstream.connectors.api.writer import Writer
 
 APPEND, UPDATE, COMPLETE = OutputMode.APPEND, OutputMode.UPDATE, OutputMode.COMPLETE
@@ -159,6 +161,30 @@ def test_the_ledger_keeps_the_last_batches(tmp_path: Path, monkeypatch: pytest.M
 
     assert [made.entry(batch) is not None for batch in range(5)] == [False, False, True, True, True]
     assert made.entry(4).note == made.note(4)
+
+
+@pytest.mark.parametrize("point", ["duckdb.staged", "duckdb.open", "duckdb.committed"])
+def test_a_process_killed_around_its_commit_leaves_the_whole_batch_or_nothing(
+    point: str, tmp_path: Path
+) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path; from test_duckdb import rows, writer\n"
+        "made = writer(Path(sys.argv[2]))\n"
+        "made.write(rows(('a', 1)), 0); made.write(rows(('b', 2), ('c', 3)), 1)"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
+    done = subprocess.run(command, env={**os.environ, VARIABLE: f"{point}=kill@2"}, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+    again = writer(tmp_path, opened=False)
+    (entry,) = again.last_committed_batches(Spark())
+    again.open(Spark(), rows(("a", 1)).table.schema)
+    is_committed = point == "duckdb.committed"
+
+    assert entry.batch == int(is_committed)
+    assert again.write(rows(("b", 2), ("c", 3)), 1).skipped is is_committed
+    assert stored(tmp_path) == [("a", 1), ("b", 2), ("c", 3)]
 
 
 HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.values.sandbox import Sandbox
     from millstream.connectors.api.writer import SinkIdentity, Writer
 
-# Refused by Spark's conversion to Arrow or by DuckDB's from it, each tested.
+# Without a form in Arrow, stored as another type, or (void) fixed to no type by the first batch.
 _UNKNOWN = frozenset({"interval", "span", "time", "variant", "void"})
 _TABLE = re.compile(r"\w+(\.\w+)?")
 LEDGER_SCHEMA = "millstream"

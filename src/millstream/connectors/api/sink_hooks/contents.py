@@ -31,7 +31,7 @@ class SinkContents(Spec):
     def read_time_range(
         self, spark: SparkSession, schema: StructType, mode: OutputMode, time_range: EventTimeRange
     ) -> DataFrame | None:
-        """Read at least the rows of a range, as `whole` does, from a table of any size."""
+        """Read at least the rows of a range, as `read_all` does, from a table of any size."""
         return self.read_all(spark, schema, mode)
 
     def versions(self, spark: SparkSession, schema: StructType) -> DataFrame | None:
