@@ -204,12 +204,14 @@ class DeltaWriter(Writer):
         """Return the rows of a batch that may be merged without Spark, or None. Spark creates a table."""
         return self._small.collect(frame) if self._small is not None and self._exists else None
 
-    def _merge_small(self, rows: pa.Table | None, schema: StructType, marks: dict[str, str]) -> MergeOutcome:
+    def _merge_small(
+        self, rows: pa.Table | None, schema: StructType, commit_options: dict[str, str]
+    ) -> MergeOutcome:
         """Make one attempt to merge collected rows without Spark."""
         if rows is None or self._small is None:
             return MergeOutcome.UNFIT
         with table_lock(self._session, self._sink):
-            return self._small.commit(rows, schema, marks)
+            return self._small.commit(rows, schema, commit_options)
 
     @property
     def _merges(self) -> bool:

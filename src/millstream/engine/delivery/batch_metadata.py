@@ -71,8 +71,8 @@ class Notes:
 
     def rows_in(self, batch_id: int, sources: Sequence[str]) -> int | None:
         """Return the number of records that the running batch has read of these sources, or None if not counted."""
-        found = [self._metric(batch_id, source_metric_name(name)) for name in sources]
-        counts = [int(metric.getAs("rows") or 0) for metric in found if metric is not None]
+        metrics = [self._metric(batch_id, source_metric_name(name)) for name in sources]
+        counts = [int(metric.getAs("rows") or 0) for metric in metrics if metric is not None]
         return sum(counts) if counts else None
 
     def _checksum(self, batch_id: int) -> str | None:

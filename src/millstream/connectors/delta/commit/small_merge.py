@@ -116,19 +116,19 @@ class SmallMerge:
             return None
         return None if rows.num_rows > MOST_ROWS else _in_utc(rows)
 
-    def commit(self, rows: pa.Table, schema: StructType, marks: Mapping[str, str]) -> MergeOutcome:
-        """Make one attempt to merge the rows. `marks` are the batch's entries for the log, as for Delta's writer."""
+    def commit(self, rows: pa.Table, schema: StructType, commit_options: Mapping[str, str]) -> MergeOutcome:
+        """Make one attempt to merge the rows. `commit_options` are the batch's entries for the log, as for Delta's writer."""
         if not _has_unique_keys(rows, self._keys):
             return MergeOutcome.UNFIT
         table = DeltaTable(str(self._folder))
         if unfitness(table, schema):
             return MergeOutcome.UNFIT
-        writer, batch_id = marks["txnAppId"], int(marks["txnVersion"])
+        writer, batch_id = commit_options["txnAppId"], int(commit_options["txnVersion"])
         last = table.transaction_version(writer)
         if last is not None and last >= batch_id:
             return MergeOutcome.ALREADY_THERE
         properties = CommitProperties(
-            custom_metadata={"userMetadata": marks["userMetadata"]},
+            custom_metadata={"userMetadata": commit_options["userMetadata"]},
             # The lock keeps this machine's writers away. Any other one wins, and the log is read again.
             max_commit_retries=0,
             app_transactions=[Transaction(writer, batch_id, int(time.time() * 1000))],
@@ -171,11 +171,11 @@ def unfitness(table: DeltaTable, schema: StructType) -> str:
         return "it is partitioned"
     if name := _unknown_property(metadata.configuration):
         return f"it has the property {name}"
-    held = {field["name"]: field for field in json.loads(table.schema().to_json())["fields"]}
-    come = {field["name"]: field["type"] for field in schema.jsonValue()["fields"]}
-    if {name: field["type"] for name, field in held.items()} != come:
+    table_fields = {field["name"]: field for field in json.loads(table.schema().to_json())["fields"]}
+    batch_types = {field["name"]: field["type"] for field in schema.jsonValue()["fields"]}
+    if {name: field["type"] for name, field in table_fields.items()} != batch_types:
         return "its columns or their types differ from the query's"
-    for name, field in held.items():
+    for name, field in table_fields.items():
         if not field["nullable"] or any(
             not key.startswith("spark.") and key != "comment" for key in field["metadata"]
         ):
