@@ -117,7 +117,7 @@ class SmallMerge:
         return None if rows.num_rows > MOST_ROWS else _in_utc(rows)
 
     def commit(self, rows: pa.Table, schema: StructType, commit_options: Mapping[str, str]) -> MergeOutcome:
-        """Make one attempt to merge the rows. `commit_options` are the batch's entries for the log, as for Delta's writer."""
+        """Make one attempt to merge the rows. `commit_options` are the entries of the batch for the log."""
         if not _has_unique_keys(rows, self._keys):
             return MergeOutcome.UNFIT
         table = DeltaTable(str(self._folder))
