@@ -77,6 +77,15 @@ def cpu_seconds(without: Container[int] = ()) -> float:
     return sum(used[pid] for pid in actual) / TICK
 
 
+def tree_cpu_seconds(root: int) -> float:
+    """User and system seconds of a process and all that descend from it, the ended ones too."""
+    parents, used = _processes()
+    tree = {root}
+    while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    return sum(used.get(pid, 0) for pid in tree) / TICK
+
+
 def _processes() -> tuple[dict[int, int], dict[int, int]]:
     """The parent of each process, and the ticks that it and its ended children have used."""
     parents: dict[int, int] = {}

@@ -21,6 +21,8 @@ LOG4J = "2.24.3"
 
 GROUPS = {
     "spark": [
+        # Hadoop's local file system without a process for each file; compiled against any Hadoop 3.
+        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
         *(f"io.delta:delta-kernel-{part}:{DELTA}" for part in ("api", "defaults", "unitycatalog")),
         f"io.delta:delta-spark_4.2_2.13:{DELTA}",
         f"io.delta:delta-storage:{DELTA}",

@@ -43,6 +43,8 @@ class Places:
     lake: Path
     state: Path
     catalog: Path
+    prefix: str = ""
+    """What the topics' names begin with."""
 
 
 def session(jars: str, *, naive: bool) -> SparkSession:
@@ -94,7 +96,12 @@ def good(row: str) -> Column:
 
 def events(spark: SparkSession, places: Places, topic: str) -> DataFrame:
     """A topic's good records, each delivery once."""
-    rows = raw(spark, places, topic).select(parsed(topic).alias("row")).where(good("row")).select("row.*")
+    rows = (
+        raw(spark, places, f"{places.prefix}{topic}")
+        .select(parsed(topic).alias("row"))
+        .where(good("row"))
+        .select("row.*")
+    )
     rows = rows.drop("_corrupt").withWatermark("event_time", "5 minutes")
     return rows.dropDuplicatesWithinWatermark(["event_id"])
 
@@ -124,10 +131,11 @@ def funnel(spark: SparkSession, places: Places) -> DataFrame:
 def malformed(spark: SparkSession, places: Places) -> DataFrame:
     """The records of all topics that cannot be read, with their place."""
     bad = F.expr("false")
-    rows = raw(spark, places, ",".join(SCHEMAS))
+    rows = raw(spark, places, ",".join(f"{places.prefix}{topic}" for topic in SCHEMAS))
     for topic in SCHEMAS:
-        rows = rows.withColumn(topic, F.when(F.col("topic") == topic, parsed(topic)))
-        bad = bad | ((F.col("topic") == topic) & ~F.coalesce(good(topic), F.expr("false")))
+        is_topic = F.col("topic") == f"{places.prefix}{topic}"
+        rows = rows.withColumn(topic, F.when(is_topic, parsed(topic)))
+        bad = bad | (is_topic & ~F.coalesce(good(topic), F.expr("false")))
     return rows.where(bad).select("topic", "partition", "offset", "timestamp", "key", "value")
 
 
@@ -220,8 +228,12 @@ def main() -> None:
     for name in ("kafka", "postgres", "lake", "state", "catalog", "jars"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--naive", action="store_true")
+    parser.add_argument("--prefix", default="", help="What the topics' names begin with.")
+    parser.add_argument("--trigger", help="Run on, with this trigger, in place of ending once caught up.")
     args = parser.parse_args()
-    places = Places(args.kafka, args.postgres, Path(args.lake), Path(args.state), Path(args.catalog))
+    folders = (Path(args.lake), Path(args.state), Path(args.catalog))
+    places = Places(args.kafka, args.postgres, *folders, args.prefix)
+    trigger: dict[str, object] = {"processingTime": args.trigger} if args.trigger else {"availableNow": True}
     with psycopg.connect(places.postgres) as connection:
         connection.execute(TABLE)
     spark = session(args.jars, naive=args.naive)
@@ -243,7 +255,7 @@ def main() -> None:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
         writer = writers[name].queryName(name).option("checkpointLocation", str(places.state / name))
         try:
-            writer.trigger(availableNow=True).start().awaitTermination()
+            writer.trigger(**trigger).start().awaitTermination()
         except Exception as error:  # noqa: BLE001 - told below, after the others have ended
             failed.append(error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
@@ -161,3 +161,45 @@ def test_letters_sent_on_are_what_they_were_and_tell_their_place(
         ("trace", b"\xff1"),
         ("millstream-dead-letter", f"{letter.topic}/0@0".encode()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("bad", "most", "reads"),
+    [
+        ([(b"\xfe", b'{"id": '), (None, b"\xff\xfe"), (b"k", None)], 100, 0),
+        ([(b"\xfe", b'{"id": '), (None, b"\xff\xfe"), (b"k", None)], 2, 1),
+        ([(b"\xfe", b"[" * 5000), (None, b"\xff\xfe")], 100, 1),
+    ],
+    ids=["few", "many", "a large one"],
+)
+def test_malformed_records_are_kept_as_they_came_and_a_few_need_no_second_read(
+    spark: SparkSession,
+    broker: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bad: list[tuple[bytes | None, bytes | None]],
+    most: int,
+    reads: int,
+) -> None:
+    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_MALFORMED", most)
+    pipeline = orders(broker, tmp_path, "dead_letter")
+    kind = type(pipeline.sources["orders"].source)
+    read_range, ranges = kind.read_range, []
+
+    def counted(*arguments: Any) -> Any:
+        ranges.append(arguments)
+        return read_range(*arguments)
+
+    monkeypatch.setattr(kind, "read_range", counted)
+    send(broker, pipeline, (b"k", GOOD), *bad)
+
+    run_query(spark, pipeline)
+
+    kept = sorted(dead_letters.read_unique(pipeline.letters), key=lambda one: one.offset)
+    assert [(one.key, one.value) for one in kept] == bad
+    assert [(one.partition, one.offset, one.expectation) for one in kept] == [
+        (0, number, None) for number in range(1, len(bad) + 1)
+    ]
+    assert all(one.reason and one.timestamp and one.headers for one in kept)
+    assert len(ranges) == reads
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 1

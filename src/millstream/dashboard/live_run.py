@@ -137,9 +137,9 @@ class LivePage:
             self.feed.engine = None
             engine.close()
 
-    def checked(self, checked: Checked) -> None:
-        """Show the findings of a check and the steps of the queries."""
-        data: dict[str, Any] = {
+    def describe_check(self, checked: Checked) -> dict[str, Any]:
+        """Return what the page shows of a check: its findings, and the steps and columns of the queries."""
+        return {
             "findings": [finding_to_json(finding) for finding in checked.findings],
             "plans": [
                 {"query": query.name, "steps": [step.text for step in list_steps(query)]}
@@ -147,6 +147,9 @@ class LivePage:
             ],
             "columns": known_columns(self.pipeline, checked),
         }
+
+    def show_check(self, data: dict[str, Any]) -> None:
+        """Show a check as `describe_check` describes it, possibly in an earlier run."""
         self.feed.take(Event("checked", data=data))
 
 

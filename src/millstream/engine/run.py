@@ -24,6 +24,7 @@ from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
+from millstream.spark.streaming.idle_polling import poll_less_often
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ def run_pipeline(
         alone_until = time.monotonic() + HEAD_START if is_head_start else 0.0
         supervisor = Supervisor(queries, pipeline.defaults.retry, events, alone_until=alone_until)
         on_supervisor(supervisor)
-        return supervisor.run(options.seconds)
+        with poll_less_often(spark, pipeline.spark, len(names)):
+            return supervisor.run(options.seconds)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from millstream.engine.timeout_run import ensure_query_ends
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
 from millstream.spark import internals
+from millstream.spark.streaming.code_generation import choose_code_generation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,9 @@ class RunningQuery:
             events=self.events,
             notes=notes,
             replayed=planned if planned != committed else None,
+            generation=choose_code_generation(
+                self.pipeline.spark, [origin.name for origin in source_origins if origin.name is not None]
+            ),
             probing=Probing(
                 self.name,
                 [sink_writer for sink_writer in writers.values() if isinstance(sink_writer, SpoolingWriter)],

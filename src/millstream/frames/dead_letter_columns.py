@@ -11,7 +11,7 @@ from millstream.frames.expectations import RAW, failed_names, is_deterministic, 
 from millstream.spec.expectation import Otherwise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
 
@@ -34,6 +34,11 @@ WHY = {"reason": "string", "expectation": "string"}
 """The columns with the reason for the dead letter."""
 # The range of times that Python can represent, in any zone.
 _TIME_BOUNDS = ("0001-01-02", "9999-12-30")
+MALFORMED_LETTERS = "letters"
+"""The field of a source's metric with its malformed records."""
+# A batch hands over so many malformed records itself, each of so many bytes at most, because Spark keeps the metrics
+# of a hundred batches. More are read again.
+MOST_MALFORMED, MOST_MALFORMED_BYTES = 100, 4096
 # The type of the letters in a metric, which contains them as a JSON array.
 KEPT = f"array<struct<{', '.join(f'`{name}`: {kind}' for name, kind in {**PLACE, **WHY}.items())}>>"
 
@@ -44,9 +49,14 @@ def raw_columns(entry: SourceEntry, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column in position_columns or column == FILE]
 
 
-def position_values(columns: Sequence[str], value: Column | None) -> list[Column]:
-    """Return the columns from topic to headers, from the struct `RAW`, or NULL if missing. `value` is the row's."""
-    values = {name: F.col(RAW)[name] for name in PLACE if name in columns}
+def position_values(
+    columns: Sequence[str], value: Column | None, raw: Callable[[str], Column] = lambda name: F.col(RAW)[name]
+) -> list[Column]:
+    """Return the columns from topic to headers, or NULL if missing. `value` is the row's.
+
+    `raw` returns a raw column of the record: by default from the struct `RAW`.
+    """
+    values = {name: raw(name) for name in PLACE if name in columns}
     if "timestamp" in values:
         # A producer may set any timestamp. One out of a reader's range would make the dead letter unreadable.
         time = values["timestamp"]
@@ -54,7 +64,7 @@ def position_values(columns: Sequence[str], value: Column | None) -> list[Column
             time.between(*(F.lit(bound).cast("timestamp") for bound in _TIME_BOUNDS)), time
         )
     if FILE in columns:
-        values["file"] = F.col(RAW)[FILE]
+        values["file"] = raw(FILE)
     if value is not None:
         values["value"] = value
     return [values.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in PLACE.items()]
@@ -82,6 +92,28 @@ def build_dead_letter(pipeline: Pipeline, name: str, columns: Sequence[str], raw
     return F.struct(
         *position_values(raw, value), rejection_reason(expect).alias("reason"), names.alias("expectation")
     )
+
+
+def malformed_letters(entry: SourceEntry, columns: Sequence[str], reason: str, corrupt: str) -> Column:
+    """Return an aggregate: the first malformed records of a batch as a JSON array of dead letters.
+
+    `columns` are the source's raw columns; `reason` and `corrupt` name the columns with the reason and with the text
+    of a record that could not be parsed. It has up to `MOST_MALFORMED` records of up to `MOST_MALFORMED_BYTES`.
+    """
+    raw = raw_columns(entry, columns)
+    value = (
+        None if "value" in raw else F.encode(F.col(corrupt), "UTF-8") if corrupt in columns else F.lit(None)
+    )
+    letter = F.struct(
+        *position_values(raw, value, F.col),
+        F.col(reason).alias("reason"),
+        F.lit(None).cast("string").alias("expectation"),
+    )
+    content = [name for name in ("key", "value", "headers", corrupt) if name in columns]
+    sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in content]
+    is_taken = F.expr(f"`{reason}` IS NOT NULL AND {' + '.join(sizes) or '0'} <= {MOST_MALFORMED_BYTES}")
+    # The aggregate leaves out rows without an order, so that a good record costs a comparison.
+    return F.to_json(F.max_by(F.when(is_taken, letter), F.when(is_taken, F.lit(1)), MOST_MALFORMED))
 
 
 def _can_reread(entry: SourceEntry) -> bool:

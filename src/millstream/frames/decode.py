@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.frames import avro_decode
-from millstream.frames.dead_letter_columns import build_dead_letter, collects_dead_letters, raw_columns
+from millstream.frames.dead_letter_columns import (
+    MALFORMED_LETTERS,
+    build_dead_letter,
+    collects_dead_letters,
+    malformed_letters,
+    raw_columns,
+)
 from millstream.frames.expectations import RAW, apply_expectations
 from millstream.pipeline.model import Format, OnMalformed, SourceEntry
 from millstream.spec.expectation import Otherwise
@@ -156,7 +162,12 @@ def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
         time = entry.watermark.event_time
         decoded = DECODED in rows.columns and time in (entry.columns or {})
         metrics.append(f"max({f'{DECODED}.' if decoded else ''}{_quote(time)}) AS newest")
-    return rows.observe(source_metric_name(name), *map(F.expr, metrics))
+    letters = (
+        [malformed_letters(entry, rows.columns, REASON, CORRUPT).alias(MALFORMED_LETTERS)]
+        if entry.on_malformed is OnMalformed.DEAD_LETTER
+        else []
+    )
+    return rows.observe(source_metric_name(name), *map(F.expr, metrics), *letters)
 
 
 def _fail_if_malformed(name: str, entry: SourceEntry) -> Column:

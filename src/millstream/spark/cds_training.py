@@ -1,6 +1,7 @@
 """Create a class-data archive: run a typical pipeline once in a JVM that records each class it loads.
 
 Started in the background by `cds_archive.train_later`: python -m millstream.spark.cds_training ARCHIVE
+It waits until the machine is idle, so that it takes nothing from the run that started it.
 With --attached it ends when its standard input does, that is with the process that started it.
 Without an argument it runs at once, and only if there is no archive. Use that before many JVMs start, as in tests.
 """
@@ -20,13 +21,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.spark import cds_archive, internals, session
+from millstream.spark import cds_archive, internals, resources, session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
-# By then a user's first run is past its first batches, so that the training does not slow it down.
-DELAY = 20.0
+# The training waits until the machine had half of its cores to spare for a minute, as no first run leaves it, and
+# looks so often, in seconds. A machine that is never idle for a day is asked again at a later start.
+LOOK = 20.0
+LONGEST_WAIT = 86_400.0
 
 # Seconds that a trainer has to remove its files after its starter has ended.
 FAREWELL = 3.0
@@ -38,12 +43,18 @@ ROWS = [{"key": f"k{n % 3}", "value": n, "at": f"2026-01-01T12:00:{n:02d}Z"} for
 SCHEMA = "key STRING, value BIGINT, at TIMESTAMP"
 
 
-def train_archive(target: Path) -> bool:
-    """Create the archive `target`. False if another process is creating it or the JVM wrote none."""
+def train_archive(target: Path, wait: Callable[[], bool] = lambda: True) -> bool:
+    """Create the archive `target`. False if another process is creating it or the JVM wrote none.
+
+    `wait` waits for a good moment, as the only process that does, and returns whether it came.
+    """
     with target.with_suffix(".tried").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            return False
+        if not wait():
+            target.with_suffix(".tried").unlink(missing_ok=True)
             return False
         draft = target.with_suffix(f".{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="millstream-train-") as scratch:
@@ -58,6 +69,23 @@ def train_archive(target: Path) -> bool:
         cds_archive.install_archive(draft, target)
         target.with_suffix(".tried").unlink(missing_ok=True)
     return True
+
+
+def wait_until_idle(
+    load: Callable[[], float] = lambda: os.getloadavg()[0], pause: Callable[[float], object] = time.sleep
+) -> bool:
+    """Wait until at most half of the cores have work, and return whether that happened within a day.
+
+    `load` is the number of processes that had work in the last minute. It is low at the start of a run, too, so the
+    first look is a minute later.
+    """
+    most = resources.available_cores() / 2
+    pause(3 * LOOK)
+    for _ in range(int(LONGEST_WAIT / LOOK)):
+        if load() <= most:
+            return True
+        pause(LOOK)
+    return False
 
 
 def _run_pipeline(spark: SparkSession, scratch: Path) -> None:
@@ -143,5 +171,4 @@ if __name__ == "__main__":
     target_path = Path(sys.argv[1])
     if sys.argv[2:] == ["--attached"]:
         _end_with_stdin(target_path)
-    time.sleep(DELAY)
-    sys.exit(0 if train_archive(target_path) else 1)
+    sys.exit(0 if train_archive(target_path, wait_until_idle) else 1)

@@ -28,6 +28,10 @@ ADDED = ("spark.sql.extensions",)
 # to the folder, which the checkpoint's lock guarantees. A crash leaves a whole file or none, as with the default.
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+# Hadoop's local file system runs `readlink` and `chmod`, because PySpark has no native library of Hadoop. This one
+# asks the JVM instead.
+LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+
 ROCKSDB_CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 HIDDEN = "(?i)secret|passw|pwd|token|credential|jaas|webhook|(?:access|api|private)[._-]?key"
@@ -121,6 +125,9 @@ def _sql_settings(cores: int) -> list[Setting]:
             "spark.sql.streaming.checkpointFileManagerClass",
             FILE_MANAGER,
             "a batch starts a fifth of the processes",
+        ),
+        Setting(
+            "spark.hadoop.fs.file.impl", LOCAL_FILES, "reading a link or setting a mode starts no process"
         ),
         Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
         Setting("spark.scheduler.mode", "FAIR", "no query waits for another query's whole batch"),

@@ -8,6 +8,7 @@ from millstream.analysis.explain.plan_steps import list_steps
 from millstream.analysis.query.nondeterminism import is_stateful
 from millstream.analysis.query.phrasing import describe_operator, format_duration, join_quoted, join_words
 from millstream.analysis.query.plan_model import Aggregate, Join, Read, WatermarkOperator
+from millstream.spark.streaming.code_generation import describe_code_generation
 from millstream.spec.expectation import Otherwise
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from millstream.analysis.query.delivery_guarantee import Promise
     from millstream.analysis.query.plan_model import Operator, PlannedQuery
     from millstream.pipeline.graph import PipelineGraph
+    from millstream.pipeline.model import Pipeline
 
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
@@ -157,6 +159,16 @@ def describe_new_checkpoint(graph: PipelineGraph, name: str) -> list[str]:
         sentences.append(
             "an existing checkpoint continues from its own offsets: these settings apply only to a new one"
         )
+    return sentences
+
+
+def describe_small_batch(pipeline: Pipeline, name: str) -> list[str]:
+    """Describe what is done in another way for batches of few rows."""
+    entry = pipeline.queries[name]
+    sentences = [] if pipeline.trigger(name).flows else [describe_code_generation(pipeline.spark)]
+    for target in entry.to:
+        if text := target.sink.small_batches(entry.output_mode):
+            sentences.append(f"{target.sink.kind}: {text}")
     return sentences
 
 

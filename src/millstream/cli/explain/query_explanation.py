@@ -33,6 +33,7 @@ class Story:
     late: list[str]
     crash: list[str]
     fresh: list[str]
+    small: list[str]
     promises: list[Promise]
     planned: bool
 
@@ -48,6 +49,7 @@ class Story:
             "late_row": self.late,
             "crash": self.crash,
             "fresh_start": self.fresh,
+            "small_batch": self.small,
             "guarantees": [promise.plain() for promise in self.promises],
         }
 
@@ -72,6 +74,7 @@ def explain_query(loaded: Loaded, name: str, plan: PlannedQuery | None) -> Story
         runtime_behaviour.describe_late_rows(plan) if plan else [],
         runtime_behaviour.describe_crash(graph, name, guarantees, plan),
         runtime_behaviour.describe_new_checkpoint(graph, name),
+        runtime_behaviour.describe_small_batch(pipeline, name),
         guarantees,
         plan is not None,
     )
@@ -91,6 +94,7 @@ def format_explanation(explanation: Story) -> Iterator[str]:
         ("a late row", explanation.late),
         ("a crash", explanation.crash),
         ("a fresh checkpoint", explanation.fresh),
+        ("a small batch", explanation.small),
     ):
         if sentences:
             yield from ("", heading, *(f"  {sentence}" for sentence in sentences))

@@ -116,7 +116,10 @@ def start(
     next run in the same session. `known` is the result of an earlier check with this process's session.
     `page_options` is the address of the live page; by default the standard one.
     """
+    from millstream.analysis.explain.runtime_behaviour import describe_small_batch
+    from millstream.checking import passed_check
     from millstream.checking.check import check
+    from millstream.checking.passed_check import PassedCheck
     from millstream.cli.project import exit_on_errors
     from millstream.dashboard.live_run import LivePage, PageOptions
     from millstream.engine.delivery.undelivered import check_start, orphan_warnings
@@ -158,10 +161,21 @@ def start(
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
-        checked = known or check(loaded, spark)
-        exit_on_errors(_unprinted(checked, loaded), checked.texts)
-        page.checked(checked)
-        guarantees = [promise.plain() for promise in checked.promises if promise.query in queries]
+            for query in queries:
+                for sentence in describe_small_batch(pipeline, query):
+                    display.say(f"{query}: {sentence}")
+        passed = None if known else passed_check.recall(loaded)
+        if passed is None:
+            display.say("checking the pipeline with Spark")
+            checked = known or check(loaded, spark)
+            exit_on_errors(_unprinted(checked, loaded), checked.texts)
+            passed = PassedCheck(
+                page.describe_check(checked), [promise.plain() for promise in checked.promises]
+            )
+            if known is None and not checked.findings:
+                passed_check.remember(loaded, passed)
+        page.show_check(passed.page)
+        guarantees = [promise for promise in passed.guarantees if promise["query"] in queries]
         events.emit(
             "run_started", pipeline=pipeline.name, queries=queries, log=str(log), guarantees=guarantees
         )

@@ -45,12 +45,14 @@ class SinkIdentity:
 class WriteResult:
     """Result of a write. `skipped` if the sink already had the batch; `rows` is None if they were not counted.
 
-    `later` if the batch was spooled, to be delivered when the sink is back.
+    `later` if the batch was spooled, to be delivered when the sink is back. `way` names the kind's way for small
+    batches, if it was used.
     """
 
     rows: int | None = None
     skipped: bool = False
     later: bool = False
+    way: str = ""
 
 
 def conflicting_batch_error(identity: SinkIdentity, batch_id: int) -> Unfit:

@@ -13,6 +13,7 @@ from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
 from millstream.connectors.api.values.problem import Problem
+from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
 from millstream.connectors.delta.folder_check import DELETIONS
 from millstream.connectors.delta.system import DELTA
 from millstream.spec.column_names import Names
@@ -210,6 +211,15 @@ class DeltaSink(Sink):
             "on a local disk one merge waits for the other; on an object store Delta rejects a merge if "
             "another has changed the same files, and the merge is repeated up to five times; no row is lost "
             "or duplicated"
+        )
+
+    def small_batches(self, mode: OutputMode) -> str:
+        """Describe the merge of few rows without Spark."""
+        if not self.merge_on or mode is OutputMode.COMPLETE or self.path is None or self.path.local is None:
+            return ""
+        return (
+            f"up to {SMALL_BATCH:,} rows are merged by delta-rs, if the table has at most {SMALL_TABLE >> 20} MiB "
+            "and no feature that only Spark's writer honours"
         )
 
     @property

@@ -24,6 +24,7 @@ from millstream.connectors.delta.commit.log import (
     table_lock,
 )
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
 from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady
@@ -32,6 +33,7 @@ from millstream.spec.output_mode import OutputMode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -73,6 +75,7 @@ class DeltaWriter(Writer):
         """Last batch in the log; set by `open`, and reset after a failed write."""
         self._is_last_known = False
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
+        self._small = SmallMerge.of(sink, GONE, self._deletion_condition) if self._merges else None
         # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
         # the deletions first, so it executes the batch three times.
         self.passes = (3 if self._changes else 2) if self._merges else 1
@@ -143,7 +146,8 @@ class DeltaWriter(Writer):
 
         Raises `MillstreamError` if the rows are rejected, `Outage` if other writers win repeatedly.
         """
-        rows = frame.count() if self._merges else None
+        small = None if self.has_batch(batch_id) else self._collect_small(frame)
+        rows = (frame.count() if small is None else small.num_rows) if self._merges else None
         for attempt in range(ATTEMPTS):
             if self.has_batch(batch_id):
                 return self._passed_over(batch_id) if attempt else WriteResult(rows=0, skipped=True)
@@ -158,7 +162,9 @@ class DeltaWriter(Writer):
                 if self._changes:
                     self._changes.keep_deletions(frame)
                 hit_failpoint("delta.before")
-                self._commit(frame, batch_id, commit_options)
+                outcome = self._merge_small(small, frame.schema, commit_options)
+                if outcome is MergeOutcome.UNFIT:
+                    self._commit(frame, batch_id, commit_options)
                 hit_failpoint("delta.committed")
             except Exception as error:
                 # Any failure leaves open whether the commit happened, so the log is read again.
@@ -170,11 +176,17 @@ class DeltaWriter(Writer):
                 if explained is None:
                     raise
                 raise explained from error
-            if is_skipped(self._session, cached_snapshot(self._session, self._sink), commit_options):
+            if outcome is MergeOutcome.UNKNOWN:
+                self._is_last_known, small = False, None
+                continue
+            if outcome is MergeOutcome.ALREADY_THERE or (
+                outcome is MergeOutcome.UNFIT
+                and is_skipped(self._session, cached_snapshot(self._session, self._sink), commit_options)
+            ):
                 return self._passed_over(batch_id)
             self._last, self._exists = batch_id, True
             break
-        return WriteResult(rows=rows)
+        return WriteResult(rows=rows, way=BY_DELTA_RS if outcome is MergeOutcome.COMMITTED else "")
 
     def _passed_over(self, batch_id: int) -> WriteResult:
         """Return the result of a batch whose number another commit used after this writer had read the log.
@@ -187,6 +199,19 @@ class DeltaWriter(Writer):
         if note.is_known and (recorded is None or recorded.note.contradicts(note)):
             raise conflicting_batch_error(self.identity, batch_id)
         return WriteResult(rows=0, skipped=True)
+
+    def _collect_small(self, frame: DataFrame) -> pa.Table | None:
+        """Return the rows of a batch that may be merged without Spark, or None. Spark creates a table."""
+        return self._small.collect(frame) if self._small is not None and self._exists else None
+
+    def _merge_small(
+        self, rows: pa.Table | None, schema: StructType, commit_options: dict[str, str]
+    ) -> MergeOutcome:
+        """Make one attempt to merge collected rows without Spark."""
+        if rows is None or self._small is None:
+            return MergeOutcome.UNFIT
+        with table_lock(self._session, self._sink):
+            return self._small.commit(rows, schema, commit_options)
 
     @property
     def _merges(self) -> bool:

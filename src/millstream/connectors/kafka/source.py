@@ -88,13 +88,15 @@ class KafkaSource(Broker, Source):
     """Also read the records' headers; needed for `keep: [headers]`."""
 
     def read(self, spark: SparkSession, *, static: bool, schema: str | None) -> DataFrame:  # noqa: ARG002 - bytes have no schema
-        """Read rows with `columns`, and `headers` if included.
+        """Read rows with `columns`, and `headers` if included or if they may be needed for dead letters.
 
         A static read contains all records from `starting_offsets` to the newest record when a batch is planned.
         """
         reader: Any = spark.read if static else spark.readStream
-        start = self._start_options(static=static)
-        return reader.format("kafka").options(**self._base_options(), **self._topic_option(), **start).load()  # type: ignore[no-any-return]
+        options = self._base_options() | self._topic_option() | self._start_options(static=static)
+        if not static:
+            options["includeHeaders"] = "true"
+        return reader.format("kafka").options(**options).load()  # type: ignore[no-any-return]
 
     def read_range(self, spark: SparkSession, offsets: OffsetRange, schema: str | None) -> DataFrame | None:  # noqa: ARG002
         """Read exactly the records of one batch. A partition missing from `start` is read from its oldest record."""

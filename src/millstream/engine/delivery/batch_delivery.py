@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from millstream.engine.delivery.dead_letters import DeadLetters
     from millstream.engine.delivery.spool_retry import Probing
     from millstream.engine.events.event_bus import EventBus
+    from millstream.spark.streaming.code_generation import CodeGeneration
 
 
 OTHER_ROWS = (
@@ -59,6 +60,8 @@ class Delivery:
     """Delivers spooled batches in the background."""
     is_last: bool = False
     """Whether the query ends after the batch that is delivered now, or that is delivered next."""
+    generation: CodeGeneration | None = None
+    """Chooses whether Spark generates code for the next batch; None if the spec chose."""
     _query: Any = None
     _ready: threading.Event = field(default_factory=threading.Event)
 
@@ -117,6 +120,7 @@ class Delivery:
                     sink=name,
                     rows=result.rows,
                     skipped=result.skipped,
+                    way=result.way,
                 )
             is_unread = all(writer in skipping_writers or not writer.runs for writer in self.writers.values())
             if is_unread and not self.notes.passed(batch_id):
@@ -128,7 +132,16 @@ class Delivery:
         for writer in skipping_writers:
             self._compare_replay(writer, batch_id)
         self._store_dead_letters(frame, batch_id)
+        self._choose_execution(frame, batch_id)
         hit_failpoint("batch.delivered")
+
+    def _choose_execution(self, frame: DataFrame, batch_id: int) -> None:
+        """Choose how the next batch is executed, by the records of this one."""
+        if self.generation is None:
+            return
+        rows = self.notes.rows_in(batch_id, self.generation.sources)
+        if rows is not None:
+            self.generation.follow(frame.sparkSession, rows)
 
     def _compare_replay(self, writer: Writer, batch_id: int) -> None:
         """Compare a replayed batch with the one that the sink has. Raises `Unfit` if that has other records."""

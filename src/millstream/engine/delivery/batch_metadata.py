@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata
 from millstream.diagnostics.failure import CannotGoOn
 from millstream.engine.events.progress_listener import ROWS_OUT
+from millstream.frames.decode import source_metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,15 +69,25 @@ class Notes:
         row = self._rows_metric(batch_id)
         return 0 if row is None else int(row.getAs("rows") or 0)
 
+    def rows_in(self, batch_id: int, sources: Sequence[str]) -> int | None:
+        """Return the number of records that the running batch has read of these sources, or None if not counted."""
+        metrics = [self._metric(batch_id, source_metric_name(name)) for name in sources]
+        counts = [int(metric.getAs("rows") or 0) for metric in metrics if metric is not None]
+        return sum(counts) if counts else None
+
     def _checksum(self, batch_id: int) -> str | None:
         row = self._rows_metric(batch_id) if self.content else None
         return None if row is None else f"{int(row.getAs('rows') or 0)}:{int(row.getAs(CONTENT) or 0)}"
 
     def _rows_metric(self, batch_id: int) -> Any:
         """Return Spark's row of the rows metric, or None."""
+        return self._metric(batch_id, ROWS_OUT)
+
+    def _metric(self, batch_id: int, name: str) -> Any:
+        """Return Spark's row of a metric of the running batch, or None."""
         if self._running is None or self._running[0] != batch_id:
             return None
-        metric = self._running[1].lastExecution().observedMetrics().get(ROWS_OUT)
+        metric = self._running[1].lastExecution().observedMetrics().get(name)
         return None if metric.isEmpty() else metric.get()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.dead_letter_columns import (
     KEPT,
+    MALFORMED_LETTERS,
+    MOST_MALFORMED,
     PLACE,
     collects_dead_letters,
     encode_row,
@@ -54,14 +57,15 @@ SINK = "dead_letters"
 class RejectedCounts:
     """The number of records of a source or view that a batch rejected: malformed ones, and failed expectations.
 
-    `size` is their approximate size in bytes. `letters` contains the rows as a JSON array if they cannot be read
-    again.
+    `size` is their approximate size in bytes. `letters` contains the rows that fail expectations as a JSON array, if
+    they cannot be read again. `malformed_letters` contains the malformed records, if the batch handed over all.
     """
 
     malformed: int
     broken: int
     size: int
     letters: str | None = None
+    malformed_letters: str | None = None
 
 
 @dataclass
@@ -118,9 +122,10 @@ class DeadLetters:
             is not None
         ]
         frames += [
-            self._parse_letters(spark, batch_id, name, left.letters)
+            self._parse_letters(spark, batch_id, name, letters)
             for name, left in rejected_counts.items()
-            if left.letters
+            for letters in (left.letters, left.malformed_letters)
+            if letters
         ]
         if not frames:
             return
@@ -139,7 +144,8 @@ class DeadLetters:
         """Read the rejected records of one source again, in the columns of the dead-letter table."""
         entry = self.pipeline.sources[name]
         expect = entry.expect if rejected_counts.broken and rejected_counts.letters is None else {}
-        if not rejected_counts.malformed and not expect:
+        is_malformed_wanted = self.accepts_malformed(name) and rejected_counts.malformed_letters is None
+        if not (rejected_counts.malformed and is_malformed_wanted) and not expect:
             return None
         raw = entry.source.read_range(spark, offsets, entry.ddl)
         if raw is None:
@@ -159,7 +165,7 @@ class DeadLetters:
         # Spark would push the filter below the decoding and decode once for each use of the result, but it pushes
         # nothing past a metric. This halves the cost.
         decoded = decoded.observe(f"millstream:letters:{name}:{number}", F.count(F.lit(1)).alias("rows"))
-        malformed = F.col(REASON).isNotNull() & F.lit(self.accepts_malformed(name))
+        malformed = F.col(REASON).isNotNull() & F.lit(is_malformed_wanted)
         row_bytes = encode_row(names) if expect else F.lit(None)
         corrupt_text = F.encode(F.col(RAW)[CORRUPT], "UTF-8") if CORRUPT in columns else F.lit(None)
         value = (
@@ -180,8 +186,8 @@ class DeadLetters:
 
     def _parse_letters(self, spark: SparkSession, batch_id: int, name: str, letters: str | None) -> DataFrame:
         """Return dead letters that the batch itself handed over as a JSON array."""
-        text = spark.createDataFrame([(letters,)], "letters STRING")
-        return self._with_batch_columns(text.select(F.inline(F.from_json("letters", KEPT))), name, batch_id)
+        rows = spark.sql("SELECT 1").select(F.inline(F.from_json(F.lit(letters), KEPT)))
+        return self._with_batch_columns(rows, name, batch_id)
 
     def _with_batch_columns(self, rejected: DataFrame, name: str, batch_id: int) -> DataFrame:
         """Add the columns that all dead letters of a batch share."""
@@ -227,9 +233,22 @@ def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCoun
                 )
             json_rows = str(metrics.get(metric_name(name)).get().getAs(LETTERS))
             counts = replace(counts, letters=json_rows)
+        if counts.malformed:
+            counts = replace(counts, malformed_letters=_handed_over(letters, metrics, name, counts.malformed))
         if counts.malformed or counts.broken:
             rejected[name] = counts
     return rejected
+
+
+def _handed_over(letters: DeadLetters, metrics: Any, name: str, malformed: int) -> str | None:
+    """Return the malformed records of a source as a JSON array, or None if the metric does not have all of them."""
+    if malformed > MOST_MALFORMED or sum(origin.name == name for origin in letters.origins) != 1:
+        return None
+    values = metrics.get(source_metric_name(name)).get()
+    if MALFORMED_LETTERS not in set(values.schema().fieldNames()):
+        return None
+    text = values.getAs(MALFORMED_LETTERS)
+    return str(text) if text is not None and len(json.loads(text)) == malformed else None
 
 
 def _count_and_size(metrics: Any, name: str, count: str, size: str) -> tuple[int, int]:

@@ -57,6 +57,10 @@ class SinkSettings(Spec):
         """Describe the cost of two queries that replace rows of one target, as a clause; empty if there is none."""
         return ""
 
+    def small_batches(self, mode: OutputMode) -> str:
+        """Describe how batches of few rows are written, as a clause, if in another way; else an empty string."""
+        return ""
+
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the written columns of a query."""
         return tuple(names)
