@@ -144,6 +144,7 @@ def start(
         for note in page.notes:
             display.say(note)
         display.say("connecting to sources and sinks")
+        events.emit("phase", text="connecting to sources and sinks")
         probed = probe_connections(pipeline, queries)
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
@@ -152,12 +153,14 @@ def start(
             display.say(warning)
         gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
         display.say("starting Spark")
+        events.emit("phase", text="starting Spark")
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(stop_session, spark)
         stack.enter_context(page.spark(spark))
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
+        events.emit("phase", text="checking the pipeline with Spark")
         checked = known or check(loaded, spark)
         exit_on_errors(_unprinted(checked, loaded), checked.texts)
         page.checked(checked)
@@ -167,8 +170,14 @@ def start(
         )
         following: RunOptions | None = options
         while following is not None:
+
+            def watch(supervisor: Supervisor) -> None:
+                ending.watch(supervisor)
+                # As the first Ctrl-C does, in the main thread.
+                page.offer_actions(lambda: signal.raise_signal(signal.SIGTERM), supervisor.restart)
+
             succeeded = run_pipeline(
-                spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=ending.watch
+                spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=watch
             )
             following, gaps = afterwards() if succeeded and not ending.is_requested else None, {}
         code = ending.exit_code
