@@ -1,11 +1,11 @@
-"""Pictures of the live page for the docs: the e-commerce example at rest, under load and broken, light and dark.
+"""Pictures of the live page: the e-commerce example as it starts, at rest, under load and broken, light and dark.
 
-    python tools/screenshots.py [--rest 240] [--load 120] [--rate 6000] [--trigger "15 seconds"]
+    python tools/screenshots.py [--all FOLDER] [--rest 240] [--load 120] [--rate 6000] [--trigger "15 seconds"]
 
 Writes docs/how-to/live-page/*.webp of a run like that of `millstream demo`: a broker, a database, traffic at the
 example's own rate, and after a while `--rate` events a second more. In the end one record comes that Postgres cannot
-hold: a text with a NUL in it. Takes some eight minutes. Needs Java, Kafka, Postgres, a Chromium and the tools of
-development.
+hold: a text with a NUL in it. `--all` also writes each scene at 1440, 1920 and 390 pixels as PNG, of the whole page.
+Takes some eight minutes. Needs Java, Kafka, Postgres, a Chromium and the tools of development.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 PICTURES = ROOT / "docs/how-to/live-page"
 LARGEST = 100_000
-WIDTH, HEIGHT = 1280, 1440
+# Width, height and scale; the pictures of the docs have the first.
+SIZES = {"1440": (1440, 1320, 1.0), "1920": (1920, 1080, 1.0), "390": (390, 844, 2.0)}
+DOCS = "1440"
 # Spark's start, or the end of a query that is tried again before it gives up.
 PATIENCE = 180_000
 
@@ -90,42 +92,57 @@ def poison(servers: str) -> None:
     producer.flush(30)
 
 
-def opened(browser: Browser, address: str) -> dict[str, Page]:
-    """The page in light and in dark."""
-    pages = {}
-    for scheme in ("light", "dark"):
-        context = browser.new_context(
-            viewport={"width": WIDTH, "height": HEIGHT},
-            color_scheme=scheme,
-            reduced_motion="reduce",
-            timezone_id="UTC",
-        )
-        context.set_default_timeout(PATIENCE)
-        pages[scheme] = context.new_page()
-        pages[scheme].goto(f"{address}#funnel")
+Pages = dict[tuple[str, str], "Page"]
+"""The page by its width and its colours."""
+
+
+def opened(browser: Browser, address: str) -> Pages:
+    """The page in each size, light and dark."""
+    pages: Pages = {}
+    for size, (width, height, scale) in SIZES.items():
+        for scheme in ("light", "dark"):
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                device_scale_factor=scale,
+                color_scheme=scheme,
+                timezone_id="UTC",
+            )
+            context.set_default_timeout(PATIENCE)
+            pages[size, scheme] = context.new_page()
+            pages[size, scheme].goto(f"{address}#funnel")
     return pages
 
 
-def take_screenshots(pages: dict[str, Page], scene: str, query: str) -> None:
-    """Write both pictures of a scene, with that query chosen."""
-    for scheme, page in pages.items():
+def take_screenshots(
+    pages: Pages, scene: str, query: str, everything: Path | None, *, rows: bool = True
+) -> None:
+    """Write the pictures of a scene, with that query chosen."""
+    for (size, scheme), page in pages.items():
         page.locator(f'[data-query="{query}"] .choose').click()
         page.mouse.move(0, 0)
         page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
-        page.locator(".rows tbody tr").first.wait_for()
-        page.locator(".messages tbody tr").first.wait_for()
-        page.locator('[data-plot="states"] canvas').wait_for()
+        if rows:
+            page.locator(".rows tbody tr").first.wait_for()
+            page.locator(".messages tbody tr").first.wait_for()
+            page.locator('[data-plot="states"] canvas').wait_for()
         # Two frames: the plots are drawn in the one after their figures came.
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        session = page.context.new_cdp_session(page)
-        for quality in (82, 70, 55, 40):
-            messages = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
-            picture = base64.b64decode(messages["data"])
-            if len(picture) < LARGEST:
-                break
-        file = PICTURES / f"{scene}-{scheme}.webp"
-        file.write_bytes(picture)
-        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB", file=sys.stderr)
+        if everything is not None:
+            page.screenshot(path=everything / f"{scene}-{size}-{scheme}.png", full_page=True)
+        if size == DOCS:
+            write_webp(page, PICTURES / f"{scene}-{scheme}.webp")
+
+
+def write_webp(page: Page, file: Path) -> None:
+    """Write what is in sight, in the best quality that is small enough for the docs."""
+    session = page.context.new_cdp_session(page)
+    for quality in (82, 70, 55, 40):
+        told = session.send("Page.captureScreenshot", {"format": "webp", "quality": quality})
+        picture = base64.b64decode(told["data"])
+        if len(picture) < LARGEST:
+            break
+    file.write_bytes(picture)
+    print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB", file=sys.stderr)
 
 
 def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: ExitStack) -> None:
@@ -141,20 +158,23 @@ def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: Exi
     held.callback(usual.end)
     pages = opened(browser, held.enter_context(running(folder)))
     for page in pages.values():
+        expect(page.locator(".verdict .detail")).to_contain_text("first batch", timeout=PATIENCE)
+    take_screenshots(pages, "starting", "funnel", chosen.all, rows=False)
+    for page in pages.values():
         expect(page.locator(".headline")).to_contain_text("All is well", timeout=PATIENCE)
     time.sleep(chosen.rest)
     for page in pages.values():
         expect(page.locator(".verdict")).to_have_attribute("data-level", "ok", timeout=PATIENCE)
-    take_screenshots(pages, "at-rest", "funnel")
+    take_screenshots(pages, "at-rest", "funnel", chosen.all)
     more = TrafficProcess(folder, chosen.rate)
     held.callback(more.end)
     time.sleep(chosen.load)
-    take_screenshots(pages, "under-load", "funnel")
+    take_screenshots(pages, "under-load", "funnel", chosen.all)
     more.end()
     poison(endpoints.kafka)
     for page in pages.values():
         page.locator('[data-failure="purchases"]').wait_for()
-    take_screenshots(pages, "broken", "purchases")
+    take_screenshots(pages, "broken", "purchases", chosen.all)
 
 
 def main() -> int:
@@ -162,6 +182,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="every size there too, as PNG")
     parser.add_argument("--rest", type=float, default=240, help="seconds before the first picture")
     parser.add_argument("--load", type=float, default=120, help="seconds before the second one")
     parser.add_argument("--rate", type=float, default=6000, help="events a second of the load")
@@ -174,6 +195,8 @@ def main() -> int:
         print("there is no Chromium here; python tools/install.py page installs one as root", file=sys.stderr)
         return 4
     PICTURES.mkdir(parents=True, exist_ok=True)
+    if chosen.all:
+        chosen.all.mkdir(parents=True, exist_ok=True)
     flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place, ExitStack() as exit_stack:
         browser = playwright.chromium.launch(executable_path=program, args=flags)

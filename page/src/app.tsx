@@ -15,8 +15,8 @@ import { QueriesPanel } from "./parts/queries";
 import { ResultsPanel } from "./parts/results";
 import { AlertsPanel, FindingsPanel, GuaranteesPanel, PlanPanel } from "./parts/words";
 import type { Store } from "./store";
-import type { Lag, Node, State } from "./wire";
-import { headlined, SIGNS } from "./words";
+import type { Lag, Level, Node, State } from "./wire";
+import { SIGNS } from "./words";
 
 const THEMES: Theme[] = ["system", "dark", "light"];
 
@@ -31,6 +31,8 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
   const shade = useShade(theme);
 
   const state = store.state;
+  // A page that has lost its run does not know how that is.
+  const told = state && store.link !== "lost" ? state.headline : undefined;
   const names = state?.queries.map((query) => query.name) ?? [];
   const chosen = names.includes(wanted) ? wanted : (state?.worst?.level === "bad" ? state.worst.query : undefined) ?? names[0] ?? "";
   const choose = useSteady((query: string): void => {
@@ -42,8 +44,10 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
     if (chosen) feed.follow(chosen, Math.max(60, span));
   }, [chosen, span, feed]);
   useEffect(() => {
-    document.title = state ? `${SIGNS[state.level]} ${state.run.pipeline}: ${state.state}` : "Millstream";
-  }, [state?.level, state?.state, state?.run.pipeline]);
+    const name = state?.run.pipeline ?? "";
+    document.title = told ? `${SIGNS[told.level]} ${name}: ${told.word}` : name ? `■ ${name}: no connection` : "Millstream";
+    showIcon(told?.level ?? "off");
+  }, [told?.level, told?.word, state?.run.pipeline]);
 
   const actions = useRef<Actions | null>(null);
   actions.current = {
@@ -113,16 +117,19 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
     return [own.filter((node) => node.kind === "sink" && node.rows), own.filter((node) => node.messages)];
   }, [nodes, chosen]);
   const today = new Date(now).setHours(0, 0, 0, 0);
+  const watermark = query?.watermark ? Date.parse(query.watermark) / 1000 : null;
   return (
     <>
-      <AlertsPanel alerts={state.alerts} except={headlined(state)?.name ?? null} now={now} />
+      <AlertsPanel alerts={state.alerts} except={state.headline.alert} now={now} />
       {state.queries.map((one) => one.failure && one.name !== state.worst?.query && <FailureCard key={one.name} query={one.name} failure={one.failure} />)}
-      <GraphPanel nodes={nodes} edges={edges} behind={waiting} chosen={chosen} onChoose={pick} />
+      <div class="first">
+        <GraphPanel nodes={nodes} edges={edges} queries={state.queries} behind={waiting} chosen={chosen} live={live && store.link === "open"} onChoose={pick} />
+        <ResultsPanel sinks={sinks} pipeline={state.run.pipeline} query={chosen} final={watermark ?? Math.floor(now / 60000) * 60} live={live} theme={theme} />
+      </div>
       <QueriesPanel queries={state.queries} chosen={chosen} now={now} onChoose={choose} />
       <div class="two">
         <div class="stack">
           <PlotsPanel query={query} series={store.series} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
-          <ResultsPanel sinks={sinks} pipeline={state.run.pipeline} query={chosen} live={live} theme={theme} />
         </div>
         <div class="stack">
           <LagPanel lag={state.lag} query={chosen} sources={sources} now={now} live={live} source={source} onSource={setSource} />
@@ -131,12 +138,27 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
         </div>
       </div>
       <div class="three">
-        <FindingsPanel findings={state.findings} />
-        <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
         <PlanPanel plans={state.plans} query={chosen} />
+        <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
+        <FindingsPanel findings={state.findings} />
       </div>
     </>
   );
+}
+
+const SHADES_OF_ICON: Record<Level, string> = { ok: "%2300805e", start: "%230072b2", warn: "%23c77700", bad: "%23c4321b", off: "%23788593" };
+const SHAPES: Record<Level, string> = {
+  ok: "%3Ccircle cx='8' cy='8' r='7'/%3E",
+  start: "%3Cpath d='M8 1a7 7 0 0 0 0 14zM8 2.5a5.5 5.5 0 0 1 0 11z'/%3E",
+  warn: "%3Cpath d='M8 1l7.5 14H.5z'/%3E",
+  bad: "%3Cpath d='M3 1 1 3l5 5-5 5 2 2 5-5 5 5 2-2-5-5 5-5-2-2-5 5z'/%3E",
+  off: "%3Crect x='2' y='2' width='12' height='12'/%3E",
+};
+
+/** The state as the icon of the tab: its shape and its colour. */
+function showIcon(level: Level): void {
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  if (icon) icon.href = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='${SHADES_OF_ICON[level]}'%3E${SHAPES[level]}%3C/svg%3E`;
 }
 
 /** Records that wait, by the id of the source's node: of the query that is furthest behind. */

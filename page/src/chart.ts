@@ -62,3 +62,40 @@ export function chart(rows: Rows, choice: Choice): Chart | null {
   if (!times.length) return null;
   return { names, data: [times, ...names.map((name) => times.map((time) => sums.get(name)?.get(time) ?? null))] };
 }
+
+export interface Windows {
+  data: [number[], ...Values[]];
+  /** Windows from this start on are not final. */
+  open: number;
+}
+
+// More windows than these leave no room for a bar.
+const MOST_WINDOWS = 30;
+
+/** The windows of a chart, if its times are starts of windows of one length; null else. Times in seconds. */
+export function windows(rows: Rows, drawn: Chart, final: number): Windows | null {
+  const times = drawn.data[0];
+  if (rows.time_column === null || times.length < 1 || !/window|start|bucket|minute|hour|day/i.test(rows.time_column)) return null;
+  const length = span(rows) ?? Math.min(...times.slice(1).map((at, before) => at - (times[before] ?? at)));
+  const first = times[0] ?? 0;
+  if (!Number.isFinite(length) || length < 1 || times.some((at) => (at - first) % length !== 0)) return null;
+  const last = times.at(-1) ?? 0;
+  const many = Math.min(MOST_WINDOWS, Math.round((last - first) / length) + 1);
+  // A window without rows has its place too.
+  const starts = Array.from({ length: many }, (_, at) => last - (many - 1 - at) * length);
+  const columns = drawn.data.slice(1) as Values[];
+  return {
+    data: [starts, ...columns.map((values) => starts.map((start) => values[times.indexOf(start)] ?? null))],
+    open: final - length + 0.001,
+  };
+}
+
+/** The length of a window by a column with its end, in seconds. */
+function span(rows: Rows): number | null {
+  const start = rows.columns.findIndex((column) => column.name === rows.time_column);
+  const end = rows.columns.findIndex((column) => column.type === "timestamp" && /end/i.test(column.name));
+  const row = rows.rows[0];
+  if (end < 0 || end === start || !row) return null;
+  const length = (Date.parse(String(row[end])) - Date.parse(String(row[start]))) / 1000;
+  return length > 0 ? length : null;
+}

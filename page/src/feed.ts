@@ -24,6 +24,14 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   throw new Refused(answer.status, [told.error ?? `the server responded with status ${answer.status}`, told.fix].filter(Boolean).join("; "));
 }
 
+/** Ask the run to do something; gives its answer in words. Raises Refused. */
+export async function act(path: string): Promise<string> {
+  const answer = await fetch(path, { method: "POST", cache: "no-store", credentials: "same-origin", headers: { "X-Millstream": "1" } });
+  const told = (await answer.json().catch(() => ({}))) as { done?: string; error?: string; fix?: string };
+  if (answer.ok) return told.done ?? "done";
+  throw new Refused(answer.status, [told.error ?? `the server responded with status ${answer.status}`, told.fix].filter(Boolean).join("; "));
+}
+
 export class Feed {
   private source: EventSource | null = null;
   private wait = FIRST_WAIT;

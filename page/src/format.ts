@@ -78,6 +78,11 @@ export function clock(ms: number | null | undefined): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+/** Hours and minutes of a time in seconds, with its seconds where it has some. */
+export function hourOf(at: number): string {
+  return at % 60 ? clock(at * 1000) : clock(at * 1000).slice(0, 5);
+}
+
 /** Date and clock, the date left out for today. */
 export function when(ms: number | null | undefined, today: number): string {
   if (ms == null) return NONE;

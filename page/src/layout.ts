@@ -4,20 +4,25 @@ export interface Box {
   id: string;
   x: number;
   y: number;
+  width: number;
 }
 
 export interface Placed {
   boxes: Map<string, Box>;
   width: number;
   height: number;
+  /** Edges lead down, not to the right: the columns have become rows. */
+  upright: boolean;
 }
 
 export interface Shape {
-  width: number;
   height: number;
   gap: number;
-  /** Least and greatest room between two columns, in pixels. */
-  between: [number, number];
+  /** Least room between two columns, and between two rows of a graph that stands upright. */
+  between: number;
+  below: number;
+  /** Least width of a node. */
+  least: number;
 }
 
 type Edge = { from: string; to: string };
@@ -25,28 +30,51 @@ type Edge = { from: string; to: string };
 // Four sweeps there and back settle graphs of the size a pipeline has; more change nothing.
 const SWEEPS = 4;
 
-/** Place nodes of a graph without cycles; an edge that closes a cycle is ignored. `last` stand in the last column. */
-export function place(ids: string[], edges: Edge[], last: Set<string>, room: number, shape: Shape): Placed {
-  const columns = split(ids, edges, last);
+/**
+ * Place nodes of a graph without cycles into a room; an edge that closes a cycle is ignored. `last` are in the last
+ * column. Nodes are as wide as `preferred` says where there is room. Columns reach from edge to edge; where they do not fit,
+ * they become rows.
+ */
+export function place(preferred: Map<string, number>, edges: Edge[], last: Set<string>, room: [number, number], shape: Shape): Placed {
+  const columns = split([...preferred.keys()], edges, last);
   order(columns, edges);
+  const [wide, tall] = room;
+  if (columns.length * shape.least + (columns.length - 1) * shape.between > wide) return stack(columns, wide, shape);
+  const wishes = columns.map((column) => Math.max(shape.least, ...column.map((id) => preferred.get(id) ?? 0)));
+  const free = wide - (columns.length - 1) * shape.between;
+  // What is too wide gives way in proportion to what it has above the least.
+  const over = Math.max(0, wishes.reduce((sum, one) => sum + one, 0) - free);
+  const spare = wishes.reduce((sum, one) => sum + one - shape.least, 0);
+  const widths = wishes.map((one) => one - (spare > 0 ? (over * (one - shape.least)) / spare : 0));
+  const between = columns.length < 2 ? 0 : (wide - widths.reduce((sum, one) => sum + one, 0)) / (columns.length - 1);
   const most = Math.max(1, ...columns.map((column) => column.length));
-  const height = most * (shape.height + shape.gap) - shape.gap;
-  const free = columns.length < 2 ? 0 : (room - columns.length * shape.width) / (columns.length - 1);
-  const between = Math.max(shape.between[0], Math.min(shape.between[1], free));
+  const height = Math.max(most * (shape.height + shape.gap) - shape.gap, Math.min(tall, most * (shape.height + 56)));
   const boxes = new Map<string, Box>();
+  let x = 0;
   columns.forEach((column, at) => {
-    const tall = column.length * (shape.height + shape.gap) - shape.gap;
-    // Columns that are shorter stand in the middle, their nodes a little further apart.
-    const spare = (height - tall) / (column.length + 1);
-    column.forEach((id, row) => {
-      boxes.set(id, {
-        id,
-        x: at * (shape.width + between),
-        y: spare * (row + 1) + row * (shape.height + shape.gap),
-      });
-    });
+    const width = widths[at] ?? shape.least;
+    const step = height / column.length;
+    column.forEach((id, row) => boxes.set(id, { id, x, y: step * (row + 0.5) - shape.height / 2, width }));
+    x += width + between;
   });
-  return { boxes, width: columns.length * (shape.width + between) - between, height };
+  return { boxes, width: wide, height, upright: false };
+}
+
+/** Columns as rows, one below the other; two nodes beside each other where a row has several. */
+function stack(columns: string[][], wide: number, shape: Shape): Placed {
+  const boxes = new Map<string, Box>();
+  let y = 0;
+  for (const column of columns) {
+    const abreast = column.length > 1 ? 2 : 1;
+    const width = Math.min(abreast === 1 ? 220 : wide, (wide - (abreast - 1) * shape.gap) / abreast);
+    column.forEach((id, at) => {
+      const alone = at === column.length - 1 && column.length % 2 === 1;
+      const x = alone ? (wide - width) / 2 : (at % 2) * (width + shape.gap);
+      boxes.set(id, { id, x, y: y + Math.floor(at / 2) * (shape.height + shape.gap), width });
+    });
+    y += Math.ceil(column.length / abreast) * (shape.height + shape.gap) - shape.gap + shape.below;
+  }
+  return { boxes, width: wide, height: y - shape.below, upright: true };
 }
 
 function split(ids: string[], edges: Edge[], last: Set<string>): string[][] {

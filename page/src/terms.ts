@@ -16,7 +16,7 @@ export const TERMS = {
   lag: "Records in the topic that no committed batch has read. Kafka's own tools cannot show this, because Spark stores its offsets in the checkpoint.",
   partition: "A topic is split into partitions; each is read in order.",
   committed: "Offset after the last record that a committed batch has read.",
-  end: "Offset after the newest record in the partition.",
+  end: "Offset after the newest record in the partition, as the broker said in the last seconds.",
   watermark: "Event time up to which the data counts as complete. An older row is late, and a window that ends earlier is final.",
   watermark_lag: "The current time minus the watermark. It is at least the declared delay, and grows if no newer events arrive.",
   newest: "Newest event time that the query has read.",
@@ -29,6 +29,7 @@ export const TERMS = {
   finding: "Results of millstream check for this pipeline.",
   plan: "What Spark does in each batch, step by step, in words.",
   alert: "A condition of the spec that is currently met.",
+  parts: "Where the last batch spent its time. Spark reads and computes while the first sink writes, so that sink's part contains both. Work in the state store happens inside these parts.",
   phases: "Phases of a batch, by Spark's names. addBatch is the actual work: reading, computing, writing.",
   addBatch: "The actual work: reading, computing and writing.",
   getBatch: "Planning what the batch reads.",
@@ -41,7 +42,7 @@ export const TERMS = {
   results: "A sample of the newest rows that a query wrote.",
   events: "Events of this run, newest first.",
   growing: "How long the lag of the partition has been growing since its last minimum. It counts as growing if the mean of each quarter of that time is above the one before, and the last mean is a fifth above the first. Changes from batch to batch do not count.",
-  behind: "Records in the sources that this query has not read yet.",
+  behind: "Records in the topics that no committed batch has read yet. The broker is asked every three seconds; an older figure is shown with its age.",
   since: "Time since the query entered this state.",
 } as const;
 

@@ -1,6 +1,6 @@
 // The shapes of what the server tells: docs/reference/page-api.md.
 
-export type Level = "ok" | "warn" | "bad" | "off";
+export type Level = "ok" | "start" | "warn" | "bad" | "off";
 export type Kind = "source" | "view" | "query" | "sink";
 export type Maybe<T> = T | null;
 
@@ -20,6 +20,30 @@ export interface Worst {
   level: Level;
   since: Maybe<string>;
   why: string;
+}
+
+/** The sentence at the top, which the server composes. */
+export interface Headline {
+  level: Level;
+  word: string;
+  text: string;
+  detail: string;
+  also: string;
+  since: Maybe<string>;
+  alert: Maybe<string>;
+}
+
+export interface Part {
+  kind: "source" | "plan" | "sink" | "work" | "commit" | "other" | "state";
+  name: string;
+  seconds: number;
+}
+
+export interface Running {
+  batch: number;
+  seconds: number;
+  sinks: string[];
+  written: string[];
 }
 
 export interface Node {
@@ -81,6 +105,10 @@ export interface Query {
   broken: number;
   restarts: number;
   behind: Maybe<number>;
+  behind_at: Maybe<string>;
+  arrival_rate: Maybe<number>;
+  running: Maybe<Running>;
+  parts: Part[];
   rates: Maybe<number>[];
   failure: Maybe<Failure>;
 }
@@ -92,6 +120,7 @@ export interface Lag {
   partition: string;
   offset: Maybe<number>;
   latest: Maybe<number>;
+  latest_at: string;
   behind: Maybe<number>;
   growing_since: Maybe<string>;
   history: Maybe<number>[];
@@ -127,10 +156,14 @@ export interface Letter {
   reason: string;
   place: string;
   value: Maybe<string>;
+  /** The name of the record for `millstream deadletter show`. */
+  show: Maybe<string>;
 }
 
 export interface LettersAnswer extends Letters {
   latest: Letter[];
+  /** Records in the store, of all runs. */
+  stored: Maybe<number>;
   note: string;
 }
 
@@ -184,6 +217,7 @@ export interface Guarantee {
 export interface Plan {
   query: string;
   steps: string[];
+  operators?: { name: string; text: string; times: number; state: boolean }[];
 }
 
 export interface Alert {
@@ -203,15 +237,21 @@ export interface Live {
   state: string;
   level: Level;
   worst: Maybe<Worst>;
+  headline: Headline;
   freshness_seconds: Maybe<number>;
   rows_in: number;
   input_rate: Maybe<number>;
   behind: Maybe<number>;
+  behind_at: Maybe<string>;
+  busy: Maybe<number>;
+  history: { input_rate: Maybe<number>[]; behind: Maybe<number>[]; freshness: Maybe<number>[]; busy: Maybe<number>[] };
   graph: { nodes: Node[]; edges: Edge[] };
   queries: Query[];
   lag: Lag[];
   letters: Letters;
   alerts: Alert[];
+  /** What may be asked of the run: `stop`, `restart`, `resend`. */
+  actions: string[];
 }
 
 /** `/api/state`. */
@@ -227,6 +267,8 @@ export interface Series {
   query: string;
   id: Maybe<string>;
   trigger_seconds: Maybe<number>;
+  /** Runs in this history: seconds since 1970; `to` is null while one goes on. */
+  runs: { id: string; from: number; to: Maybe<number> }[];
   time: number[];
   batch: Maybe<number>[];
   input_rate: Maybe<number>[];

@@ -9,9 +9,13 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from millstream.connectors.kafka.client.partition_ends import wait_for_commits
+from millstream.dashboard.end_offset_poll import watched_sources
 from millstream.dashboard.live_run import LivePage, PageOptions
+from millstream.diagnostics.failure import Silent
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
@@ -93,6 +97,27 @@ def test_lag_and_messages_are_those_of_the_broker(
         assert lag == {name: (read[name], ends[name], ends[name] - read[name]) for name in ends}
     assert f'topic="{topic}",partition="0"}} 0\n' in metrics
     assert {(message["partition"], message["offset"]) for message in messages} >= {(0, 29), (1, 9)}
+
+
+def test_records_that_arrive_between_two_batches_are_behind_as_the_broker_says(
+    broker: Broker, tmp_path: Path
+) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, 0, *["{}"] * 30)
+    pipeline = shop(broker, topic, tmp_path)
+    (reader,) = watched_sources(pipeline, ["orders"]).values()
+    assert reader.read() == {topic: {0: 30, 1: 0}}
+
+    broker.send(topic, 1, *["{}"] * 7)
+    broker.abort(topic, 0, "{}", "{}")
+    wait_for_commits({"bootstrap.servers": broker.address}, topic)
+
+    assert reader.read() == {topic: {int(name): end for name, end in broker_ends(broker, topic).items()}}
+    unknown = pipeline.sources["orders"].source.model_copy(update={"bootstrap_servers": ("127.0.0.1:1",)})
+    silent = unknown.watch_end_offsets()
+    assert silent is not None
+    with pytest.raises(Silent, match=r"no Kafka broker responds at 127\.0\.0\.1:1"):
+        silent.read()
 
 
 def test_a_query_that_a_record_ends_is_shown_as_failed_with_the_record(

@@ -16,7 +16,7 @@ def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> No
         name
         for folder in ("engine", "cli")
         for file in (root / "src/millstream" / folder).rglob("*.py")
-        for name in re.findall(r"events\.tell\(\s*\"(\w+)\"", file.read_text(encoding="utf-8"))
+        for name in re.findall(r"events\.emit\(\s*\"(\w+)\"", file.read_text(encoding="utf-8"))
     } - run_output._QUIET
     page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
 

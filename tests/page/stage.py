@@ -13,6 +13,7 @@ from millstream.dashboard.export.prometheus import EventCounters
 from millstream.dashboard.http.app import serve
 from millstream.dashboard.http.auth import Guard
 from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.run_actions import NAMES, RunActions
 from millstream.dashboard.state.run_state import new_run_state
 from page.made import text
 
@@ -158,7 +159,14 @@ class Looks:
 
     def letters(self) -> dict[str, Any]:
         """The latest letters."""
-        return {"latest": self.latest, "note": "millstream deadletter list shows all of them"}
+        return {"latest": self.latest, "stored": len(self.latest), "note": ""}
+
+
+class Asked(RunActions):
+    """Notes the restarts that a page asks for, and does nothing."""
+
+    def __init__(self, asked: list[str]) -> None:
+        super().__init__(None, lambda: asked.append("stop"), lambda query: asked.append(f"restart {query}"))  # type: ignore[arg-type]
 
 
 class Stage:
@@ -197,6 +205,11 @@ class Stage:
         """Something happens."""
         for event in events:
             self.feed.take(event)
+
+    def offer(self, asked: list[str]) -> None:
+        """Let the page ask for actions, which are noted."""
+        self.feed.actions = Asked(asked)
+        self.feed.folded.actions = NAMES
 
     def close(self) -> None:
         """Put all of it away."""

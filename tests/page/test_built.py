@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src/millstream/dashboard/static"
 # Kilobytes as a network counts them.
-MOST = 60_000
+MOST = 80_000
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return here
 
 
-def test_the_page_is_under_60_kilobytes_compressed() -> None:
+def test_the_page_is_under_80_kilobytes_compressed() -> None:
     files = [file for file in STATIC.rglob("*") if file.suffix in (".html", ".js", ".css")]
     size = sum(len(gzip.compress(file.read_bytes(), 9)) for file in files)
 

@@ -38,7 +38,8 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "bad")
     assert page.evaluate("window.redAt") / 1000 - at < 3
-    expect(page.locator(".headline")).to_contain_text("purchases has failed since")
+    expect(page.locator(".headline")).to_have_text("✕ purchases has failed")
+    expect(page.locator(".verdict .for")).to_contain_text("since")
     expect(page.locator('[data-failure="purchases"]')).to_contain_text(
         "topic purchases, partition 1, offset 4071"
     )
@@ -73,7 +74,7 @@ def test_a_query_without_progress_is_told_as_stalled_and_since_when(
     stage.history(traffic.until(now - 95))
     page = opened()
 
-    expect(page.locator(".headline")).to_contain_text("is stalled since")
+    expect(page.locator(".headline")).to_contain_text("is stalled")
     expect(page.locator(".verdict")).to_have_attribute("data-level", "bad")
     expect(page.locator('[data-query="funnel"]')).to_contain_text("stalled")
 

@@ -50,7 +50,7 @@ def test_keys_choose_queries_and_lead_to_every_part(page_view: Shown) -> None:
     page.keyboard.press("1")
     expect(page.locator("#plots-title")).to_have_text("funnel over time")
     for key, part in zip(
-        "gqplrdef", ["graph", "queries", "plots", "lag", "results", "letters", "log", "findings"], strict=True
+        "gqplrdef", ["graph", "queries", "plots", "lag", "results", "letters", "log", "plan"], strict=True
     ):
         page.keyboard.press(key)
         expect(page.locator(f"#{part}-title")).to_be_focused()
@@ -89,8 +89,8 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(page_view: Shown) -> 
 
 def test_a_term_is_explained_on_focus_and_on_hover(page_view: Shown) -> None:
     page = page_view.page
-    term = page.locator(".facts .term").first
-    tip = page.locator(".facts .tip").first
+    term = page.locator('[data-kpi="freshness"] .term')
+    tip = page.locator('[data-kpi="freshness"] .tip')
     expect(tip).to_be_hidden()
 
     term.focus()
@@ -104,7 +104,7 @@ def test_a_term_is_explained_on_focus_and_on_hover(page_view: Shown) -> None:
 
 def test_an_explanation_follows_its_term_when_the_page_scrolls(page_view: Shown) -> None:
     page = page_view.page
-    term, tip = page.locator(".facts .term").first, page.locator(".facts .tip").first
+    term, tip = page.locator(".kpi .term").first, page.locator(".kpi .tip").first
     term.focus()
     expect(tip).to_be_visible()
     apart = "([a, b]) => b.getBoundingClientRect().top - a.getBoundingClientRect().top"

@@ -1,15 +1,17 @@
 // The top of the page: is all well, and if not, where is it stuck and since when.
 import type { JSX } from "preact";
-import { clock, count, length, rate, when } from "../format";
+import { clock, plural, when } from "../format";
 import type { Link } from "../store";
 import type { Failure, State } from "../wire";
-import { ago, lostWords, SIGNS, verdict } from "../words";
+import { ago, lostWords, SIGNS } from "../words";
+import { Controls } from "./controls";
+import { Kpis } from "./kpis";
 import { CLASSES } from "./sign";
-import { Term } from "./term";
 
 export type Theme = "system" | "light" | "dark";
 const SHADES: Record<Theme, string> = { system: "Auto", dark: "Dark", light: "Light" };
 const NEXT: Record<Theme, Theme> = { system: "dark", dark: "light", light: "system" };
+const ICONS: Record<Theme, string> = { system: "◑", dark: "☾", light: "☀" };
 
 interface Props {
   state: State | null;
@@ -22,22 +24,32 @@ interface Props {
 }
 
 export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props): JSX.Element {
-  const told = state && verdict(state, now);
+  const told = state?.headline;
+  const since = told?.since ? Date.parse(told.since) : null;
   const broken = state?.queries.find((query) => query.name === state.worst?.query)?.failure;
   return (
     <header class="head">
       <div class="bar-top">
-        <h1>
-          {state?.run.pipeline ?? "Millstream"} <span class="dim brand">Millstream{state ? ` ${state.run.millstream}` : ""}</span>
-        </h1>
+        <div class="title">
+          <Mark />
+          <h1>{state?.run.pipeline ?? "Millstream"}</h1>
+          {state && (
+            <span class="dim brand">
+              <span title={state.run.id}>up {ago(Date.parse(state.run.started), now)}</span>
+              {state.letters.records > 0 && <a class="warn" href="#letters" onClick={toLetters}>▲ {plural(state.letters.records, "dead letter")}</a>}
+              {state.findings.length === 0 && state.guarantees.length > 0 && <span class="ok">✓ no findings</span>}
+            </span>
+          )}
+        </div>
         <div class="tools">
           <span class={`link ${link}`} data-link={link}>
             {link === "open" ? `live · ${clock(now)}` : link === "connecting" ? "connecting" : link === "ended" ? "run ended" : "no connection"}
           </span>
-          <button type="button" class="button small" id="theme" onClick={() => onTheme(NEXT[theme])} aria-label={`${SHADES[theme]} colours; switch to ${SHADES[NEXT[theme]]}`}>
-            {SHADES[theme]}
+          {state && <Controls state={state} link={link} />}
+          <button type="button" class="button small icon" id="theme" onClick={() => onTheme(NEXT[theme])} title={`${SHADES[theme]} colours`} aria-label={`${ICONS[theme]} ${SHADES[theme]} colours; switch to ${SHADES[NEXT[theme]]}`}>
+            {ICONS[theme]}
           </button>
-          <button type="button" class="button small" onClick={onHelp} aria-label="? Keys and help">?</button>
+          <button type="button" class="button small icon" onClick={onHelp} title="Keys and help" aria-label="? Keys and help">?</button>
         </div>
       </div>
       {link !== "open" && link !== "connecting" && (
@@ -50,19 +62,13 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
         <div class={`verdict ${CLASSES[told.level]}`} data-level={told.level}>
           <div class="verdict-main" role="status">
             <p class="headline">
-              <span aria-hidden="true" class="mark">{SIGNS[told.level]}</span> {told.headline}
-              {told.since !== null && <span class="for" title={when(told.since, now)}> {told.level === "ok" ? "for" : "since"} {told.level === "ok" ? ago(told.since, now) : `${when(told.since, now)}, ${ago(told.since, now)}`}</span>}
+              <span aria-hidden="true" class="mark">{SIGNS[told.level]}</span> {told.text}
             </p>
             {told.detail && !broken && <p class="detail">{told.detail}</p>}
-              {told.also && <p class="detail">{told.also}</p>}
+            {told.also && <p class="detail">{told.also}</p>}
+            {since !== null && <p class="for">since {when(since, now)}, {ago(since, now)}</p>}
           </div>
-          <dl class="facts">
-            <Fact name={<Term of="freshness">Freshness</Term>} value={length(state.freshness_seconds === null ? null : state.freshness_seconds * 1000)} />
-            <Fact name={<Term of="rows_in">In</Term>} value={rate(state.input_rate)} />
-            <Fact name={<Term of="behind">Behind</Term>} value={count(state.behind)} />
-            <Fact name={<Term of="letters">Dead letters</Term>} value={count(state.letters.records)} level={state.letters.records ? "warn" : ""} />
-            <Fact name="Running" value={ago(Date.parse(state.run.started), now)} />
-          </dl>
+          <Kpis state={state} now={now} />
           {broken && state.worst && <FailureCard query={state.worst.query} failure={broken} />}
         </div>
       ) : (
@@ -74,12 +80,19 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
   );
 }
 
-function Fact({ name, value, level = "" }: { name: JSX.Element | string; value: string; level?: string }): JSX.Element {
+/** The address keeps the chosen query, so the link scrolls by itself. */
+function toLetters(event: Event): void {
+  event.preventDefault();
+  document.getElementById("letters")?.scrollIntoView({ block: "start" });
+  document.getElementById("letters-title")?.focus({ preventScroll: true });
+}
+
+function Mark(): JSX.Element {
   return (
-    <div class="fact">
-      <dt>{name}</dt>
-      <dd class={level}>{value}</dd>
-    </div>
+    <svg class="logo" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
+      <circle cx="10" cy="10" r="8" />
+      <path d="M2.4 12.4q2.5-3 5 0t5 0t5.2 0" />
+    </svg>
   );
 }
 

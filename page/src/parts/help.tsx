@@ -10,7 +10,7 @@ export const PLACES: [string, string, string][] = [
   ["r", "results", "results"],
   ["d", "letters", "dead letters"],
   ["e", "log", "events"],
-  ["f", "findings", "findings, guarantee and plan"],
+  ["f", "plan", "plan, guarantee and findings"],
 ];
 
 const KEYS: [string, string][] = [
@@ -47,7 +47,7 @@ export function Help({ open, onClose }: { open: boolean; onClose: () => void }):
           ))}
         </dl>
         <p class="dim">
-          Signs: <span class="ok">● well</span> · <span class="warn">▲ needs attention</span> · <span class="bad">✕ stuck or failed</span> · <span class="idle">■ ended</span>.
+          Signs: <span class="ok">● well</span> · <span class="start">◐ starting</span> · <span class="warn">▲ needs attention</span> · <span class="bad">✕ stuck or failed</span> · <span class="idle">■ ended</span>.
           Hover over a dotted word, or focus it, to see its explanation. Times are in the time zone of this machine.
         </p>
       </div>

@@ -2,9 +2,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { clock, exact, moment, plural } from "../format";
-import { steady, useAsked } from "../hooks";
+import { steady, useAsked, useKept } from "../hooks";
 import type { Lag, Messages, Node } from "../wire";
-import { ago } from "../words";
+import { age, ago } from "../words";
 import { Empty, Panel, Wide } from "./panel";
 import { Bar, Spark } from "./sign";
 import { Term } from "./term";
@@ -22,50 +22,102 @@ interface Props {
   onSource: (name: string) => void;
 }
 
-export const LagPanel = steady(function LagPanel({ lag, query, sources, now, live, source, onSource }: Props): JSX.Element {
+export const LagPanel = steady(function LagPanel({ lag, query, sources, now, live, source, onSource }: Props): JSX.Element | null {
+  const [open, setOpen] = useKept("partitions", false);
   const own = lag.filter((part) => part.query === query).sort(byPlace);
-  const shown = own.length > MOST ? [...own].sort((a, b) => (b.behind ?? 0) - (a.behind ?? 0)).slice(0, MOST) : own;
+  // A query that reads no topic has no lag to speak of.
+  if (own.length === 0 && sources.length === 0) return null;
   const total = own.reduce((sum, part) => sum + (part.behind ?? 0), 0);
-  const most = Math.max(1, ...own.map((part) => part.behind ?? 0));
+  const known = own.some((part) => part.behind !== null);
+  const old = age(Math.min(...own.map((part) => Date.parse(part.latest_at))), now);
   return (
-    <Panel id="lag" title={<Term of="lag">Lag</Term>} aside={own.length > 0 && <span><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind in {plural(own.length, "partition")}</span></span>}>
-      {own.length === 0 ? (
-        <Empty>{query ? `${query} reads no topic, or its first batch has not run yet.` : "Select a query."}</Empty>
-      ) : (
-        <Wide name="Lag by partition" class="tall">
-          <table class="table">
-            <thead>
-              <tr>
-                <th scope="col"><Term of="partition">Topic / partition</Term></th>
-                <th scope="col" class="num"><Term of="committed">Committed</Term></th>
-                <th scope="col" class="num"><Term of="end">End</Term></th>
-                <th scope="col" class="num"><Term of="behind">Behind</Term></th>
-                <th scope="col"><span class="hidden">Share of the largest lag</span></th>
-                <th scope="col"><span class="hidden">Course</span></th>
-                <th scope="col"><Term of="growing">Growing</Term></th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((part) => (
-                <tr key={`${part.topic}/${part.partition}`} data-partition={`${part.topic}/${part.partition}`}>
-                  <th scope="row">{part.topic} <span class="dim">/ {part.partition}</span></th>
-                  <td class="num dim">{exact(part.offset)}</td>
-                  <td class="num dim">{exact(part.latest)}</td>
-                  <td class="num">{exact(part.behind)}</td>
-                  <td><Bar share={(part.behind ?? 0) / most} level={part.growing_since ? "warn" : "ok"} /></td>
-                  <td><Spark values={part.history} least={20} level={part.growing_since ? "warn" : "ok"} /></td>
-                  <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : "no"}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-          {own.length > MOST && <p class="dim">{own.length - MOST} more with less lag.</p>}
-        </Wide>
-      )}
+    <Panel
+      id="lag"
+      title={<Term of="lag">Lag</Term>}
+      aside={
+        own.length > 0 && (
+          <>
+            {known && <span class={old ? "dim" : ""}><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind{old && `, ${old}`}</span></span>}
+            <button type="button" class="button small" id="partitions" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Topics" : plural(own.length, "partition")}</button>
+          </>
+        )
+      }
+    >
+      {own.length === 0 ? <Empty>The broker has not reported the offsets yet.</Empty> : open ? <Partitions own={own} now={now} /> : <Topics own={own} now={now} />}
       <MessagesPart sources={sources} live={live} source={source} onSource={onSource} />
     </Panel>
   );
 });
+
+/** A line for each topic: the sum of its partitions. */
+function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
+  const topics = [...new Set(own.map((part) => part.topic))].map((topic) => {
+    const parts = own.filter((part) => part.topic === topic);
+    const longest = Math.max(...parts.map((part) => part.history.length));
+    const history = Array.from({ length: longest }, (_, at) => parts.reduce((sum, part) => sum + (part.history.at(at - longest) ?? 0), 0));
+    const growing = parts.flatMap((part) => moment(part.growing_since) ?? []);
+    const behind = parts.some((part) => part.behind !== null) ? parts.reduce((sum, part) => sum + (part.behind ?? 0), 0) : null;
+    return { topic, parts, history, growing: growing.length ? Math.min(...growing) : null, behind };
+  });
+  return (
+    <Wide name="Lag by topic">
+      <table class="table">
+        <thead>
+          <tr>
+            <th scope="col">Topic</th>
+            <th scope="col" class="num"><Term of="behind">Behind</Term></th>
+            <th scope="col"><span class="hidden">Course</span></th>
+            <th scope="col"><Term of="growing">Growing</Term></th>
+          </tr>
+        </thead>
+        <tbody>
+          {topics.map(({ topic, parts, history, growing, behind }) => (
+            <tr key={topic} data-topic={topic}>
+              <th scope="row">{topic} <span class="dim">{plural(parts.length, "partition")}</span></th>
+              <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
+              <td><Spark values={history} least={20} level={growing !== null ? "warn" : "ok"} /></td>
+              <td class={growing !== null ? "warn" : "dim"}>{growing === null ? "no" : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Wide>
+  );
+}
+
+function Partitions({ own, now }: { own: Lag[]; now: number }): JSX.Element {
+  const shown = [...own].sort((a, b) => (b.behind ?? 0) - (a.behind ?? 0) || byPlace(a, b)).slice(0, MOST);
+  const most = Math.max(1, ...own.map((part) => part.behind ?? 0));
+  return (
+    <Wide name="Lag by partition" class="tall">
+      <table class="table">
+        <thead>
+          <tr>
+            <th scope="col"><Term of="partition">Topic / partition</Term></th>
+            <th scope="col" class="num"><Term of="committed">Committed</Term></th>
+            <th scope="col" class="num"><Term of="end">End</Term></th>
+            <th scope="col" class="num"><Term of="behind">Behind</Term></th>
+            <th scope="col"><span class="hidden">Share of the largest lag</span></th>
+            <th scope="col"><Term of="growing">Growing</Term></th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((part) => (
+            <tr key={`${part.topic}/${part.partition}`} data-partition={`${part.topic}/${part.partition}`}>
+              <th scope="row">{part.topic} <span class="dim">/ {part.partition}</span></th>
+              <td class="num dim">{exact(part.offset)}</td>
+              <td class="num dim">{exact(part.latest)}</td>
+              <td class="num">{exact(part.behind)}</td>
+              <td>{part.behind ? <Bar share={part.behind / most} level={part.growing_since ? "warn" : "ok"} /> : null}</td>
+              <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : "no"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {own.length > MOST && <p class="dim">{own.length - MOST} more with less lag.</p>}
+    </Wide>
+  );
+}
 
 function byPlace(a: Lag, b: Lag): number {
   return a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);

@@ -1,16 +1,21 @@
-// Dead letters by reason, the latest of them, and batches that a sink refused.
+// Dead letters by reason with samples of each, and batches that a sink refused.
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { exact, moment, plural, when } from "../format";
 import { steady, useAsked } from "../hooks";
-import type { Letters, LettersAnswer } from "../wire";
-import { Empty, Panel, Wide } from "./panel";
+import type { Letter, Letters, LettersAnswer } from "../wire";
+import { Empty, Panel } from "./panel";
 import { Term } from "./term";
+
+const SAMPLES = 8;
 
 export const LettersPanel = steady(function LettersPanel({ letters, today, live }: { letters: Letters; today: number; live: boolean }): JSX.Element {
   const some = letters.records > 0 || letters.set_aside.length > 0;
   const asked = useAsked<LettersAnswer>(some ? "api/letters" : null, 5000, live);
+  const groups = grouped(asked.value?.latest ?? []);
+  const stored = asked.value?.stored ?? null;
   return (
-    <Panel id="letters" title={<Term of="letters">Dead letters</Term>} aside={<span class={letters.records ? "warn" : "dim"}>{plural(letters.records, "record")}</span>}>
+    <Panel id="letters" title={<Term of="letters">Dead letters</Term>} aside={<span class={letters.records ? "warn" : "dim"}>{plural(letters.records, "record")} in this run</span>}>
       {!some && <Empty>There are no dead letters.</Empty>}
       {letters.set_aside.length > 0 && (
         <ul class="list">
@@ -23,40 +28,59 @@ export const LettersPanel = steady(function LettersPanel({ letters, today, live 
         </ul>
       )}
       {letters.reasons.length > 0 && (
-        <Wide name="Dead letters by reason">
-          <table class="table">
-            <thead>
-              <tr><th scope="col">Reason</th><th scope="col">Source</th><th scope="col">Query</th><th scope="col" class="num">Records</th><th scope="col" class="num">Last</th></tr>
-            </thead>
-            <tbody>
-              {letters.reasons.map((reason) => (
-                <tr key={`${reason.reason}/${reason.source}/${reason.query}`}>
-                  <th scope="row">{reason.reason}</th>
-                  <td>{reason.source}</td>
-                  <td>{reason.query}</td>
-                  <td class="num">{exact(reason.records)}</td>
-                  <td class="num dim">{when(moment(reason.last), today)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <ul class="list reasons-list">
+          {letters.reasons.map((reason) => (
+            <li key={`${reason.reason}/${reason.source}/${reason.query}`}>
+              <b class="num">{exact(reason.records)}</b> {reason.reason} <span class="dim">from {reason.source} in {reason.query}, last at {when(moment(reason.last), today)}</span>
+            </li>
+          ))}
+        </ul>
       )}
       {asked.error && <p class="note">{asked.error}</p>}
-      {asked.value && asked.value.latest.length > 0 && (
+      {groups.length > 0 && (
         <div class="sub">
-          <h3>Latest</h3>
+          <h3>Samples of the latest, by error</h3>
           <ul class="list letters">
-            {asked.value.latest.slice(0, 8).map((letter, at) => (
-              <li key={`${letter.at}/${letter.place}/${at}`}>
-                <span class="dim">{when(moment(letter.at), today)}</span> {letter.query}: {letter.reason} <span class="dim">· {letter.place}</span>
-                {letter.value !== null && <pre>{letter.value}</pre>}
+            {groups.map(([reason, own]) => (
+              <li key={reason}>
+                <details>
+                  <summary>{reason} <span class="dim">×{own.length}</span></summary>
+                  <ul>{own.slice(0, SAMPLES).map((letter, at) => <Sample key={`${letter.place}/${at}`} letter={letter} today={today} />)}</ul>
+                </details>
               </li>
             ))}
           </ul>
         </div>
       )}
-      {some && asked.value?.note && <p class="note">{asked.value.note}</p>}
+      {some && (
+        <p class="note">
+          {stored !== null && `The store has ${plural(stored, "record")} of all runs, and has a record that two queries rejected once. `}
+          {asked.value?.note || "All of them: millstream deadletter list --limit 1000"}
+        </p>
+      )}
     </Panel>
   );
 });
+
+function Sample({ letter, today }: { letter: Letter; today: number }): JSX.Element {
+  const [copied, setCopied] = useState(false);
+  const command = letter.show ? `millstream deadletter show ${letter.show}` : "";
+  return (
+    <li class="sample">
+      <span class="dim">{when(moment(letter.at), today)} · {letter.query} · {letter.place}</span>
+      {command && (
+        <button type="button" class="button small" title={command} onClick={() => void navigator.clipboard.writeText(command).then(() => setCopied(true))}>
+          {copied ? "Copied" : "Copy command"}
+        </button>
+      )}
+      {letter.value !== null && <pre>{letter.value}</pre>}
+    </li>
+  );
+}
+
+/** Letters of one reason together, the most frequent first. */
+function grouped(latest: Letter[]): [string, Letter[]][] {
+  const groups = new Map<string, Letter[]>();
+  for (const letter of latest) groups.set(letter.reason, [...(groups.get(letter.reason) ?? []), letter]);
+  return [...groups].sort(([, a], [, b]) => b.length - a.length);
+}

@@ -32,6 +32,8 @@ interface Props {
   clocks?: boolean;
   /** The upright axis starts at zero. */
   grounded?: boolean;
+  /** Moments to mark by a vertical line: the starts of runs. */
+  marks?: number[];
   theme: string;
   /** Called with the index of the point under the cursor, or null. */
   onPoint?: (index: number | null) => void;
@@ -143,11 +145,32 @@ function options(props: { current: Props }, here: HTMLElement): uPlot.Options {
       }),
     ],
     hooks: {
+      draw: [(plot) => mark(plot, props.current.marks ?? [], colour("--dim"))],
       setCursor: [
         (plot) => props.current.onPoint?.(plot.cursor.left != null && plot.cursor.left >= 0 ? (plot.cursor.idx ?? null) : null),
       ],
     },
   };
+}
+
+/** A dashed line at each start of a run that is in sight. */
+function mark(plot: uPlot, moments: number[], colour: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.fillStyle = colour;
+  ctx.lineWidth = 1;
+  ctx.setLineDash([2, 3]);
+  for (const moment of moments) {
+    const x = plot.valToPos(moment, "x", true);
+    if (x <= bbox.left + 1 || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.fillText("start", x + 4, bbox.top + 10 * devicePixelRatio);
+  }
+  ctx.restore();
 }
 
 const two = (value: number): string => String(value).padStart(2, "0");

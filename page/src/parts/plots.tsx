@@ -4,9 +4,10 @@ import { useMemo, useState } from "preact/hooks";
 import { bytes, clock, count, length, rate } from "../format";
 import { steady } from "../hooks";
 import type { TermName } from "../terms";
-import type { Query, Series } from "../wire";
+import type { Maybe, Query, Series } from "../wire";
 import { Empty, Panel } from "./panel";
 import { type Line, Plot, type Values } from "./plot";
+import { PartsBar } from "./sign";
 import { Term } from "./term";
 
 export const SPANS: [number, string][] = [
@@ -46,9 +47,11 @@ interface Shown {
   /** The lines in the order in which their names stand. */
   order: number[];
   write: (value: number) => string;
-  /** How the value at a point is told beside the line's name. */
+  /** How the value at a batch is told beside the line's name. */
   tell: (line: number, at: number) => string;
   grounded: boolean;
+  /** The batch of each point: lines have points where nothing is, and a bar has two. */
+  batches: number[];
 }
 
 export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now, started, span, theme, onSpan }: Props): JSX.Element {
@@ -57,6 +60,7 @@ export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now
   // The series grows in place; the clock says when to look again.
   const series = useMemo(() => whole && thin(whole, end - span * 60), [whole, now, span]);
   const plots = useMemo(() => (series && series.time.length ? shown(series) : []), [series]);
+  const starts = useMemo(() => (whole?.runs ?? []).map((run) => run.from), [whole]);
   const earliest = Math.min(whole?.time[0] ?? started / 1000, started / 1000);
   const range: [number, number] = [Math.max(end - span * 60, Math.min(earliest, end - 60)), end];
   const at = point ?? (series ? series.time.length - 1 : 0);
@@ -77,11 +81,12 @@ export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now
         </>
       }
     >
+      {query && query.parts.length > 0 && <Parts query={query} />}
       {plots.length === 0 ? (
         <Empty>{query ? "No batch has been committed yet; the first one adds the first point." : "Select a query."}</Empty>
       ) : (
         plots.map((plot, row) => (
-          <figure key={plot.id} class="plot-row" data-plot={plot.id}>
+          <figure key={plot.id} class="plot-row" data-plot={plot.id} data-pieces={1 + plot.batches.filter((at) => at < 0).length}>
             <figcaption>
               <h3>{plot.title}</h3>
               <ul class="keys">
@@ -104,9 +109,10 @@ export const PlotsPanel = steady(function PlotsPanel({ query, series: whole, now
               timed={row === plots.length - 1}
               grounded={plot.grounded}
               clocks={plot.id === "times"}
+              marks={starts}
               theme={theme}
               sync="time"
-              onPoint={setPoint}
+              onPoint={(index) => setPoint(index === null ? null : (plot.batches[index] ?? null))}
             />
           </figure>
         ))
@@ -151,11 +157,44 @@ function thin(series: Series, since: number): Series {
   };
 }
 
-function shown(series: Series): Shown[] {
-  return [rates(series), durations(series), times(series), states(series)];
+// A line that has no point for so many triggers is broken: nothing is known of the time between.
+const GAP_TRIGGERS = 3;
+// The same in seconds, where the trigger is short or unknown: Spark says nothing of an idle query's batches.
+const GAP = 30;
+
+interface Broken {
+  time: number[];
+  batches: number[];
+  /** The values of a column at these times, with nothing in the gaps. */
+  of: (column: Maybe<number>[]) => Values;
 }
 
-function rates(series: Series): Shown {
+/** Times with a hole wherever points are too far apart, or of two runs. */
+function broken(series: Series): Broken {
+  const { time } = series;
+  const most = Math.max(GAP, GAP_TRIGGERS * (series.trigger_seconds ?? 0));
+  const starts = series.runs?.map((run) => run.from) ?? [];
+  const took = (at: number): number => Object.values(series.phases).reduce((sum, values) => sum + (values[at] ?? 0), 0);
+  const out: Broken = { time: [], batches: [], of: (column) => out.batches.map((at) => (at < 0 ? null : (column[at] ?? null))) };
+  time.forEach((at, index) => {
+    const before = time[index - 1];
+    const apart = before !== undefined && (at - took(index) - before > most || starts.some((start) => start > before && start <= at));
+    if (apart) {
+      out.time.push((before + at) / 2);
+      out.batches.push(-1);
+    }
+    out.time.push(at);
+    out.batches.push(index);
+  });
+  return out;
+}
+
+function shown(series: Series): Shown[] {
+  const lines = broken(series);
+  return [rates(series, lines), durations(series), times(series, lines), states(series, lines)];
+}
+
+function rates(series: Series, lines: Broken): Shown {
   const columns = [series.input_rate, series.processed_rate];
   return {
     id: "rates",
@@ -164,7 +203,8 @@ function rates(series: Series): Shown {
       { of: "rows_in", word: "input", colour: "--s1" },
       { of: "processed", word: "processed", colour: "--s2" },
     ],
-    data: [series.time, ...columns],
+    data: [lines.time, ...columns.map(lines.of)],
+    batches: lines.batches,
     order: [0, 1],
     write: count,
     tell: (line, at) => rate(columns[line]?.[at]),
@@ -172,20 +212,35 @@ function rates(series: Series): Shown {
   };
 }
 
+/** Each batch is a bar from its start to its end. */
 function durations(series: Series): Shown {
-  const { time } = series;
   const phases = PHASES.filter(([name]) => series.phases[name]);
   // getBatch takes no time worth a colour of its own; the sum of all phases is the batch's duration.
   const merged = phases.map(([name]) =>
-    time.map((_, at) => (series.phases[name]?.[at] ?? 0) + (name === "other" ? (series.phases["getBatch"]?.[at] ?? 0) : 0)),
+    series.time.map((_, at) => (series.phases[name]?.[at] ?? 0) + (name === "other" ? (series.phases["getBatch"]?.[at] ?? 0) : 0)),
   );
   const sums: number[][] = [];
   for (const [index, values] of merged.entries()) sums.push(values.map((value, at) => value + (sums[index - 1]?.[at] ?? 0)));
+  const whole = sums.at(-1) ?? [];
+  const time: number[] = [];
+  const batches: number[] = [];
+  const edges: boolean[] = [];
+  series.time.forEach((end, at) => {
+    const before = time.at(-1) ?? -Infinity;
+    // Batches of one query follow each other; reports of them may be a little late.
+    const begin = Math.max(before + 0.001, end - Math.max(whole[at] ?? 0, 0.02));
+    if (end <= begin) return;
+    for (const [moment, edge] of [[begin, false], [end, false], [end + 0.0005, true]] as const) {
+      time.push(moment);
+      batches.push(at);
+      edges.push(edge);
+    }
+  });
   const trigger = series.trigger_seconds;
   // The greatest sum is painted first, each smaller one over it.
   const layers = phases.map(([name, colour], index) => ({ name, colour, index })).reverse();
-  const lines: Shown["lines"] = layers.map(({ name, colour }) => ({ of: name, word: name, colour, filled: true, stepped: true }));
-  const data: [number[], ...Values[]] = [time, ...layers.map(({ index }) => sums[index] ?? [])];
+  const lines: Shown["lines"] = layers.map(({ name, colour }) => ({ of: name, word: name, colour, filled: true }));
+  const data: [number[], ...Values[]] = [time, ...layers.map(({ index }) => batches.map((at, point) => (edges[point] ? null : (sums[index]?.[at] ?? null))))];
   if (trigger) {
     lines.push({ of: "trigger", word: "trigger", colour: "--text", dashed: true });
     data.push(time.map(() => trigger));
@@ -195,6 +250,7 @@ function durations(series: Series): Shown {
     title: "Batch duration",
     lines,
     data,
+    batches,
     order: [...layers.map((_, at) => layers.length - 1 - at), ...(trigger ? [layers.length] : [])],
     write: (value) => length(value * 1000),
     tell: (line, at) => {
@@ -206,7 +262,7 @@ function durations(series: Series): Shown {
   };
 }
 
-function times(series: Series): Shown {
+function times(series: Series, lines: Broken): Shown {
   const { time } = series;
   const columns = [time, series.newest, series.watermark];
   return {
@@ -217,7 +273,8 @@ function times(series: Series): Shown {
       { of: "newest", word: "newest event", colour: "--s1" },
       { of: "watermark", word: "watermark", colour: "--s2" },
     ],
-    data: [time, ...columns],
+    data: [lines.time, ...columns.map(lines.of)],
+    batches: lines.batches,
     order: [0, 1, 2],
     write: (value) => clock(value * 1000),
     tell: (line, at) => {
@@ -230,15 +287,38 @@ function times(series: Series): Shown {
   };
 }
 
-function states(series: Series): Shown {
+function states(series: Series, lines: Broken): Shown {
   return {
     id: "states",
     title: "State",
     lines: [{ of: "state_rows", word: "rows", colour: "--s3" }],
-    data: [series.time, series.state_rows],
+    data: [lines.time, lines.of(series.state_rows)],
+    batches: lines.batches,
     order: [0],
     write: count,
-    tell: (_, at) => `${count(series.state_rows[at])} · ${bytes(series.state_bytes[at])}`,
+    tell: (_, at) => `${count(series.state_rows[at])} rows · ${bytes(series.state_bytes[at])}`,
     grounded: true,
   };
+}
+
+/** Where the time of the last batch went: source, planning, each sink, checkpoint; and the state store's part in it. */
+function Parts({ query }: { query: Query }): JSX.Element {
+  const parts = query.parts.filter((part) => part.kind !== "state");
+  const state = query.parts.find((part) => part.kind === "state");
+  const first = parts.findIndex((part) => part.kind === "sink");
+  return (
+    <div class="split">
+      <h3><Term of="parts">Time of the last batch</Term></h3>
+      <PartsBar parts={query.parts} whole={0} />
+      <ul class="keys">
+        {parts.map((part, at) => (
+          <li key={at}>
+            <span class={`swatch part-${part.kind}`} aria-hidden="true" />
+            {part.name}{at === first && " with reading and computing"} <span class="key-value">{length(part.seconds * 1000)}</span>
+          </li>
+        ))}
+        {state && <li class="dim">{state.name} <span class="key-value">{length(state.seconds * 1000)}</span></li>}
+      </ul>
+    </div>
+  );
 }

@@ -1,10 +1,11 @@
 // The latest rows of a sink, and a plot of them.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { type Choice, chart, MOST_LINES, numeric, splits } from "../chart";
-import { cell, clock, count, moment } from "../format";
+import { type Choice, chart, MOST_LINES, numeric, splits, windows } from "../chart";
+import { cell, clock, count, hourOf, moment, when } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Node, Rows } from "../wire";
+import { Bars } from "./bars";
 import { Empty, Panel, Wide } from "./panel";
 import { Plot } from "./plot";
 import { Term } from "./term";
@@ -16,11 +17,13 @@ interface Props {
   sinks: Node[];
   pipeline: string;
   query: string;
+  /** Seconds since 1970 up to which windows are final: the watermark, or the clock where there is none. */
+  final: number;
   live: boolean;
   theme: string;
 }
 
-export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, query, live, theme }: Props): JSX.Element {
+export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, query, final, live, theme }: Props): JSX.Element {
   const [kept, keep] = useKept(`sink.${pipeline}.${query}`, "");
   const sink = sinks.find((node) => node.id === kept) ?? sinks[0];
   const asked = useAsked<Rows>(sink ? `api/rows?sink=${encodeURIComponent(sink.id)}` : null, 5000, live);
@@ -47,7 +50,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
       {(asked.error || rows?.note) && <p class="note">{asked.error || rows?.note}</p>}
       {sink && rows && rows.rows.length > 0 && (
         <>
-          <Drawn rows={rows} kept={`columns.${pipeline}.${sink.id}`} theme={theme} />
+          <Drawn rows={rows} kept={`columns.${pipeline}.${sink.id}`} final={final} theme={theme} />
           <RowsTable rows={rows} />
         </>
       )}
@@ -56,7 +59,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
   );
 });
 
-function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string }): JSX.Element {
+function Drawn({ rows, kept, final, theme }: { rows: Rows; kept: string; final: number; theme: string }): JSX.Element {
   const offered = numeric(rows);
   const parts = splits(rows);
   const [choice, keep] = useKept<Choice>(kept, { values: [], split: "" });
@@ -73,6 +76,8 @@ function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string 
   const times = drawn.data[0];
   const low = times[0] ?? 0;
   const high = times.at(-1) ?? 0;
+  const shown = windows(rows, drawn, final);
+  const title = `${drawn.names.join(", ")} by ${rows.time_column}`;
   return (
     <div class="drawn">
       <div class="choices">
@@ -98,9 +103,10 @@ function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string 
             {name} <span class="key-value">{count(drawn.data[index + 1]?.at(-1) as number | null)}</span>
           </li>
         ))}
+        {shown && shown.data[0].some((start) => start >= shown.open) && <li class="dim"><span class="swatch hatched" aria-hidden="true" />not final</li>}
       </ul>
-      <Plot
-        name={`${drawn.names.join(", ")} by ${rows.time_column}`}
+      {shown ? <Bars name={title} colours={COLOURS.slice(0, drawn.names.length)} data={shown.data} open={shown.open} write={count} label={hourOf} /> : <Plot
+        name={title}
         lines={drawn.names.map((_, index) => ({ colour: COLOURS[index] ?? "--s6", dots: times.length === 1 }))}
         data={drawn.data}
         range={high > low ? [low, high] : [low - 60, low + 60]}
@@ -110,7 +116,7 @@ function Drawn({ rows, kept, theme }: { rows: Rows; kept: string; theme: string 
         grounded
         theme={theme}
         sync="results"
-      />
+      />}
     </div>
   );
 }
@@ -119,9 +125,10 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
   const [all, setAll] = useState(false);
   const shown = all ? rows.rows : rows.rows.slice(0, SHOWN);
   const numbers = new Set(numeric(rows));
+  const today = Date.now();
   return (
     <>
-      <Wide name="Latest rows" class="tall">
+      <Wide name="Latest rows" class="rest">
         <table class="table rows">
           <thead>
             <tr>{rows.columns.map((column) => <th key={column.name} scope="col" class={numbers.has(column.name) ? "num" : ""} title={column.type}>{column.name}</th>)}</tr>
@@ -131,7 +138,8 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
               <tr key={at}>
                 {rows.columns.map((column, index) => {
                   const value = row[index];
-                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={typeof value === "string" && value.length > 40 ? value : ""}>{cell(value)}</td>;
+                  const at = column.type === "timestamp" && typeof value === "string" ? moment(value) : null;
+                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={at !== null || (typeof value === "string" && value.length > 40) ? String(value) : ""}>{at === null ? cell(value) : when(at, today)}</td>;
                 })}
               </tr>
             ))}

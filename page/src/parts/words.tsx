@@ -11,10 +11,10 @@ import { Term } from "./term";
 const GRAVITY: Record<string, Level> = { error: "bad", warning: "warn", info: "off" };
 const KEPT: Record<string, Level> = { "exactly-once": "ok", "effectively-once": "ok", "at-least-once": "warn", "at-most-once": "bad" };
 
-export const FindingsPanel = steady(function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element {
+export const FindingsPanel = steady(function FindingsPanel({ findings }: { findings: Finding[] }): JSX.Element | null {
+  if (findings.length === 0) return null;
   return (
     <Panel id="findings" title={<Term of="finding">Findings</Term>} aside={<span class="dim">{plural(findings.length, "finding")}</span>}>
-      {findings.length === 0 && <Empty>The check has no findings.</Empty>}
       <ul class="list">
         {findings.map((finding, at) => {
           const level = GRAVITY[finding.severity] ?? "off";
@@ -60,14 +60,29 @@ export const GuaranteesPanel = steady(function GuaranteesPanel({ guarantees, que
 
 export const PlanPanel = steady(function PlanPanel({ plans, query }: { plans: Plan[]; query: string }): JSX.Element {
   const plan = plans.find((one) => one.query === query);
+  const operators = plan?.operators ?? [];
   return (
     <Panel id="plan" title={<Term of="plan">Plan</Term>} aside={<span class="dim">{query}</span>}>
       {!plan || plan.steps.length === 0 ? (
         <Empty>No plan is available yet.</Empty>
       ) : (
-        <ol class="steps">
-          {plan.steps.map((step, at) => <li key={at}>{step}</li>)}
-        </ol>
+        <>
+          {operators.length > 0 && (
+            <ol class="operators">
+              {operators.map((operator, at) => (
+                <li key={at} class={operator.state ? "stateful" : ""} title={operator.text}>
+                  {operator.name}{operator.times > 1 && <span class="dim"> ×{operator.times}</span>}
+                </li>
+              ))}
+            </ol>
+          )}
+          <details class="in-words" open={operators.length === 0}>
+            <summary>In sentences</summary>
+            <ol class="steps">
+              {plan.steps.map((step, at) => <li key={at}>{step}</li>)}
+            </ol>
+          </details>
+        </>
       )}
     </Panel>
   );

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from millstream.analysis.explain.operator_names import name_operators
 from millstream.analysis.explain.plan_steps import list_steps
 from millstream.checkpoint.private_folder import make_private
+from millstream.dashboard.end_offset_poll import EndOffsetPoll, watched_sources
 from millstream.dashboard.export.alert_webhook import Webhook
 from millstream.dashboard.export.configure import configure_exporters
 from millstream.dashboard.export.prometheus import EventCounters
@@ -18,6 +20,7 @@ from millstream.dashboard.export.spark_metrics import Engine
 from millstream.dashboard.http.app import LOCAL, serve
 from millstream.dashboard.http.data_preview import Looking
 from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.run_actions import NAMES, RunActions
 from millstream.dashboard.run_log import RunLog, delete_old_runs, list_runs, read_last_events
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.pipeline_info import describe_pipeline, known_columns
@@ -25,14 +28,16 @@ from millstream.dashboard.state.run_state import new_run_state
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.formats import finding_to_json
 from millstream.engine.events.event_bus import Event
+from millstream.pipeline.graph import PipelineGraph
 from millstream.spark.jvm_metrics import Gauges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.checking.check import Checked
     from millstream.dashboard.state.run_state import RunState
     from millstream.pipeline.model import Pipeline
@@ -103,8 +108,17 @@ class LivePage:
                 self.feed.on_alerts = webhook.take
             if self.options.is_served:
                 self._serve(stack)
+            if self.options.is_served or self.pipeline.alerts:
+                self._poll_end_offsets(stack)
             self._resources = stack.pop_all()
         return self
+
+    def _poll_end_offsets(self, stack: ExitStack) -> None:
+        graph = PipelineGraph.of(self.pipeline)
+        names = dict.fromkeys(source for query in self.queries for source in graph.sources_of(query))
+        poll = EndOffsetPoll(watched_sources(self.pipeline, names), self.feed)
+        stack.callback(poll.close)
+        poll.start()
 
     def _serve(self, stack: ExitStack) -> None:
         preview = Looking(self.pipeline)
@@ -137,20 +151,37 @@ class LivePage:
             self.feed.engine = None
             engine.close()
 
+    def offer_actions(self, end: Callable[[], None], restart: Callable[[str], None]) -> None:
+        """Let the page ask the run to end, to restart a query and to deliver dead letters again."""
+        self.feed.actions = RunActions(
+            self.pipeline,
+            end,
+            restart,
+            lambda text: self.feed.take(Event("action", data={"text": text})),
+        )
+        self.feed.folded.actions = NAMES
+
     def describe_check(self, checked: Checked) -> dict[str, Any]:
         """Return what the page shows of a check: its findings, and the steps and columns of the queries."""
         return {
             "findings": [finding_to_json(finding) for finding in checked.findings],
-            "plans": [
-                {"query": query.name, "steps": [step.text for step in list_steps(query)]}
-                for query in checked.queries
-            ],
+            "plans": [describe_plan(query) for query in checked.queries],
             "columns": known_columns(self.pipeline, checked),
         }
 
     def show_check(self, data: dict[str, Any]) -> None:
         """Show a check as `describe_check` describes it, possibly in an earlier run."""
         self.feed.take(Event("checked", data=data))
+
+
+def describe_plan(query: PlannedQuery) -> dict[str, Any]:
+    """Return the operators of a query by their names, and its steps in sentences."""
+    steps = list_steps(query)
+    operators = [
+        {"name": one.name, "text": one.text, "times": one.times, "state": one.has_state}
+        for one in name_operators(steps)
+    ]
+    return {"query": query.name, "steps": [step.text for step in steps], "operators": operators}
 
 
 def exit_code_of(raised: BaseException) -> int:

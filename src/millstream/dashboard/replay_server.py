@@ -103,7 +103,7 @@ class MadeUp:
             "place": "topic clicks, partition 0, offset 12004",
             "value": '{"event_id": ',
         }
-        return {"latest": [letter], "note": "millstream deadletter list shows all of them"}
+        return {"latest": [letter], "stored": 1, "note": ""}
 
 
 class NoConnectivity:
@@ -128,7 +128,7 @@ class NoConnectivity:
 
     def letters(self) -> dict[str, Any]:
         """Return no dead letters, and the command that lists them."""
-        return {"latest": [], "note": "millstream deadletter list shows them"}
+        return {"latest": [], "stored": None, "note": "millstream deadletter list shows them"}
 
 
 def shift_event(event: Event, by: float) -> Event:

@@ -30,7 +30,7 @@ _TAIL = 65_536
 LAST = 2
 # Number of last segments of a past run that are read in full: half an hour at ten batches per second.
 WHOLE = 8
-_BATCHES = ('{"event": "batch_committed"', '{"event": "batch_written"')
+_BATCHES = ('{"event": "batch_committed"', '{"event": "batch_written"', '{"event": "batch_started"')
 
 
 @dataclass
@@ -121,7 +121,7 @@ def _thin(segment: Path) -> Iterator[str]:
     counts: dict[str, int] = {}
     for line in read_lines(segment):
         event = json.loads(line)
-        if event["event"] in ("batch_committed", "batch_written"):
+        if event["event"] in ("batch_committed", "batch_written", "batch_started"):
             key = event["event"] + event.get("query", "")
             counts[key] = counts.get(key, -1) + 1
             if counts[key] % EVERY:

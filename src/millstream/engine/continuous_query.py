@@ -14,7 +14,7 @@ from millstream.engine.delivery.batch_metadata import rows_metric_columns
 from millstream.engine.delivery.spooling_writer import create_writer
 from millstream.engine.events.event_bus import now
 from millstream.engine.events.progress_listener import ROWS_OUT, extract_metrics
-from millstream.engine.recovery.source_offsets import list_origins
+from millstream.engine.recovery.source_offsets import committed_offsets, list_origins
 from millstream.engine.streaming_query import RunningQuery
 from millstream.pipeline.graph import PipelineGraph
 
@@ -75,6 +75,7 @@ class FlowingQuery(RunningQuery):
             trigger=str(self.trigger),
             sources=[origin.name for origin in source_origins],
             sinks=[key],
+            offsets=committed_offsets(checkpoint, self._committed_before_start),
         )
 
     def _start_stream(self, stream_writer: DataStreamWriter, checkpoint: Checkpoint) -> Any:

@@ -28,7 +28,7 @@ from millstream.engine.recovery.data_loss import explain_data_loss, has_passed_g
 from millstream.engine.recovery.missing_batches import suggest_remedy
 from millstream.engine.recovery.poison_record import compute_rows, find_poison_record
 from millstream.engine.recovery.sink_reconciliation import SinkReconciliation
-from millstream.engine.recovery.source_offsets import Origin, list_origins
+from millstream.engine.recovery.source_offsets import Origin, committed_offsets, list_origins
 from millstream.engine.recovery.uncommitted_batch import find_uncommitted_batch
 from millstream.engine.sink_keys import sink_keys
 from millstream.engine.timeout_run import ensure_query_ends
@@ -133,6 +133,7 @@ class RunningQuery:
             trigger=str(self.trigger),
             sources=[origin.name for origin in source_origins],
             sinks=list(self._sinks()),
+            offsets=committed_offsets(checkpoint, committed),
         )
 
     def _claim_checkpoint(self) -> Checkpoint:

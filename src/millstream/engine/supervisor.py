@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import MillstreamError, WrongUse
 from millstream.engine.failure_classifier import FailureKind, QueryFailure, classify
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Watched:
     """The number of times in a row that a process died in `batch`."""
     silent_since: float | None = None
     is_silence_reported: bool = False
+    is_restart_requested: bool = False
 
 
 @dataclass
@@ -80,6 +81,22 @@ class Supervisor:
         if self._end_requested.is_set():
             self._interrupt_requested.set()
         self._end_requested.set()
+
+    def restart(self, name: str) -> None:
+        """Ask for a restart of a query: its current batch finishes and commits, and it starts from its checkpoint.
+
+        A query that waits for its next attempt starts at once. Raises `WrongUse` if there is no such query, or it has
+        ended. Called from other threads.
+        """
+        watched = next((entry for entry in self.watched if entry.query.name == name), None)
+        if watched is None:
+            raise WrongUse(
+                f"there is no query '{name[:80]}'",
+                f"the queries are {', '.join(entry.query.name for entry in self.watched)}",
+            )
+        if watched.state in (QueryPhase.ENDED, QueryPhase.FAILED) or self._end_requested.is_set():
+            raise WrongUse(f"query '{name}' has ended", "start it again with 'millstream run'")
+        watched.is_restart_requested = True
 
     def run(self, seconds: float | None = None) -> bool:
         """Run for `seconds`, or until all queries end by themselves. Returns whether none gave up."""
@@ -116,6 +133,8 @@ class Supervisor:
     def _look_at(self, watched: Watched) -> None:
         match watched.state:
             case QueryPhase.WAITING | QueryPhase.RETRYING:
+                if watched.is_restart_requested:
+                    watched.is_restart_requested, watched.start_at = False, 0.0
                 if time.monotonic() >= watched.start_at and not self._must_wait(watched):
                     self._start_query(watched)
             case QueryPhase.RUNNING:
@@ -149,7 +168,7 @@ class Supervisor:
             watched.failures, watched.failing_since = 0, None
         if query.is_active or query.handle is None:
             query.look()
-            if query.has_passed_gaps():
+            if query.has_passed_gaps() or watched.is_restart_requested:
                 query.ask_to_end()
             self._report_silence(watched)
             return
@@ -160,6 +179,8 @@ class Supervisor:
         if error is None and query.following is not None:
             # The gaps are skipped, so the next start stops at a gap again.
             watched.query, watched.state = query.following, QueryPhase.WAITING
+        elif error is None and watched.is_restart_requested:
+            watched.state, watched.is_restart_requested = QueryPhase.WAITING, False
         elif error is None:
             watched.state = QueryPhase.ENDED
             self.events.emit("query_stopped", query.name, reason="nothing more to read")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from millstream.diagnostics.failure import WrongUse
 from millstream.engine import supervisor as supervision
 from millstream.engine.failure_classifier import FailureKind, QueryFailure
 from millstream.engine.recovery.uncommitted_batch import Unfinished
@@ -148,3 +149,89 @@ def test_the_exit_code_tells_a_checkpoint_that_cannot_go_on(failure: QueryFailur
     watched.fail(failure)
 
     assert watched.supervisor.exit_code == code
+
+
+class Batches(Running):
+    """A query that runs until it is asked to end, and its batch has been committed."""
+
+    def __init__(self) -> None:
+        self.starts, self.asked = 0, False
+        self.handle: Any = self
+        self.delivery = self.following = None
+        self.active = self.delivered = False
+
+    def start(self) -> None:
+        self.starts, self.asked, self.active = self.starts + 1, False, True
+
+    def ask_to_end(self) -> None:
+        self.asked = True
+
+    def exception(self) -> None:
+        return None
+
+    def has_passed_gaps(self) -> bool:
+        return False
+
+    def awaited_source(self) -> None:
+        return None
+
+    def look(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+
+class Told:
+    """The events by their names."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def emit(self, event: str, *_: Any, **__: Any) -> None:
+        self.events.append(event)
+
+
+def looked_at(query: Batches) -> tuple[Supervisor, list[str]]:
+    told = Told()
+    made, events = Supervisor([query], Backoff(), told), told.events  # type: ignore[list-item, arg-type]
+    made._look_at(made.watched[0])
+    return made, events
+
+
+def test_a_query_that_is_asked_to_restart_commits_its_batch_and_starts_again() -> None:
+    query = Batches()
+    made, events = looked_at(query)
+
+    made.restart("funnel")
+    made._look_at(made.watched[0])
+    assert (query.asked, query.starts) == (True, 1)
+    query.active = False
+    made._look_at(made.watched[0])
+    made._look_at(made.watched[0])
+    made._look_at(made.watched[0])
+
+    assert (query.starts, query.asked, made.watched[0].state) == (2, False, QueryPhase.RUNNING)
+    assert events == []
+
+
+def test_a_query_that_waits_for_its_next_attempt_starts_at_once() -> None:
+    query = Batches()
+    made, _ = looked_at(query)
+    made.watched[0].state, made.watched[0].start_at = QueryPhase.RETRYING, float("inf")
+
+    made.restart("funnel")
+    made._look_at(made.watched[0])
+
+    assert query.starts == 2
+
+
+def test_a_query_that_has_ended_or_does_not_exist_cannot_restart() -> None:
+    made, _ = looked_at(Batches())
+    with pytest.raises(WrongUse, match="there is no query 'carts'"):
+        made.restart("carts")
+
+    made.end()
+
+    with pytest.raises(WrongUse, match="query 'funnel' has ended"):
+        made.restart("funnel")

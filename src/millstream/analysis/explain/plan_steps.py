@@ -206,7 +206,7 @@ def _describe_other(operator: Operator) -> str:
             ]
             return f"computes {_join_some(computed)}" if computed else ""
         case "Union":
-            return f"combines the rows of {_count_union_inputs(operator)} inputs"
+            return f"combines the rows of {count_union_inputs(operator)} inputs"
         case "Generate":
             return f"generates rows from {_shorten(', '.join(texts))}"
         case "Sort":
@@ -217,8 +217,9 @@ def _describe_other(operator: Operator) -> str:
             return f"runs Spark's {operator.node}"
 
 
-def _count_union_inputs(operator: Operator) -> int:
-    return sum(_count_union_inputs(child) if child.node == "Union" else 1 for child in operator.inputs)
+def count_union_inputs(operator: Operator) -> int:
+    """Return how many inputs a union has: Spark plans more than two as nested unions."""
+    return sum(count_union_inputs(child) if child.node == "Union" else 1 for child in operator.inputs)
 
 
 def _belongs_to_window(operator: Operator) -> bool:

@@ -147,6 +147,7 @@ def start(
         for note in page.notes:
             display.say(note)
         display.say("connecting to sources and sinks")
+        events.emit("phase", text="connecting to sources and sinks")
         probed = probe_connections(pipeline, queries)
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
@@ -155,6 +156,7 @@ def start(
             display.say(warning)
         gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
         display.say("starting Spark")
+        events.emit("phase", text="starting Spark")
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(stop_session, spark)
         stack.enter_context(page.spark(spark))
@@ -166,7 +168,7 @@ def start(
                     display.say(f"{query}: {sentence}")
         passed = None if known else passed_check.recall(loaded)
         if passed is None:
-            display.say("checking the pipeline with Spark")
+            events.emit("phase", text="checking the pipeline with Spark")
             checked = known or check(loaded, spark)
             exit_on_errors(_unprinted(checked, loaded), checked.texts)
             passed = PassedCheck(
@@ -181,8 +183,14 @@ def start(
         )
         following: RunOptions | None = options
         while following is not None:
+
+            def watch(supervisor: Supervisor) -> None:
+                ending.watch(supervisor)
+                # As the first Ctrl-C does, in the main thread.
+                page.offer_actions(lambda: signal.raise_signal(signal.SIGTERM), supervisor.restart)
+
             succeeded = run_pipeline(
-                spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=ending.watch
+                spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=watch
             )
             following, gaps = afterwards() if succeeded and not ending.is_requested else None, {}
         code = ending.exit_code

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from millstream.engine.events.event_bus import Event
 
-# `batch_committed` has every field of `batch_written`; an idle query repeats `idle` every ten seconds.
-_QUIET = {"batch_written", "idle"}
+# `batch_committed` has what matters of a batch's start and its parts; an idle query repeats `idle` every ten seconds.
+_QUIET = {"phase", "batch_started", "batch_written", "idle"}
 
 
 class JsonLines:

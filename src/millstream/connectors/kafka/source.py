@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.dead_letters import DeadLetter
     from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
     from millstream.connectors.api.values.lineage_dataset import LineageDataset
-    from millstream.connectors.api.values.offsets import BatchLimit, OffsetGap, OffsetRange
+    from millstream.connectors.api.values.offsets import BatchLimit, EndOffsets, OffsetGap, OffsetRange
     from millstream.connectors.api.values.recent_message import RecentMessage
     from millstream.connectors.api.values.sandbox import InputRecord, Sandbox
 
@@ -142,6 +142,12 @@ class KafkaSource(Broker, Source):
         from millstream.connectors.kafka.latest_records import read_recent_messages  # noqa: PLC0415 - loads the client
 
         return read_recent_messages(self, self.topics, limit) if self.topics else None
+
+    def watch_end_offsets(self) -> EndOffsets:
+        """Watch the end offsets of the topics with one client."""
+        from millstream.connectors.kafka.client.end_offsets import EndOffsetWatcher  # noqa: PLC0415 - loads the client
+
+        return EndOffsetWatcher(self, self.topics, self.subscribe_pattern, self.assign)
 
     def oldest(self) -> KafkaSource:
         """Start from the oldest records of each partition."""

@@ -25,6 +25,9 @@ HEADERS = {
 }
 """Headers of every response: no content from other sites, no frames, no guessing of types."""
 
+ACTION_HEADER = "X-Millstream"
+"""A header that every action needs."""
+
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -52,8 +55,8 @@ class Guard:
 
     def refuses(self, headers: Mapping[str, str], method: str) -> DeniedRequest | None:
         """Return why a request is denied whatever its path, or None. Does not check the token."""
-        if method not in ("GET", "HEAD"):
-            return DeniedRequest(405, f"method {method} is not allowed", "the page is read-only; use GET")
+        if method not in ("GET", "HEAD", "POST"):
+            return DeniedRequest(405, f"method {method} is not allowed", "use GET, or POST for an action")
         host = headers.get("Host") or ""
         # DNS rebinding: another site may let its own name point to 127.0.0.1 and send requests as if it were this
         # page. If a token is always required, the attack fails because there is no cookie for that name.
@@ -71,6 +74,22 @@ class Guard:
         site, mode = headers.get("Sec-Fetch-Site"), headers.get("Sec-Fetch-Mode")
         if site in ("cross-site", "same-site") and mode != "navigate":
             return DeniedRequest(403, "requests from other sites are denied", "open the page itself")
+        return None
+
+    def refuses_action(self, headers: Mapping[str, str]) -> DeniedRequest | None:
+        """Return why a request to change something is denied, or None. Even the run's own user needs the token.
+
+        A browser adds `Origin` to each POST, and does not send our header to another site without asking it first.
+        """
+        if not self.has_token(headers):
+            return DeniedRequest(
+                401, "an action requires the token", "open the address that 'millstream run' printed"
+            )
+        if headers.get(ACTION_HEADER) != "1":
+            return DeniedRequest(403, f"an action requires the header {ACTION_HEADER}: 1", "send the header")
+        is_program = (headers.get("Authorization") or "").lower().startswith("bearer ")
+        if not is_program and headers.get("Origin") is None:
+            return DeniedRequest(403, "an action from a browser requires an Origin", "use the page itself")
         return None
 
     def has_token(self, headers: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.dead_letters import count_records
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.pipeline_info import find_sink
 from millstream.spec.secrets.redaction import redact, redact_deep
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 ROWS, MESSAGES, LETTERS = 500, 20, 50
 # A result is cached for this many seconds, so that open pages put no load on the database.
 FRESH = 3.0
+# As long for the number of dead letters, which takes a look at all of them.
+COUNTED = 30.0
 # Seconds to wait for a slow server. The read continues, and its result serves the next request.
 PATIENCE = 5.0
 # Number of characters shown of a message or value.
 SHOWN = 2_000
-DELETED = "millstream deadletter list shows all of them"
 
 
 @dataclass
@@ -76,21 +78,28 @@ class Looking:
         return redact_deep(response)  # type: ignore[no-any-return]
 
     def letters(self) -> dict[str, Any]:
-        """Return the latest dead letters in the store, of this run and earlier ones."""
+        """Return the latest dead letters in the store, of this run and earlier ones, and how many records it has.
+
+        A record that two queries rejected is one record there, as `millstream deadletter list` counts.
+        """
         letters, note = self._ask("letters", lambda: self.pipeline.letters.latest(LETTERS))
+        stored, _ = self._ask("number of letters", self._count_letters, fresh=COUNTED)
         latest = [dead_letter_json(item) for item in letters or ()]
-        return redact_deep({"latest": latest, "note": note or DELETED})  # type: ignore[no-any-return]
+        return redact_deep({"latest": latest, "stored": stored, "note": note})  # type: ignore[no-any-return]
+
+    def _count_letters(self) -> int:
+        return sum(count_records(self.pipeline.letters.counts()).values())
 
     def close(self) -> None:
         """Start no further read."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, key: str, read: Callable[[], Any]) -> tuple[Any, str]:
+    def _ask(self, key: str, read: Callable[[], Any], *, fresh: float = FRESH) -> tuple[Any, str]:
         """Return the result of a read, or None and a note with the reason."""
         with self._lock:
             started, future = self._cache.get(key, (0.0, None))
             # Reuse a read in progress, however old, because a second one would only wait behind it.
-            if future is None or (future.done() and time.monotonic() - started > FRESH):
+            if future is None or (future.done() and time.monotonic() - started > fresh):
                 future = self._pool.submit(read)
                 self._cache[key] = (time.monotonic(), future)
         try:
@@ -190,5 +199,17 @@ def dead_letter_json(dead_letter: DeadLetter) -> dict[str, Any]:
         "batch": dead_letter.batch_id,
         "reason": dead_letter.reason,
         "place": place,
-        "value": None if dead_letter.value is None else truncate(dead_letter.value.decode(errors="replace")),
+        "show": None
+        if dead_letter.topic is None
+        else f"{dead_letter.topic}/{dead_letter.partition}@{dead_letter.offset}",
+        "value": None if dead_letter.value is None else truncate(readable_text(dead_letter.value)),
     }
+
+
+def readable_text(value: bytes) -> str:
+    """Return bytes as text, or in hexadecimal if they are no text: `ff fe e7`."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return f"hex {value[:SHOWN].hex(' ')}"
+    return text if text.isprintable() or "\0" not in text else f"hex {value[:SHOWN].hex(' ')}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.dashboard.state import timestamps
 from millstream.engine.background_threads import BackgroundThread
 from millstream.engine.events.event_bus import Event
-from millstream.spec.secrets.redaction import redact_deep
+from millstream.spec.secrets.redaction import redact, redact_deep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from millstream.dashboard.export.exporter import ExportQueue
     from millstream.dashboard.export.prometheus import EventCounters
     from millstream.dashboard.export.spark_metrics import Engine
+    from millstream.dashboard.run_actions import RunActions
     from millstream.dashboard.run_log import RunLog
     from millstream.dashboard.state import api_schema
+    from millstream.dashboard.state.kafka_lag import Ends
     from millstream.dashboard.state.run_state import RunState
 
 _log = logging.getLogger(__name__)
@@ -72,6 +74,8 @@ class EventStream:
         self.ended_by: int | None = None
         """The exit code of a run that ended before it could report it."""
         self.on_alerts: Callable[[list[api_schema.Alert]], None] | None = None
+        self.actions: RunActions | None = None
+        """Carries out what the page asks for; None if nothing may be asked."""
         self._log = log
         if log is not None:
             log.heading = self._totals
@@ -144,6 +148,18 @@ class EventStream:
                 # A full disk must not end the page, so the run continues without its log.
                 _log.warning("the log of the run is no longer written: %s", error)
                 self._log = None
+
+    def observe_ends(self, source: str, ends: Ends, at: float) -> None:
+        """Record where a source ends, as its broker said at a time. Not part of the log: it is old soon."""
+        with self._changed:
+            self.folded.observe_ends(source, ends, at)
+            self._cached = None
+
+    def observe_silence(self, source: str, error: str, at: float) -> None:
+        """Record that the broker of a source did not respond."""
+        with self._changed:
+            self.folded.observe_silence(source, redact(error), at)
+            self._cached = None
 
     def _totals(self) -> Iterable[str]:
         """Yield the totals of each query so far, as events that only the log contains."""

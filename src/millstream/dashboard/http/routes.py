@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.dashboard.export import prometheus
+from millstream.diagnostics.failure import MillstreamError
+from millstream.spec.secrets.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,6 +117,15 @@ class Answers:
             case "/readyz":
                 return self._ready()
         return self._file(path)
+
+    def act(self, name: str, parameters: Mapping[str, str]) -> Response:
+        """Carry out an action of the page, and return what happens."""
+        if self.feed.actions is None or name not in self.feed.document()["actions"]:
+            return error_response(404, f"there is no action '{name[:40]}'", "/api/state lists the actions")
+        try:
+            return json_response({"done": self.feed.actions.run(name, parameters)})
+        except MillstreamError as error:
+            return error_response(409, redact(error.what), redact(error.fix))
 
     def public(self, path: str) -> Response | None:
         """Return the response to a path that any local user may read (no rows, messages or errors), else None."""

@@ -27,6 +27,7 @@ STREAMS = 16
 REQUEST = 10.0
 # Maximum length of a path; the page requests only shorter ones.
 ADDRESS = 2_000
+ACTIONS = "/api/actions/"
 # Omitted from streamed states, because they do not change or are streamed separately.
 _STILL = ("findings", "guarantees", "plans", "log")
 
@@ -107,6 +108,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         parts = urlsplit(self.path)
         parameters = dict(parse_qsl(parts.query, max_num_fields=20))
+        if self.command == "POST":
+            self._send(self._act(parts.path, parameters))
+            return
         if parts.path == "/" and self.server.guard.is_valid_token(parameters.get("token", "")):
             self._enter(parameters["token"])
         elif not self._is_admitted():
@@ -115,6 +119,19 @@ class Handler(BaseHTTPRequestHandler):
             self._stream(parameters)
         else:
             self._send(self._respond(parts.path, parameters))
+
+    def _act(self, path: str, parameters: dict[str, str]) -> Response:
+        """Carry out an action. A body is not read."""
+        if not path.startswith(ACTIONS):
+            return error_response(405, "method POST is not allowed here", "use GET")
+        denied = self.server.guard.refuses_action(self.headers)  # type: ignore[arg-type]
+        if denied is not None:
+            return error_response(denied.status, denied.error, denied.fix)
+        try:
+            return self.server.answers.act(path.removeprefix(ACTIONS), parameters)
+        except Exception:  # noqa: BLE001 - every request gets a response, without a traceback
+            self.server.answers.feed.log_failure(path)
+            return error_response(500, "internal error while doing this", "see Spark's log of the run")
 
     def _public_response(self, path: str) -> Response:
         """Return the response for another user of this machine, such as Prometheus or a health probe."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.kafka_lag import is_growing
+from millstream.dashboard.state.query_verdict import FIRST
 from millstream.engine.events.event_messages import format_count
 from millstream.spec.alert import Condition, Watch, parse_condition
 
@@ -77,7 +78,9 @@ def alert_value(alert: Condition, query: QueryState, now: float) -> float | None
         case Watch.LAG_GROWING:
             return alert.limit if is_growing(query.behind, now, alert.limit) else 0.0
         case Watch.SILENCE:
-            return query.triggers_silent(now) if query.last_event_at else None
+            # A first batch takes longer, as it compiles its code: that is no silence yet.
+            is_starting = query.state == "starting" and query.silence(now) <= FIRST
+            return query.triggers_silent(now) if query.last_event_at and not is_starting else None
         case Watch.DEAD_LETTERS:
             return float(query.counts["dead_letters"])
         case Watch.BATCH_TIME:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-State = Literal["starting", "running", "idle", "slow", "waiting", "retrying", "stalled", "failed", "stopped"]
-Level = Literal["ok", "warn", "bad", "off"]
+State = Literal[
+    "starting",
+    "running",
+    "idle",
+    "watermark_stuck",
+    "slow",
+    "falling_behind",
+    "spooling",
+    "waiting",
+    "retrying",
+    "stalled",
+    "failed",
+    "stopped",
+]
+Level = Literal["ok", "start", "warn", "bad", "off"]
+PartKind = Literal["source", "plan", "sink", "work", "commit", "other", "state"]
 
 LEVELS: dict[State, Level] = {
-    "starting": "ok",
+    "starting": "start",
     "running": "ok",
     "idle": "ok",
+    "watermark_stuck": "warn",
     "slow": "warn",
+    "falling_behind": "warn",
+    "spooling": "warn",
     "waiting": "warn",
     "retrying": "warn",
     "stalled": "bad",
@@ -26,7 +43,10 @@ GRAVITY: tuple[State, ...] = (
     "idle",
     "running",
     "starting",
+    "watermark_stuck",
     "slow",
+    "falling_behind",
+    "spooling",
     "waiting",
     "retrying",
     "stalled",
@@ -65,6 +85,35 @@ class Worst(TypedDict):
     level: Level
     since: str
     why: str
+
+
+class Headline(TypedDict):
+    """The sentence at the top of the page, what it rests on, and since when it holds."""
+
+    level: Level
+    word: str
+    text: str
+    detail: str
+    also: str
+    since: str | None
+    alert: str | None
+
+
+class BatchPart(TypedDict):
+    """A part of the last batch's duration; `state` is time of all tasks together and inside the others."""
+
+    kind: PartKind
+    name: str
+    seconds: float
+
+
+class Running(TypedDict):
+    """The batch that runs now: for how long, and the sinks that have it."""
+
+    batch: int
+    seconds: float
+    sinks: list[str]
+    written: list[str]
 
 
 class Node(TypedDict):
@@ -145,6 +194,10 @@ class QueryDetails(TypedDict):
     broken: int
     restarts: int
     behind: int | None
+    behind_at: str | None
+    arrival_rate: float | None
+    running: Running | None
+    parts: list[BatchPart]
     rates: list[float]
     failure: Failure | None
 
@@ -156,9 +209,10 @@ class Lag(TypedDict):
     source: str
     topic: str
     partition: str
-    offset: int
+    offset: int | None
     latest: int
-    behind: int
+    latest_at: str
+    behind: int | None
     growing_since: str | None
     history: list[int]
 
@@ -202,11 +256,21 @@ class Entry(TypedDict):
     text: str
 
 
+class PlanOperator(TypedDict):
+    """An operator of a plan: its name, its sentence, how often the plan has it, and whether it has state."""
+
+    name: str
+    text: str
+    times: int
+    state: bool
+
+
 class Plan(TypedDict):
-    """The steps of a query, in words."""
+    """The steps of a query in words, and its operators by name; older logs have no operators."""
 
     query: str
     steps: list[str]
+    operators: NotRequired[list[PlanOperator]]
 
 
 class Alert(TypedDict):
@@ -220,6 +284,15 @@ class Alert(TypedDict):
     text: str
 
 
+class History(TypedDict):
+    """The figures of the run over its last minutes, one value every few seconds, oldest first."""
+
+    input_rate: list[float | None]
+    behind: list[int | None]
+    freshness: list[float | None]
+    busy: list[float | None]
+
+
 class Document(TypedDict):
     """The response of `/api/state`: everything that the page shows first."""
 
@@ -230,10 +303,14 @@ class Document(TypedDict):
     state: State
     level: Level
     worst: Worst | None
+    headline: Headline
     freshness_seconds: float | None
     rows_in: int
     input_rate: float | None
     behind: int | None
+    behind_at: str | None
+    busy: float | None
+    history: History
     graph: Graph
     queries: list[QueryDetails]
     lag: list[Lag]
@@ -243,3 +320,4 @@ class Document(TypedDict):
     guarantees: list[dict[str, Any]]
     plans: list[Plan]
     alerts: list[Alert]
+    actions: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import mean
@@ -23,16 +24,26 @@ RISE = 1.2
 
 @dataclass
 class Partition:
-    """One partition that a query reads: the offsets of its last batch, and the history of its lag."""
+    """One partition that a query reads: what it has committed, where the partition ends, and the history of its lag.
 
-    offset: int = 0
+    `offset` is None until a batch is committed, `latest_at` the time at which the partition ended at `latest`.
+    """
+
+    offset: int | None = None
     latest: int = 0
+    latest_at: float = 0.0
     history: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     @property
-    def behind(self) -> int:
-        """The number of records in the topic that are not read yet."""
-        return max(0, self.latest - self.offset)
+    def behind(self) -> int | None:
+        """The number of records in the topic that no committed batch has read, or None if that is not known."""
+        return None if self.offset is None else max(0, self.latest - self.offset)
+
+    def commit(self, offset: int) -> None:
+        """Record up to where a batch has read."""
+        self.offset = offset
+        # A batch has read nothing that was not there.
+        self.latest = max(self.latest, offset)
 
     def growing_since(self) -> float | None:
         """Return the time of the lowest lag if the lag has grown since, by the rule of alerts, else None."""
@@ -63,21 +74,63 @@ def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) 
 
 Key = tuple[str, str, str]
 """Source, topic, partition."""
+Ends = Mapping[str, Mapping[int, int]]
+"""The offset after the newest record of each partition, by topic."""
 
 
 def record_offsets(
-    known: dict[Key, Partition], at: float, sources: list[dict[str, Any]], names: Sequence[str | None]
+    known: dict[Key, Partition],
+    at: float,
+    began: float,
+    sources: list[dict[str, Any]],
+    names: Sequence[str | None],
 ) -> None:
-    """Record the offsets of one batch. `names` are the spec's names of the sources, in the same order."""
+    """Record the offsets of one batch that began at a time: Spark asked for the newest offsets then.
+
+    `names` are the spec's names of the sources, in the same order.
+    """
     for index, source in enumerate(sources):
         spec_name = names[index] if len(names) == len(sources) else None
         name = spec_name or str(source.get("description", ""))
-        ends, newest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        ends, newest = parse_offsets(source.get("endOffset")), parse_offsets(source.get("latestOffset"))
         for (topic, partition), offset in ends.items():
             state = known.setdefault((name, topic, partition), Partition())
-            state.offset = offset
-            state.latest = max(newest.get((topic, partition), offset), offset)
-            state.history.append((at, state.behind))
+            if began >= state.latest_at:
+                state.latest = newest.get((topic, partition), offset)
+                state.latest_at = began
+            state.commit(offset)
+            state.history.append((at, state.behind or 0))
+
+
+def record_committed(known: dict[Key, Partition], names: Sequence[str | None], offsets: list[Any]) -> None:
+    """Record what was committed before a start, by Spark's offsets of each source."""
+    for name, source in zip(names, offsets, strict=False):
+        for (topic, partition), offset in parse_offsets(source).items():
+            known.setdefault((name or "", topic, partition), Partition()).commit(offset)
+
+
+def record_ends(known: dict[Key, Partition], at: float, source: str, ends: Ends) -> None:
+    """Record where the partitions of a source end, as its broker said at a time."""
+    for topic, partitions in ends.items():
+        for number, end in partitions.items():
+            state = known.setdefault((source, topic, str(number)), Partition())
+            state.latest, state.latest_at = end, at
+
+
+def total_behind(partitions: Iterable[Partition]) -> int | None:
+    """Return the number of unread records in all partitions, or None if it is known for none of them."""
+    known = [partition.behind for partition in partitions if partition.behind is not None]
+    return sum(known) if known else None
+
+
+def distinct_behind(readers: Iterable[Mapping[Key, Partition]]) -> int | None:
+    """Return the number of records that at least one reader has not read: one that two have not read counts once."""
+    worst: dict[Key, int] = {}
+    for partitions in readers:
+        for key, partition in partitions.items():
+            if partition.behind is not None:
+                worst[key] = max(worst.get(key, 0), partition.behind)
+    return sum(worst.values()) if worst else None
 
 
 def lag_json(query: str, known: dict[Key, Partition]) -> list[api_schema.Lag]:
@@ -93,6 +146,7 @@ def lag_json(query: str, known: dict[Key, Partition]) -> list[api_schema.Lag]:
                 "partition": partition,
                 "offset": state.offset,
                 "latest": state.latest,
+                "latest_at": timestamps.format_timestamp(state.latest_at),
                 "behind": state.behind,
                 "growing_since": None if since is None else timestamps.format_timestamp(since),
                 "history": [behind for _, behind in state.history],
@@ -106,7 +160,7 @@ def _order(key: Key) -> tuple[str, str, int]:
     return source, topic, int(partition) if partition.isdigit() else 0
 
 
-def _offsets(value: Any) -> dict[tuple[str, str], int]:
+def parse_offsets(value: Any) -> dict[tuple[str, str], int]:
     """Return offsets by topic and partition; empty for sources with other offsets (files, rate)."""
     if not isinstance(value, dict):
         return {}

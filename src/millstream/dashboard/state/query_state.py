@@ -9,20 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.api_schema import LEVELS, State
+from millstream.dashboard.state.batch_progress import RunningBatch, running_json, split_duration
+from millstream.dashboard.state.query_verdict import OVERDUE, judge
 from millstream.dashboard.state.time_series import Series, plot_point
 
 if TYPE_CHECKING:
     from millstream.dashboard.state import api_schema
     from millstream.engine.events.event_bus import Event
 
-# A query is stalled after three triggers without activity, but not before this many seconds, because a batch of a few
-# seconds is normal and Spark reports an idle query every ten seconds.
-PATIENCE = 30.0
-# Seconds for the first batch, which compiles its code and may read days of a topic.
-FIRST = 120.0
-TRIGGERS = 3
+# Seconds over which the rate of arriving records is measured.
+_ARRIVAL = 60.0
+KEPT_ENDS = 60
 # The text by which connectors name a record of a topic.
 _RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
+
+
+@dataclass
+class WatermarkProgress:
+    """A value of the watermark, since when it holds, the newest event time then, and the batches with rows since."""
+
+    value: float | None = None
+    since: float = 0.0
+    newest: float | None = None
+    batches: int = 0
+
+
+@dataclass
+class Spool:
+    """Batches that wait for one sink, since when and why."""
+
+    batches: int
+    since: float
+    reason: str
 
 
 @dataclass
@@ -44,6 +62,13 @@ class QueryState:
     starts: int = 0
     over: int = 0
     """The number of consecutive batches that took longer than the trigger."""
+    running: RunningBatch | None = None
+    written: dict[str, float] = field(default_factory=dict)
+    """The seconds that each sink took in the last committed batch."""
+    watermark: WatermarkProgress = field(default_factory=WatermarkProgress)
+    spooled: dict[str, Spool] = field(default_factory=dict)
+    arrivals: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
+    """The sum of the end offsets of each source, each time its broker was asked."""
     counts: Counter[str] = field(default_factory=Counter)
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT))
     partitions: dict[kafka_lag.Key, kafka_lag.Partition] = field(default_factory=dict)
@@ -68,7 +93,12 @@ class QueryState:
                 self.last_event_at = at
                 self.sources = list(data.get("sources") or self.sources)
                 self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
+                kafka_lag.record_committed(self.partitions, self.sources, data.get("offsets") or [])
+                self.running = None
                 self.become("starting", at)
+            case "batch_started":
+                self.last_event_at = at
+                self.running = RunningBatch(data["batch"], at, list(data.get("sinks") or ()))
             case "batch_committed":
                 self._batch(data, at)
             case "totals":
@@ -76,8 +106,10 @@ class QueryState:
                 self.counts, self.starts = Counter(data["counts"]), data["starts"]
             case "batch_written":
                 self.last_event_at = at
+                if self.running is not None and self.running.number == data["batch"]:
+                    self.running.written[data["sink"]] = data.get("seconds") or 0.0
             case "idle":
-                self.last_event_at = at
+                self.last_event_at, self.running = at, None
                 self.rates.append(0.0)
                 self.source_rates = {}
                 self.become("idle", at)
@@ -88,13 +120,22 @@ class QueryState:
             case "going_on":
                 self.last_event_at = at
                 self.become("running", at)
+            case "set_aside":
+                spool = self.spooled.setdefault(data["sink"], Spool(0, at, data["reason"]))
+                spool.batches, spool.reason = spool.batches + 1, data["reason"]
+            case "delivered_later":
+                if (spooled := self.spooled.get(data["sink"])) is not None:
+                    spooled.batches -= 1
+                    if spooled.batches <= 0:
+                        del self.spooled[data["sink"]]
             case "retry":
-                self.last_event_at = at
+                self.last_event_at, self.running = at, None
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
-                self.failure = _failure(data)
+                self.failure, self.running = _failure(data), None
                 self.become("failed", at, _why(self.failure))
             case "query_stopped":
+                self.running = None
                 self.become("stopped", at, data.get("reason", ""))
 
     def _batch(self, data: dict[str, Any], at: float) -> None:
@@ -107,9 +148,16 @@ class QueryState:
             rows for counts in data.get("expectations", {}).values() for rows in counts.values()
         )
         self.rates.append(data["input_rate"] or 0.0)
-        kafka_lag.record_offsets(self.partitions, at, data["sources"], self.sources)
-        if self.partitions:
-            self.behind.append((at, sum(partition.behind for partition in self.partitions.values())))
+        began = timestamps.parse_or_none(data.get("began")) or at - (self.seconds() or 0.0)
+        kafka_lag.record_offsets(self.partitions, at, began, data["sources"], self.sources)
+        self._record_lag(at)
+        self._watermark(data, at)
+        # Spark's reports lag a little behind the query, which may run its next batch by now.
+        if self.running is not None and self.running.number <= data["batch"]:
+            self.written = self.running.written if self.running.number == data["batch"] else {}
+            self.running = None
+        else:
+            self.written = {}
         self._of_sources(data)
         self.series.add(plot_point(at, data))
         busy = self.busy()
@@ -117,9 +165,10 @@ class QueryState:
         if self.state in ("stopped", "failed"):
             # Spark's listeners lag a little, so the figures of the last batch may arrive after the end.
             return
-        if self.over > 1:
+        if self.over > 1 or (busy is not None and busy > OVERDUE):
             seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
-            self.become("slow", at, f"a batch takes {seconds:.1f} s, but the trigger is {self.interval:g} s")
+            verb = "a batch takes" if self.over > 1 else "the last batch took"
+            self.become("slow", at, f"{verb} {seconds:.1f} s, but the trigger is {self.interval:g} s")
         else:
             self.become("running" if data["rows_in"] else "idle", at)
 
@@ -133,6 +182,43 @@ class QueryState:
                 share = rate * (source.get("numInputRows") or 0) / rows
                 self.source_rates[name] = round(self.source_rates.get(name, 0.0) + share, 1)
 
+    def _watermark(self, data: dict[str, Any], at: float) -> None:
+        value = timestamps.parse_or_none(data.get("watermark"))
+        if value != self.watermark.value:
+            self.watermark = WatermarkProgress(value, at, self.newest)
+        elif data["rows_in"]:
+            self.watermark.batches += 1
+
+    def _record_lag(self, at: float) -> None:
+        behind = kafka_lag.total_behind(self.partitions.values())
+        if behind is not None:
+            self.behind.append((at, behind))
+
+    def observe_ends(self, source: str, ends: kafka_lag.Ends, at: float) -> None:
+        """Record where a source ends, as its broker said at a time; ignored if the query does not read it."""
+        if source not in self.sources:
+            return
+        kafka_lag.record_ends(self.partitions, at, source, ends)
+        self._record_lag(at)
+        total = sum(end for partitions in ends.values() for end in partitions.values())
+        self.arrivals.setdefault(source, deque(maxlen=KEPT_ENDS)).append((at, total))
+
+    def arrival_rate(self) -> float | None:
+        """Return the records per second that arrived in the last minute, or None before two looks at the broker."""
+        rates = []
+        for sums in self.arrivals.values():
+            last_at, last = sums[-1]
+            at, first = next(one for one in sums if one[0] >= last_at - _ARRIVAL)
+            if last_at > at:
+                rates.append(max(0, last - first) / (last_at - at))
+        return round(sum(rates), 1) if rates else None
+
+    def behind_at(self) -> float | None:
+        """Return the time of the oldest end offset in the lag, or None without a lag."""
+        return min(
+            (one.latest_at for one in self.partitions.values() if one.offset is not None), default=None
+        )
+
     def silence(self, now: float) -> float:
         """Return the seconds since the last activity."""
         return max(0.0, now - self.last_event_at)
@@ -142,13 +228,8 @@ class QueryState:
         return self.silence(now) / (self.interval or max(1.0, self.seconds() or 1.0))
 
     def judged(self, now: float) -> tuple[State, float, str]:
-        """Return state, since when, and why at a time. A running query that is silent for too long is stalled."""
-        if self.state in ("starting", "running", "idle", "slow") and self.starts:
-            least = FIRST if self.state == "starting" else PATIENCE
-            patience = max(least, TRIGGERS * (self.interval or self.seconds() or 1.0))
-            if self.silence(now) > patience:
-                return "stalled", self.last_event_at, f"no batch was committed for {self.silence(now):.0f} s"
-        return self.state, self.since, self.why
+        """Return state, since when, and why at a time."""
+        return judge(self, now)
 
     def seconds(self) -> float | None:
         """Return the duration of the last batch in seconds."""
@@ -160,9 +241,17 @@ class QueryState:
         seconds = self.seconds()
         return None if seconds is None or not self.interval else round(seconds / self.interval, 3)
 
+    def load(self, now: float) -> float | None:
+        """Return the duration of the last batch, or of the running one if that is longer, divided by the trigger."""
+        running = (
+            0.0 if self.running is None or not self.interval else (now - self.running.began) / self.interval
+        )
+        busy = self.busy()
+        return busy if busy is not None and busy >= running else round(running, 3) or None
+
     def behind_now(self) -> int | None:
         """Return the number of Kafka records that are not read yet, or None without a partition."""
-        return self.behind[-1][1] if self.behind else None
+        return kafka_lag.total_behind(self.partitions.values())
 
     def as_json(self, now: float) -> api_schema.QueryDetails:
         """Convert to the page's JSON."""
@@ -204,6 +293,10 @@ class QueryState:
             "broken": self.counts["broken"],
             "restarts": max(0, self.starts - 1),
             "behind": self.behind_now(),
+            "behind_at": None if (seen := self.behind_at()) is None else timestamps.format_timestamp(seen),
+            "arrival_rate": self.arrival_rate(),
+            "running": running_json(self.running, now),
+            "parts": split_duration(figures.get("duration_ms", {}), self.written, figures.get("state_ms", 0)),
             "rates": list(self.rates),
             "failure": self.failure,
         }

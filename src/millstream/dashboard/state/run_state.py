@@ -11,6 +11,7 @@ from millstream.dashboard.state.alerts import Alarms
 from millstream.dashboard.state.api_schema import GRAVITY, LEVELS
 from millstream.dashboard.state.dead_letter_counts import Counted
 from millstream.dashboard.state.graph_state import Drawing
+from millstream.dashboard.state.headline import Facts, Phase, Silence, build_headline
 from millstream.dashboard.state.query_state import QueryState
 from millstream.engine.events.event_messages import format_event
 
@@ -23,7 +24,19 @@ VERSION = 1
 # Number of lines of the event log that are shown; the log on disk has all.
 LINES = 300
 # Events without a log line: plots show them, or nothing does.
-_UNLOGGED = {"batch_committed", "batch_written", "idle", "described", "checked", "totals"}
+_UNLOGGED = {
+    "phase",
+    "batch_started",
+    "batch_committed",
+    "batch_written",
+    "idle",
+    "described",
+    "checked",
+    "totals",
+}
+# Seconds between two values of the run's history, and how many of them are kept: some eight minutes.
+SAMPLE = 5.0
+SAMPLES = 100
 _LEVELS: dict[str, api_schema.Level] = {
     "query_failed": "bad",
     "retry": "warn",
@@ -53,6 +66,16 @@ class RunState:
     plans: list[api_schema.Plan] = field(default_factory=list)
     last: str = ""
     """The id of the last event."""
+    phase: Phase | None = None
+    silent: dict[str, Silence] = field(default_factory=dict)
+    is_stopping: bool = False
+    history: deque[tuple[int | None, float | None, float | None, float | None]] = field(
+        default_factory=lambda: deque(maxlen=SAMPLES)
+    )
+    """Lag, input rate, freshness and load, one of each every few seconds."""
+    actions: tuple[str, ...] = ()
+    """What the page may ask of the run."""
+    _sampled: float = 0.0
 
     def take(self, event: Event, number: int) -> tuple[api_schema.Entry, Point | None]:
         """Process an event with its number in the run. Returns its line in the log and its point in the plots."""
@@ -63,7 +86,12 @@ class RunState:
                 self._described(event.data, at)
             case "checked":
                 self.findings, self.plans = event.data["findings"], event.data["plans"]
+            case "phase":
+                self.phase = Phase(event.data["text"], at)
+            case "stopping":
+                self.is_stopping, self.actions = True, ()
             case "run_started":
+                self.phase = Phase("starting the queries", at)
                 self.guarantees = event.data["guarantees"]
                 for name in event.data["queries"]:
                     self.queries.setdefault(name, QueryState(name, since=at))
@@ -76,6 +104,7 @@ class RunState:
             if event.event == "batch_committed":
                 dot = query.series.points[-1]
         self.letters.take(event)
+        self.sample(at)
         entry = self._entry(event)
         if event.event not in _UNLOGGED:
             self.log.append(entry)
@@ -98,8 +127,42 @@ class RunState:
             "event": event.event,
             "query": event.query,
             "level": _LEVELS.get(event.event, "ok"),
-            "text": format_event(event) or "",
+            # The table of guarantees that follows the first line has its own place on the page.
+            "text": (format_event(event) or "").partition("\n" if event.event == "run_started" else "\0")[0],
         }
+
+    def observe_ends(self, source: str, ends: kafka_lag.Ends, at: float) -> None:
+        """Record where the partitions of a source end, as its broker said at a time."""
+        self.silent.pop(source, None)
+        for query in self.queries.values():
+            query.observe_ends(source, ends, at)
+        self.sample(at)
+
+    def observe_silence(self, source: str, error: str, at: float) -> None:
+        """Record that the broker of a source did not respond."""
+        since = self.silent[source].since if source in self.silent else at
+        self.silent[source] = Silence(source, since, error)
+
+    def sample(self, at: float) -> None:
+        """Add the run's figures to its history, at most once in a few seconds."""
+        if at - self._sampled < SAMPLE or not any(query.starts for query in self.queries.values()):
+            return
+        self._sampled = at
+        states = self.queries.values()
+        newest = [state.newest for state in states if state.newest is not None]
+        rates = [
+            0.0 if state.state in ("idle", "stopped", "failed") else state.figures.get("input_rate")
+            for state in states
+        ]
+        known_rates = [rate for rate in rates if rate is not None]
+        self.history.append(
+            (
+                kafka_lag.distinct_behind(state.partitions for state in states),
+                round(sum(known_rates), 1) if known_rates else None,
+                round(at - min(newest), 1) if newest else None,
+                max((load for state in states if (load := state.load(at)) is not None), default=None),
+            )
+        )
 
     def worst(self, now: float) -> api_schema.Worst | None:
         """Return the query in the worst state; of several, the one that is in it longest."""
@@ -129,20 +192,47 @@ class RunState:
         queries = [state.as_json(now) for state in self.queries.values()]
         details_by_name = {details["name"]: details for details in queries}
         newest = [state.newest for state in self.queries.values() if state.newest is not None]
-        behind = [details["behind"] for details in queries if details["behind"] is not None]
+        behind = kafka_lag.distinct_behind(state.partitions for state in self.queries.values())
+        loads = [load for state in self.queries.values() if (load := state.load(now)) is not None]
+        behind_at = [details["behind_at"] for details in queries if details["behind_at"] is not None]
+        alerts = self.alarms.evaluate(self.queries, now)
+        rows_in = sum(details["rows_in"] for details in queries)
         rates = [details["input_rate"] for details in queries if details["input_rate"] is not None]
+        columns = list(zip(*self.history, strict=True)) or [()] * 4
+        run = cast("api_schema.Run", dict(self.run))
+        facts = Facts(
+            now,
+            run,
+            queries,
+            worst,
+            alerts,
+            self.phase or Phase("checking the pipeline", timestamps.parse(self.run["started"])),
+            list(self.silent.values()),
+            rows_in,
+            behind,
+            self.is_stopping,
+        )
         return {
             "version": VERSION,
             "at": timestamps.format_timestamp(now),
             "id": self.last,
-            "run": cast("api_schema.Run", dict(self.run)),
+            "run": run,
             "state": worst["state"] if worst else "starting",
-            "level": worst["level"] if worst else "ok",
+            "level": worst["level"] if worst else "start",
             "worst": worst,
+            "headline": build_headline(facts),
             "freshness_seconds": round(now - min(newest), 1) if newest else None,
-            "rows_in": sum(details["rows_in"] for details in queries),
+            "rows_in": rows_in,
             "input_rate": round(sum(rates), 1) if rates else None,
-            "behind": sum(behind) if behind else None,
+            "behind": behind,
+            "behind_at": min(behind_at, default=None),
+            "busy": max(loads, default=None),
+            "history": {
+                "behind": list(columns[0]),
+                "input_rate": list(columns[1]),
+                "freshness": list(columns[2]),
+                "busy": list(columns[3]),
+            },
             "graph": self.drawing.as_json(details_by_name, self.queries),
             "queries": queries,
             "lag": [
@@ -155,7 +245,8 @@ class RunState:
             "findings": self.findings,
             "guarantees": self.guarantees,
             "plans": self.plans,
-            "alerts": self.alarms.evaluate(self.queries, now),
+            "alerts": alerts,
+            "actions": list(self.actions) if self.run["live"] else [],
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,7 @@ class Delivery:
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
         hit_failpoint("batch.begun")
+        self.events.emit("batch_started", self.query, batch=batch_id, sinks=list(self.writers))
         self.notes.running(batch_id, self.handle)
         missing = {
             name: writer for name, writer in self.writers.items() if not self._is_delivered(writer, batch_id)
@@ -108,6 +110,7 @@ class Delivery:
         try:
             for name, writer in missing.items():
                 writer.reset_metrics = reset
+                began = time.monotonic()
                 result = writer.write(frame, batch_id)
                 if result.skipped:
                     skipping_writers.append(writer)
@@ -121,6 +124,7 @@ class Delivery:
                     rows=result.rows,
                     skipped=result.skipped,
                     way=result.way,
+                    seconds=round(time.monotonic() - began, 3),
                 )
             is_unread = all(writer in skipping_writers or not writer.runs for writer in self.writers.values())
             if is_unread and not self.notes.passed(batch_id):

@@ -67,6 +67,8 @@ def format_event(event: Event) -> str | None:
             return f"{query}: gave up{format_failure(data)}"
         case "query_stopped":
             return f"{query}: stopped ({data['reason']})"
+        case "action":
+            return str(data["text"])
         case "stopping":
             return "finishing the batches in progress"
         case "run_stopped":

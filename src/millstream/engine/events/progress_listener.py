@@ -58,7 +58,8 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
     `began` is the time at which the trigger fired, in ISO-8601. `rows_in` and `rows_out` are numbers of rows, and the
     rates are rows per second. `duration_ms` has the batch's phases in milliseconds. `expectations` counts the rows
     that failed each expectation, by source or view. `watermark` and `newest` are ISO-8601 times. `state_rows` and
-    `state_bytes` are sums over operators. `late_rows` counts the rows that stateful operators dropped in this batch.
+    `state_bytes` are sums over operators; `state_ms` is the time in milliseconds that all tasks together spent in the
+    state store. `late_rows` counts the rows that stateful operators dropped in this batch.
     """
     operators = report.get("stateOperators", [])
     watermark = report.get("eventTime", {}).get("watermark")
@@ -84,6 +85,7 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
         "expectations": _count_failures(observed),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
         "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
+        "state_ms": sum(_state_milliseconds(operator) for operator in operators),
         "late_rows": sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
         "sources": [
             {
@@ -93,6 +95,12 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
             for source in report.get("sources", [])
         ],
     }
+
+
+def _state_milliseconds(operator: dict[str, Any]) -> int:
+    """Return the time in milliseconds that the tasks of a stateful operator spent in its state store."""
+    names = ("allUpdatesTimeMs", "allRemovalsTimeMs", "commitTimeMs")
+    return sum(int(operator.get(name) or 0) for name in names)
 
 
 def _count_failures(observed: dict[str, Any]) -> dict[str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from millstream.spark import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from millstream.checkpoint.folder import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,23 @@ def list_origins(frame: DataFrame) -> list[Origin]:
             readers.append(leaf)
         source_origins.append(Origin(_source_name(leaf), number))
     return source_origins
+
+
+def committed_offsets(checkpoint: Checkpoint, committed: int | None) -> list[Any]:
+    """Return where each source's committed data ends, as Spark's JSON parsed; None where it has no offsets.
+
+    Empty if no batch is committed, or if the file of its offsets is deleted.
+    """
+    planned = None if committed is None else checkpoint.offsets(committed)
+    return [] if planned is None else [_parse_json(text) for text in planned.sources]
+
+
+def _parse_json(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        # Some sources of third parties write offsets that are not JSON.
+        return None
 
 
 def _source_name(leaf: Any) -> str | None:

@@ -55,6 +55,13 @@ def test_three_triggers_without_a_sign_of_life_fire_and_two_do_not() -> None:
     assert not firing(alert, batch(0, 6), Event("idle", "funnel", {}, at(16)), now=21)
 
 
+def test_a_first_batch_is_no_silence_until_it_takes_two_minutes() -> None:
+    alert = "no progress for 3 triggers"
+
+    assert not firing(alert, now=100)
+    assert firing(alert, now=122)
+
+
 def test_a_query_that_ended_fires_nothing() -> None:
     stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
 

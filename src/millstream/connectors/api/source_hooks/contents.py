@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.values.offsets import OffsetGap
+    from millstream.connectors.api.values.offsets import EndOffsets, OffsetGap
     from millstream.connectors.api.values.recent_message import RecentMessage
 
 
@@ -23,6 +23,13 @@ class SourceContents(Spec):
 
     def recent(self, limit: int) -> list[RecentMessage] | None:
         """Return the last messages, newest first; None if a kind has no messages. Connects."""
+        return None
+
+    def watch_end_offsets(self) -> EndOffsets | None:
+        """Return a reader of the newest offsets, to be asked every few seconds; None if a kind has none.
+
+        Does not connect; the reader does.
+        """
         return None
 
     def oldest(self) -> Self:

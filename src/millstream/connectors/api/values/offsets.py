@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Protocol
+
+
+class EndOffsets(Protocol):
+    """Reads where a source ends now. Used by one thread."""
+
+    def read(self) -> dict[str, dict[int, int]]:
+        """Return the offset after the newest record of each partition, by topic. Raises `Silent`."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,159 @@
+"""Judge how a query is doing at a time: the worst of what its events, its running batch and its lag say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.dashboard.state import timestamps
+from millstream.dashboard.state.api_schema import GRAVITY
+from millstream.dashboard.state.kafka_lag import is_growing
+from millstream.engine.events.event_messages import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.dashboard.state.api_schema import State
+    from millstream.dashboard.state.query_state import QueryState
+
+# A query is stalled after three triggers without activity, but not before this many seconds, because a batch of a few
+# seconds is normal and Spark reports an idle query every ten seconds.
+PATIENCE = 30.0
+# Seconds for the first batch, which compiles its code and may read days of a topic.
+FIRST = 120.0
+TRIGGERS = 3
+# A batch is too long after this many triggers. The first one of a start compiles code: not before these seconds.
+OVERDUE = 2
+FIRST_OVERDUE = 30.0
+# A batch that runs is alive, so it counts as stalled later than silence does: after this many triggers and seconds.
+STALLED_TRIGGERS = 10
+STALLED_BATCH, STALLED_FIRST_BATCH = 120.0, 600.0
+# Lag counts as growing over this many triggers and at least these seconds, and matters from two triggers' records on.
+GROWING_TRIGGERS = 6
+GROWING = 60.0
+# A watermark is stuck if it is the same after this many batches with rows and this long, while newer rows arrive.
+STUCK_BATCHES = 3
+STUCK = 60.0
+
+
+class Verdict(NamedTuple):
+    """The state of a query, since when, and why."""
+
+    state: State
+    since: float
+    why: str
+
+
+def judge(query: QueryState, now: float) -> Verdict:
+    """Return the worst state that holds for a query at a time."""
+    verdict = Verdict(query.state, query.since, query.why)
+    if query.state in ("failed", "stopped", "retrying", "waiting"):
+        return verdict
+    return max([verdict, *_problems(query, now)], key=lambda one: GRAVITY.index(one.state))
+
+
+def _problems(query: QueryState, now: float) -> Iterator[Verdict]:
+    long_batch = _judge_running_batch(query, now)
+    for problem in (
+        long_batch,
+        _judge_silence(query, now),
+        # While a batch takes too long, lag grows for that reason.
+        _judge_lag(query, now) if long_batch is None else None,
+        _judge_watermark(query),
+        _judge_spool(query),
+    ):
+        if problem is not None:
+            yield problem
+
+
+def _judge_running_batch(query: QueryState, now: float) -> Verdict | None:
+    """Return `slow` or `stalled` for a batch that has run for too many triggers."""
+    batch = query.running
+    if batch is None or not query.interval:
+        return None
+    seconds, is_first = now - batch.began, query.state == "starting"
+    if seconds <= max(OVERDUE * query.interval, FIRST_OVERDUE if is_first else 0.0):
+        return None
+    noun = "the first batch" if is_first else "a batch"
+    why = f"{noun} has run for {format_seconds(seconds)}, and the trigger is {query.interval:g} s"
+    if sinks := batch.describe_sinks():
+        why = f"{why}; {sinks}"
+    limit = max(STALLED_FIRST_BATCH if is_first else STALLED_BATCH, STALLED_TRIGGERS * query.interval)
+    return Verdict("stalled" if seconds > limit else "slow", batch.began, why)
+
+
+def _judge_silence(query: QueryState, now: float) -> Verdict | None:
+    """Return `stalled` for a query that has given no sign of life, and runs no batch."""
+    if not query.starts or (query.running is not None and query.interval):
+        return None
+    least = FIRST if query.state == "starting" else PATIENCE
+    patience = max(least, TRIGGERS * (query.interval or query.seconds() or 1.0))
+    silence = query.silence(now)
+    if silence <= patience:
+        return None
+    return Verdict("stalled", query.last_event_at, f"no batch was committed for {format_seconds(silence)}")
+
+
+def _judge_lag(query: QueryState, now: float) -> Verdict | None:
+    """Return `falling_behind` if more records wait than arrive in two triggers, and ever more."""
+    interval = query.interval or query.seconds() or 1.0
+    length = max(GROWING, GROWING_TRIGGERS * interval)
+    behind = query.behind_now()
+    if not behind or query.state == "starting" or not is_growing(query.behind, now, length):
+        return None
+    # Between two batches lag grows by itself, by what arrives in a trigger.
+    if behind <= 2 * interval * (query.arrival_rate() or 0.0):
+        return None
+    then = next(records for at, records in query.behind if at >= now - length)
+    return Verdict(
+        "falling_behind",
+        now - length,
+        f"{format_count(behind, 'record')} wait, and {then:,} did {format_seconds(length)} ago",
+    )
+
+
+def _judge_watermark(query: QueryState) -> Verdict | None:
+    """Return `watermark_stuck` if newer rows arrive and the watermark does not move."""
+    stuck = query.watermark
+    if stuck.value is None or query.batch_at is None or query.state == "idle":
+        return None
+    stood = query.batch_at - stuck.since
+    is_behind_rows = query.newest is not None and stuck.newest is not None and query.newest > stuck.newest
+    if (
+        stuck.batches < STUCK_BATCHES
+        or not is_behind_rows
+        or stood <= max(STUCK, TRIGGERS * (query.interval or 0.0))
+    ):
+        return None
+    at = timestamps.format_timestamp(stuck.value)[11:19]
+    return Verdict(
+        "watermark_stuck",
+        stuck.since,
+        f"the watermark has been at {at} UTC for {format_seconds(stood)} although newer rows arrive: one of the "
+        "sources is behind, and no later window becomes final",
+    )
+
+
+def _judge_spool(query: QueryState) -> Verdict | None:
+    """Return `spooling` while batches wait for a sink that refuses them."""
+    if not query.spooled:
+        return None
+    sink, spool = next(iter(query.spooled.items()))
+    others = f", and others for {len(query.spooled) - 1} more" if len(query.spooled) > 1 else ""
+    count = f"{spool.batches:,} {'batch waits' if spool.batches == 1 else 'batches wait'}"
+    return Verdict("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a length of time: `7.5 s`, `41 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    minutes = round(seconds / 60)
+    if minutes < 1440:
+        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d" + (f" {hours % 24} h" if hours % 24 else "")

@@ -1,0 +1,140 @@
+"""The page's own sentence and figures against what is true: batches that run, offsets of the broker, gaps in time."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from millstream.engine.events.event_bus import Event
+from page.made import PARTITIONS, Traffic, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from page.stage import Stage
+
+
+def observe(stage: Stage, ends: int, at: float) -> None:
+    """The broker says where each partition of the clicks ends."""
+    stage.feed.observe_ends("clicks", {"clicks": dict.fromkeys(range(PARTITIONS), ends)}, at)
+
+
+@pytest.mark.usefixtures("traffic")
+def test_records_that_arrive_during_a_batch_are_behind_and_the_batch_is_news(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    page = opened()
+    expect(page.locator(".headline")).to_have_text("● All is well")
+    now = time.time()
+    number = stage.feed.document()["queries"][0]["batch"]
+    assert number is not None
+
+    stage.send(
+        Event(
+            "batch_started", "funnel", {"batch": number + 1, "sinks": ["delta:lake/funnel"]}, text(now - 41)
+        )
+    )
+    observe(stage, 10_000_000, now)
+
+    expect(page.locator(".headline")).to_have_text("▲ funnel is slower than its trigger")
+    expect(page.locator(".verdict .detail")).to_contain_text(
+        re.compile(r"a batch has run for 4\d s, and the trigger is 5 s; delta:lake/funnel not yet")
+    )
+    expect(page.locator('[data-kpi="behind"] .kpi-value')).to_contain_text("M")
+    expect(page).to_have_title("▲ ecommerce: slow")
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile("c77700"))
+    expect(page.locator('[data-node="query.funnel"] .queue rect')).to_have_count(5)
+
+
+@pytest.mark.usefixtures("traffic")
+def test_lag_that_is_old_is_shown_with_its_age(stage: Stage, opened: Callable[..., Page]) -> None:
+    stage.send(Event("idle", "funnel"), Event("idle", "purchases"))
+    observe(stage, 100, time.time() - 60)
+    page = opened()
+
+    expect(page.locator('[data-kpi="behind"] .kpi-note')).to_contain_text("ago")
+    expect(page.locator(".verdict")).not_to_contain_text("all records are read")
+
+
+def test_the_phases_of_a_start_are_named(stage: Stage, opened: Callable[..., Page]) -> None:
+    now = time.time()
+    opening = list(Traffic(began=now - 30).opening())
+    stage.history(opening[:1])
+    page = opened()
+    stage.send(Event("phase", "", {"text": "starting Spark"}, text(now - 12)))
+
+    expect(page.locator(".headline")).to_have_text("◐ The run is starting")
+    expect(page.locator(".verdict .detail")).to_contain_text(re.compile(r"starting Spark, 1\d s so far"))
+    stage.send(*opening[1:], Event("batch_started", "funnel", {"batch": 0, "sinks": []}, text(now - 9)))
+    expect(page.locator(".verdict .detail")).to_contain_text("funnel: first batch,")
+    expect(page.locator(".verdict")).to_have_attribute("data-level", "start")
+
+
+def test_lines_are_broken_where_nothing_is_known(stage: Stage, opened: Callable[..., Page]) -> None:
+    now = time.time()
+    here = Traffic(began=now - 800)
+    stage.history(here.until(now - 600))
+    at = now - 60
+    while at < now - 1:
+        stage.history(here.batch("funnel", at))
+        at += 5
+    page = opened()
+
+    expect(page.locator('[data-plot="rates"]')).to_have_attribute("data-pieces", "2")
+    expect(page.locator('[data-plot="states"]')).to_have_attribute("data-pieces", "2")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_rows_are_seen_to_flow_unless_motion_is_unwanted(opened: Callable[..., Page]) -> None:
+    page = opened()
+    expect(page.locator("[data-node]").first).to_be_visible()
+    expect(page.locator(".flow i")).to_have_count(0)
+
+    page.emulate_media(reduced_motion="no-preference")
+    page.reload()
+
+    expect(page.locator(".flow i").first).to_be_attached()
+    assert (
+        page.evaluate("document.getAnimations().filter(one => one.effect.target.matches('.flow i')).length")
+        > 5
+    )
+
+
+@pytest.mark.usefixtures("traffic")
+def test_an_action_is_asked_for_twice_and_its_answer_shown(stage: Stage, opened: Callable[..., Page]) -> None:
+    asked: list[str] = []
+    stage.offer(asked)
+    page = opened()
+    page.locator("#actions").click()
+    restart = page.locator('[data-action="restart"]')
+    restart.get_by_role("combobox").select_option("purchases")
+
+    restart.get_by_role("button", name="Restart purchases …").click()
+    assert asked == []
+    restart.get_by_role("button", name="Yes, restart purchases").click()
+
+    expect(page.locator("dialog [role=status]")).to_have_text(
+        "purchases restarts after its batch in progress."
+    )
+    assert asked == ["restart purchases"]
+
+
+@pytest.mark.usefixtures("traffic")
+def test_a_phone_shows_a_card_for_each_query_and_the_whole_graph(opened: Callable[..., Page]) -> None:
+    page = opened(width=390, height=844)
+
+    expect(page.locator("#queries thead")).to_be_hidden()
+    expect(page.locator('[data-query="funnel"] [data-label="behind"]')).to_be_visible()
+    graph = page.locator(".graph").bounding_box()
+    assert graph is not None
+    for node in page.locator("[data-node] .box").all():
+        box = node.bounding_box()
+        assert box is not None
+        assert graph["x"] <= box["x"]
+        assert box["x"] + box["width"] <= graph["x"] + graph["width"]

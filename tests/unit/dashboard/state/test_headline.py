@@ -1,0 +1,368 @@
+"""The sentence at the top of the page, compared with what is true: offsets and a clock that the page does not see."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.dashboard.state.headline import CURRENT
+from millstream.engine.events.event_bus import Event
+from unit.dashboard.conftest import START, at, batch, folded, started
+
+if TYPE_CHECKING:
+    from millstream.dashboard.state import api_schema
+    from millstream.dashboard.state.run_state import RunState
+
+TRIGGER = 5.0
+SINKS = ["delta:funnel", "postgres:funnel"]
+
+
+@dataclass
+class Topic:
+    """A topic of one partition and a query that reads it: what is true, whatever the page knows of it."""
+
+    state: RunState = field(default_factory=lambda: folded(started(1)))
+    end: int = 0
+    committed: int = 0
+    planned: int = 0
+    planned_at: float = 0.0
+    end_at_plan: int = 0
+    seen: tuple[float, int] | None = None
+    """When the page last asked the broker, and what was the end then."""
+    number: int = 0
+    taken: int = 10
+
+    def take(self, event: Event) -> None:
+        self.taken += 1
+        self.state.take(event, self.taken)
+
+    def poll(self, now: float) -> None:
+        self.seen = (now, self.end)
+        self.state.observe_ends("clicks", {"clicks": {0: self.end}}, START + now)
+
+    def begin(self, now: float) -> None:
+        self.planned = self.end_at_plan = self.end
+        self.planned_at = now
+        self.take(Event("batch_started", "funnel", {"batch": self.number, "sinks": SINKS}, at(now)))
+
+    def write(self, sink: str, now: float) -> None:
+        data = {"batch": self.number, "sink": sink, "rows": 1, "skipped": False, "seconds": 1.0}
+        self.take(Event("batch_written", "funnel", data, at(now)))
+
+    def commit(self, now: float, **more: Any) -> None:
+        rows, took = self.planned - self.committed, now - self.planned_at
+        source = {
+            "description": "KafkaV2[Subscribe[clicks]]",
+            "endOffset": {"clicks": {"0": self.planned}},
+            "latestOffset": {"clicks": {"0": self.end_at_plan}},
+            "numInputRows": rows,
+        }
+        figures = {
+            "began": at(self.planned_at),
+            "rows_in": rows,
+            "input_rate": rows / TRIGGER,
+            "duration_ms": {"addBatch": int(took * 1000), "triggerExecution": int(took * 1000)},
+            "sources": [source],
+        }
+        self.take(batch(self.number, now, **{**figures, **more}))
+        self.committed, self.number = self.planned, self.number + 1
+
+    def run_batch(self, now: float, seconds: float = 1.0, rows: int = 100, **more: Any) -> None:
+        """Let rows arrive, and read them in a batch that begins now."""
+        self.end += rows
+        self.begin(now)
+        self.commit(now + seconds, **more)
+
+    def headline(self, now: float) -> api_schema.Headline:
+        return self.state.document(START + now)["headline"]
+
+    def said(self, now: float) -> tuple[str, str, str]:
+        headline = self.headline(now)
+        return headline["level"], headline["text"], headline["detail"]
+
+
+def test_before_a_query_the_phase_of_the_start_is_named_with_its_length() -> None:
+    topic = Topic(state=folded())
+    assert topic.said(4) == ("start", "The run is starting", "checking the pipeline, 4.0 s so far")
+
+    topic.take(Event("phase", "", {"text": "starting Spark"}, at(5)))
+
+    assert topic.said(12) == ("start", "The run is starting", "starting Spark, 7.0 s so far")
+
+
+def test_a_query_that_has_started_plans_its_first_batch() -> None:
+    assert Topic().said(8) == ("start", "Starting", "funnel is planning its first batch")
+
+
+def test_a_first_batch_tells_its_length_and_the_sinks_that_have_it() -> None:
+    topic = Topic(end=900)
+    topic.begin(2)
+    topic.write("delta:funnel", 20)
+    topic.poll(20)
+
+    assert topic.said(22) == ("start", "Starting", "funnel: first batch, 20 s so far, delta:funnel written")
+
+
+def test_a_first_batch_that_takes_long_is_news_before_it_is_committed() -> None:
+    topic = Topic(end=900)
+    topic.begin(2)
+    topic.poll(40)
+
+    level, text, detail = topic.said(43)
+
+    assert (level, text) == ("warn", "funnel is slower than its trigger")
+    assert detail.startswith("the first batch has run for 41 s, and the trigger is 5 s")
+
+
+def test_after_a_first_batch_of_57_seconds_all_is_not_well() -> None:
+    topic = Topic(end=900)
+    topic.begin(2)
+    topic.commit(59)
+    topic.end = 9000
+    topic.poll(60)
+
+    assert topic.said(60) == (
+        "warn",
+        "funnel is slower than its trigger",
+        "the last batch took 57.0 s, but the trigger is 5 s",
+    )
+
+
+def test_a_batch_of_two_triggers_is_news_while_it_runs() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.begin(7)
+    topic.poll(16)
+    assert topic.said(16)[:2] == ("ok", "All is well")
+
+    topic.write("delta:funnel", 17)
+    topic.poll(18)
+
+    assert topic.said(18) == (
+        "warn",
+        "funnel is slower than its trigger",
+        "a batch has run for 11 s, and the trigger is 5 s; delta:funnel written; postgres:funnel not yet",
+    )
+    assert topic.said(140)[:2] == ("bad", "funnel is stalled")
+
+
+def test_a_slow_query_is_slow_between_two_batches_too() -> None:
+    topic = Topic()
+    topic.run_batch(2, seconds=7.5)
+    topic.run_batch(10, seconds=7.5)
+    topic.poll(18)
+
+    assert topic.said(18)[1:] == (
+        "funnel is slower than its trigger",
+        "a batch takes 7.5 s, but the trigger is 5 s",
+    )
+
+
+def test_a_failed_query_is_the_headline_whatever_its_lag() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.poll(4)
+    failure = {"cause": "defect", "reason": "no such column", "fix": "", "batch": 1}
+    topic.take(Event("query_failed", "funnel", failure, at(6)))
+
+    assert topic.said(7) == ("bad", "funnel has failed", "no such column")
+
+
+def test_a_sink_that_is_down_is_named_while_the_query_waits() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    retry = {"reason": "postgres funnel: connection refused", "wait_seconds": 4.0, "failures": 1}
+    topic.take(Event("retry", "funnel", retry, at(8)))
+
+    assert topic.said(9) == (
+        "warn",
+        "funnel is retrying",
+        "postgres funnel: connection refused; next attempt in 4.0 s",
+    )
+
+
+def test_batches_that_wait_for_a_sink_are_news_until_they_are_delivered() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    aside = {"sink": "postgres:funnel", "batch": 0, "reason": "connection refused"}
+    topic.take(Event("set_aside", "funnel", aside, at(3)))
+    topic.poll(4)
+    assert topic.said(4) == (
+        "warn",
+        "funnel cannot write to a sink",
+        "1 batch waits for postgres:funnel: connection refused",
+    )
+
+    topic.take(Event("delivered_later", "funnel", {"sink": "postgres:funnel", "batch": 0}, at(5)))
+
+    assert topic.said(6)[:2] == ("ok", "All is well")
+
+
+def test_a_broker_that_is_down_is_news_before_spark_notices() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.poll(4)
+    topic.state.observe_silence("clicks", "no Kafka broker responds at b:9092", START + 7)
+
+    headline = topic.headline(9)
+    assert (headline["level"], headline["text"], headline["since"]) == (
+        "warn",
+        "The broker of clicks does not respond",
+        at(7),
+    )
+
+    topic.poll(10)
+    assert topic.said(10)[2] == "1 query · all records are read"
+
+
+def test_records_that_came_after_the_last_batch_are_not_read() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.end += 7
+    topic.poll(5)
+
+    assert topic.said(6) == ("ok", "All is well", "1 query · 7 records wait to be read")
+
+
+def test_a_figure_older_than_a_trigger_is_told_with_its_age() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.poll(4)
+    topic.take(Event("idle", "funnel", {}, at(12)))
+
+    assert topic.said(11)[2] == "1 query · all records are read"
+    assert topic.said(15)[2] == "1 query · all records were read 11 s ago"
+
+
+def test_a_record_that_two_queries_have_not_read_waits_once() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    other = {"trigger": "5 seconds", "batch": 3, "sources": ["clicks"], "offsets": [{"clicks": {"0": 40}}]}
+    topic.take(Event("query_started", "copy", other, at(4)))
+    topic.end = 130
+    topic.poll(5)
+
+    state = topic.state.document(START + 6)
+
+    assert ([query["behind"] for query in state["queries"]], state["behind"]) == ([30, 90], 90)
+
+
+def test_the_load_is_that_of_the_running_batch_once_it_is_longer() -> None:
+    topic = Topic()
+    topic.run_batch(2, seconds=1)
+    topic.begin(7)
+
+    assert topic.state.document(START + 7.5)["busy"] == 0.2
+    assert topic.state.document(START + 21)["busy"] == 2.8
+
+
+def test_an_idle_query_that_has_read_all_is_well() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.take(Event("idle", "funnel", {}, at(14)))
+    topic.poll(15)
+
+    assert topic.said(16) == ("ok", "All is well", "1 query · all records are read")
+
+
+def test_a_restart_knows_what_waits_before_its_first_batch() -> None:
+    topic = Topic(state=folded())
+    data = {"trigger": "5 seconds", "batch": 4, "sources": ["clicks"], "offsets": [{"clicks": {"0": 50}}]}
+    topic.take(Event("query_started", "funnel", data, at(1)))
+    topic.committed, topic.end = 50, 450
+    topic.poll(2)
+
+    state = topic.state.document(START + 3)
+
+    assert (state["behind"], state["headline"]["text"]) == (400, "Starting")
+
+
+def test_a_query_with_a_backlog_that_shrinks_is_catching_up() -> None:
+    topic = Topic(end=10_000)
+    for second in range(2, 40, 3):
+        topic.end += 30
+        topic.poll(second)
+    topic.begin(38)
+    topic.planned = 6000
+    topic.commit(40)
+
+    assert topic.said(41) == ("ok", "Catching up", "1 query · 4,390 records wait to be read")
+
+
+def test_a_query_that_reads_less_than_arrives_falls_behind() -> None:
+    topic = Topic()
+    for second in range(2, 120, 5):
+        topic.end += 500
+        topic.begin(second)
+        topic.planned = topic.committed + 300
+        topic.commit(second + 4)
+        topic.poll(second + 4)
+
+    level, text, detail = topic.said(120)
+
+    assert (level, text) == ("warn", "funnel is falling behind")
+    waiting, before = (int(number.replace(",", "")) for number in re.findall(r"[\d,]{3,}", detail))
+    assert waiting == topic.end - topic.committed > before
+
+
+def test_a_watermark_that_does_not_move_while_newer_rows_arrive_is_news() -> None:
+    topic = Topic()
+    for number in range(20):
+        now = 2 + 5 * number
+        topic.run_batch(now, watermark=at(-600), newest=at(now))
+
+    level, text, detail = topic.said(98)
+
+    assert (level, text) == ("warn", "funnel has a watermark that does not move")
+    assert "the watermark has been at 11:50:00 UTC for" in detail
+
+
+def test_a_watermark_that_waits_for_newer_rows_is_no_news() -> None:
+    topic = Topic()
+    for number in range(20):
+        topic.run_batch(2 + 5 * number, watermark=at(-600), newest=at(-590))
+
+    assert topic.said(98)[0] == "ok"
+
+
+def test_a_run_that_is_over_says_how_it_ended() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.take(Event("query_stopped", "funnel", {"reason": "asked to end"}, at(60)))
+    topic.take(Event("run_stopped", "", {"exit_code": 0}, at(61)))
+    topic.state.run["live"] = False
+
+    assert topic.said(99) == ("off", "The run has ended", "100 rows read in 1 min 1 s")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_sentence_is_true_at_every_second_of_a_random_run(seed: int) -> None:
+    draw = random.Random(seed)
+    topic, ends_at, slow = Topic(), None, draw.uniform(0.5, 14)
+    next_batch, ends = 2.0, [0, 0]
+    for second in range(2, 400):
+        topic.end += draw.choice((0, 0, 3, 40))
+        if ends_at is not None and second >= ends_at:
+            topic.commit(second)
+            ends_at, next_batch = None, max(second, topic.planned_at + TRIGGER)
+        if ends_at is None and second >= next_batch:
+            topic.begin(second)
+            ends_at = second + draw.uniform(0.2, slow)
+        ends.append(topic.end)
+        if draw.random() < 0.4:
+            topic.poll(second)
+        told = topic.headline(second)
+        if "all records are read" in told["detail"]:
+            assert topic.committed >= ends[max(0, second - int(CURRENT))]
+        if waiting := re.search(r"([\d,]+) records? waits? to be read$", told["detail"]):
+            assert topic.seen is not None
+            assert int(waiting[1].replace(",", "")) == max(
+                0, max(topic.seen[1], topic.committed) - topic.committed
+            )
+            assert second - topic.seen[0] <= CURRENT
+        if told["level"] == "ok":
+            assert ends_at is None or second - topic.planned_at <= 2 * TRIGGER
