@@ -52,7 +52,7 @@ class RunOptions:
     until_caught_up: bool = False
     """Read every source up to its end at the start of the run, then end."""
     seconds: float | None = None
-    """End gracefully after this long."""
+    """End gracefully this long after the first committed batch."""
     repair: bool = False
     """Repair a damaged checkpoint where that is safe."""
     accept_gap: bool = False

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     "--until-caught-up", is_flag=True, help="Process all data that the sources have now, then stop."
 )
 @click.option(
-    "--for", "length", metavar="TIME", help="Stop gracefully after this time, such as 60s or '5 minutes'."
+    "--for",
+    "length",
+    metavar="TIME",
+    help="Stop gracefully this long after the first batch, such as 60s or '5 minutes'.",
 )
 @click.option("--repair", is_flag=True, help="Repair a damaged checkpoint where that is safe, then run.")
 @click.option(
@@ -143,7 +146,7 @@ def start(
         display.page(page.address, page.reason_not_served)
         for note in page.notes:
             display.say(note)
-        display.say("connecting to sources and sinks")
+        display.step("connecting to sources and sinks")
         probed = probe_connections(pipeline, queries)
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
@@ -151,13 +154,15 @@ def start(
         for warning in orphan_warnings(pipeline):
             display.say(warning)
         gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
-        display.say("starting Spark")
+        display.step("starting Spark, usually 10 to 20 s")
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(stop_session, spark)
         stack.enter_context(page.spark(spark))
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
+        if known is None:
+            display.step("checking the queries with Spark")
         checked = known or check(loaded, spark)
         exit_on_errors(_unprinted(checked, loaded), checked.texts)
         page.checked(checked)

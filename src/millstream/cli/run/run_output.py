@@ -45,6 +45,10 @@ class JsonLines:
         """Print a progress message to stderr."""
         click.echo(redact(f"millstream: {text}"), err=True)
 
+    def step(self, text: str) -> None:
+        """Print the step of the start that begins now."""
+        self.say(text)
+
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
         if text := page_message(address, reason):
@@ -71,6 +75,10 @@ class PlainLines:
     def say(self, text: str) -> None:
         """Print a progress message."""
         click.echo(redact(f"millstream: {text}"), err=True)
+
+    def step(self, text: str) -> None:
+        """Print the step of the start that begins now."""
+        self.say(text)
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
