@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import MillstreamError, WrongUse
 
 if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
@@ -83,6 +83,15 @@ def open_project(file: Path | None, overrides: Sequence[str] = (), env_file: Pat
     loaded = load_project(file, overrides, env_file)
     exit_on_errors(loaded.findings, loaded.texts)
     return loaded
+
+
+def complete_query(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of queries that begin with the incomplete word, for completion in a shell."""
+    try:
+        pipeline = load_project(None).pipeline
+    except (MillstreamError, OSError):
+        return []
+    return [name for name in pipeline.queries if name.startswith(incomplete)] if pipeline else []
 
 
 def exit_on_errors(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:

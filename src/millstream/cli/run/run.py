@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from millstream.cli.project import open_project, project_options
+from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import handle_ending
 from millstream.diagnostics.failure import WrongUse
 from millstream.spec.duration import Duration
@@ -28,8 +28,20 @@ if TYPE_CHECKING:
 
 @click.command("run", short_help="Run the pipeline.")
 @project_options
-@click.option("--select", multiple=True, metavar="QUERY", help="Run only this query; can be repeated.")
-@click.option("--exclude", multiple=True, metavar="QUERY", help="Do not run this query; can be repeated.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="QUERY",
+    shell_complete=complete_query,
+    help="Run only this query; can be repeated.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="QUERY",
+    shell_complete=complete_query,
+    help="Do not run this query; can be repeated.",
+)
 @click.option(
     "--until-caught-up", is_flag=True, help="Process all data that the sources have now, then stop."
 )
@@ -89,11 +101,13 @@ def command(
     query cannot resume from its checkpoint.
     The first Ctrl-C, SIGTERM or closed terminal lets the batches in progress finish; the second stops at once.
     """
-    from millstream.dashboard.http.app import LOCAL
+    from millstream.dashboard.http.app import LOCAL, refuse_taken_port
     from millstream.dashboard.live_run import PageOptions
     from millstream.engine.run import RunOptions
 
     page_options = PageOptions(host or LOCAL, port, served=not no_page)
+    if port and not no_page:
+        refuse_taken_port(page_options.host, port)
     loaded = open_project(file, overrides, env_file)
     if history is not None:
         from millstream.cli.run.history import command as past

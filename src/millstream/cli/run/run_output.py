@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from millstream.cli.messages import is_quiet, print_hint
 from millstream.dashboard.http.auth import is_local
 from millstream.engine.events.event_messages import format_event
 from millstream.spec.secrets.redaction import redact
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # `batch_committed` has every field of `batch_written`; an idle query repeats `idle` every ten seconds.
 _QUIET = {"batch_written", "idle"}
+# `-q` prints the other events: failures, dead letters, outages.
+_ROUTINE = {"run_started", "query_started", "batch_committed", "query_stopped", "stopping", "run_stopped"}
 
 
 class JsonLines:
@@ -47,7 +50,7 @@ class JsonLines:
 
     def step(self, text: str) -> None:
         """Print the step of the start that begins now."""
-        self.say(text)
+        print_hint(f"millstream: {text}")
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
@@ -78,7 +81,7 @@ class PlainLines:
 
     def step(self, text: str) -> None:
         """Print the step of the start that begins now."""
-        self.say(text)
+        print_hint(f"millstream: {text}")
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
@@ -88,7 +91,7 @@ class PlainLines:
     def show(self, event: Event) -> None:
         """Print one event as a sentence."""
         text = format_event(event)
-        if text:
+        if text and (not is_quiet() or event.event not in _ROUTINE):
             click.echo(f"{event.at} {text}", err=True)
 
 

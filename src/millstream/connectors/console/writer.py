@@ -33,7 +33,7 @@ class ConsoleWriter(Writer):
         self.sink = sink
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
-        """Print the batch's first rows, in the order of their times, and its row count. An empty batch prints nothing."""
+        """Print the batch's first rows, by time, and its row count. An empty batch prints nothing."""
         count = frame.count()
         taken = _sort_by_time(frame.take(self.sink.num_rows))
         rows = [[_cell(value) for value in row] for row in taken]
