@@ -59,12 +59,15 @@ COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in c
 # Commands whose module is in a folder with its helpers.
 FOLDERS = {
     "check": "check",
+    "completion": "setup",
     "config": "explain",
     "deadletter": "deadletter",
     "demo": "run",
+    "docs": "setup",
     "down": "stack",
     "explain": "explain",
     "graph": "explain",
+    "jars": "setup",
     "logs": "stack",
     "prove": "prove",
     "reset": "run",
@@ -130,7 +133,7 @@ add_message_options(cli, hidden=False)
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see the README)."""
+    """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see docs/reference/command-line.md)."""
     stderr_redaction.install()
     exit_on_termination()
     sys.exit(run_command(args))

@@ -46,7 +46,7 @@ def is_verbose() -> bool:
 
 
 def print_hint(text: str) -> None:
-    """Print what to do next, or what is going on, to stderr, unless the command is quiet."""
+    """Print what to do next, or the current step, to stderr, unless the command is quiet."""
     if not is_quiet():
         click.echo(text, err=True)
 

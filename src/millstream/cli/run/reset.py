@@ -134,7 +134,7 @@ def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
 
 
 def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
-    """Return the folders that these queries alone write and nobody reads. Raises `CannotGoOn` for any other."""
+    """Return the folders that these queries alone write and no source reads. Raises `CannotGoOn` for any other."""
     folders = []
     for name in names:
         for place in sorted(place for entry in pipeline.queries[name].to for place in entry.sink.writes_to()):

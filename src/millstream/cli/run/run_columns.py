@@ -71,7 +71,7 @@ class QueryFigures:
 
 
 @dataclass(frozen=True)
-class Column:
+class FigureColumn:
     """A column of the table. `width` is kept free for its values, so that columns do not come and go."""
 
     head: str
@@ -116,15 +116,15 @@ def _problems(figures: QueryFigures) -> Text:
 
 # In the order of the table. The numbers rank the columns: 1 is the last to be dropped.
 _COLUMNS = (
-    (5, Column("batch", 5, lambda row: Text("-" if row.batch is None else str(row.batch)))),
-    (1, Column("in/s", 6, lambda row: Text(format_number(row.metrics.get("processed_rate"))))),
-    (6, Column("out/s", 6, _rate_out)),
-    (0, Column("batch time", 14, _batch_time)),
-    (2, Column("lag", 6, _unread)),
-    (4, Column("watermark lag", 13, _watermark)),
-    (7, Column("state rows", 10, lambda row: Text(format_number(row.metrics.get("state_rows"))))),
+    (5, FigureColumn("batch", 5, lambda row: Text("-" if row.batch is None else str(row.batch)))),
+    (1, FigureColumn("in/s", 6, lambda row: Text(format_number(row.metrics.get("processed_rate"))))),
+    (6, FigureColumn("out/s", 6, _rate_out)),
+    (0, FigureColumn("batch time", 14, _batch_time)),
+    (2, FigureColumn("lag", 6, _unread)),
+    (4, FigureColumn("watermark lag", 13, _watermark)),
+    (7, FigureColumn("state rows", 10, lambda row: Text(format_number(row.metrics.get("state_rows"))))),
 )
-_PROBLEMS = Column("problems", 8, _problems)
+_PROBLEMS = FigureColumn("problems", 8, _problems)
 
 
 def build_table(queries: Mapping[str, QueryFigures], width: int) -> Table:

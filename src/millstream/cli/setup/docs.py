@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import click
@@ -40,16 +43,35 @@ def find_page(site: Path, name: str) -> Path:
     return page
 
 
+class _Pages(SimpleHTTPRequestHandler):
+    """Serves the files of the site, without a log."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
 @click.command("docs", short_help="Open the documentation of this version.")
 @click.argument("page", required=False)
-@click.option("--no-browser", is_flag=True, help="Print the address only.")
-def command(page: str | None, *, no_browser: bool) -> None:
+@click.option("--path", is_flag=True, help="Print the path of the page, and serve nothing.")
+@click.option(
+    "--no-browser", is_flag=True, help="Serve the pages and print the address, but open no browser."
+)
+def command(page: str | None, *, path: bool, no_browser: bool) -> None:
     """Open the documentation in a browser: the start page, or PAGE, such as triggers, cli or MS201.
 
-    The pages are those of the installed version. They are files on this machine, so no network is needed.
+    The pages are those of the installed version, with a search. They are served on this machine until Ctrl-C; no
+    other network is needed.
     """
     site = find_site()
-    address = (find_page(site, page) if page else site / "index.html").as_uri()
-    click.echo(address)
-    if not no_browser and not webbrowser.open(address):
-        print_hint("no browser could be opened; open the address yourself")
+    found = find_page(site, page) if page else site / "index.html"
+    if path:
+        click.echo(found)
+        return
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(site))) as server:
+        address = f"http://127.0.0.1:{server.server_port}/{found.relative_to(site)}"
+        click.echo(address)
+        if not no_browser and not webbrowser.open(address):
+            print_hint("no browser could be opened; open the address yourself")
+        print_hint("press Ctrl-C to stop")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
