@@ -99,7 +99,7 @@ class Checker:
             self.say(f"connecting to the servers of {target.name} ...")
             connected = check(loaded, connect=True)
             # A missing server or topic is known in a second. Spark needs twenty to add what it knows.
-            if any(found.code in ASKED and found.severity is Severity.ERROR for found in connected.findings):
+            if any(item.code in ASKED and item.severity is Severity.ERROR for item in connected.findings):
                 return CheckReport(target, connected, loaded)
         from millstream.spark.session_scope import separate_session  # noqa: PLC0415 - a check without Spark does not load PySpark
 

@@ -63,12 +63,12 @@ def command(page: str | None, *, path: bool, no_browser: bool) -> None:
     other network is needed.
     """
     site = find_site()
-    found = find_page(site, page) if page else site / "index.html"
+    target = find_page(site, page) if page else site / "index.html"
     if path:
-        click.echo(found)
+        click.echo(target)
         return
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(site))) as server:
-        address = f"http://127.0.0.1:{server.server_port}/{found.relative_to(site)}"
+        address = f"http://127.0.0.1:{server.server_port}/{target.relative_to(site)}"
         click.echo(address)
         if not no_browser and not webbrowser.open(address):
             print_hint("no browser could be opened; open the address yourself")
