@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -37,10 +39,16 @@ def millstream(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(millstream: Path, folder: Path, *words: str) -> str:
-    """Run a command outside the repository, and return what it prints to stdout."""
+    """Run a command outside the repository, answer its question with yes, and return what it prints to stdout."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
-        [millstream, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [millstream, *words],
+        cwd=folder,
+        env=environment,
+        input="y\n",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -71,22 +79,44 @@ def test_the_sdist_has_what_builds_the_wheel_and_nothing_that_was_built(built: P
     assert [name for name in names if name.startswith(("build/", ".venv/", "page/node_modules"))] == []
 
 
-def test_the_tutorial_passes_from_the_wheel(millstream: Path, tmp_path: Path) -> None:
-    run(millstream, tmp_path, "init", "hello")
-    hello = tmp_path / "hello"
+def test_the_tutorial_is_true_word_by_word(millstream: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs/tutorial/first-pipeline.md").read_text(encoding="utf-8")
+    folder, printed = tmp_path, []
+    for block in re.finditer(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        language, text = block[1], block[2]
+        if language == "console":
+            for line in text.splitlines():
+                words = shlex.split(line.removeprefix("$ "))
+                if words[0] == "cd":
+                    folder /= words[1]
+                else:
+                    assert words[0] == "millstream"
+                    printed.append((words[1], run(millstream, folder, *words[1:])))
+        elif language == "diff":
+            old, new = (line[1:].strip() for line in text.splitlines())
+            spec = folder / "pipeline.yml"
+            assert spec.read_text().count(old) == 1
+            spec.write_text(spec.read_text().replace(old, new))
+        elif language == "yaml" and text.startswith("tests:"):
+            (folder / "tests/windows.yml").write_text(text)
 
-    assert "no findings" in run(millstream, hello, "check")
-    run(millstream, hello, "run", "--for", "10s")
-    assert "readings" in run(millstream, hello, "show", "averages")
-
-    spec = hello / "pipeline.yml"
-    spec.write_text(spec.read_text().replace("'10 seconds'), sensor", "'30 seconds'), sensor"))
-    run(millstream, hello, "reset", "averages", "--sinks", "--yes")
-    run(millstream, hello, "run", "--for", "10s")
-    rows = run(millstream, hello, "show", "averages").splitlines()[1:]
-
-    assert rows
-    assert {row.split()[1][-2:] for row in rows} <= {"00", "30"}
+    assert [command for command, _ in printed] == [
+        *("init", "check", "run", "show"),
+        *("reset", "check", "run", "show"),
+        "test",
+    ]
+    outputs = [output for _, output in printed]
+    assert "no findings" in outputs[1]
+    # The heading and the columns that the page shows.
+    assert re.search(r"^averages, batch \d+: \d+ rows$", outputs[2], re.MULTILINE)
+    assert re.search(r"^since +│ sensor +│ celsius │ readings", outputs[2], re.MULTILINE)
+    counts = [int(row.split()[-1]) for row in outputs[3].splitlines()[1:]]
+    assert max(counts) == 40
+    assert "deleted .millstream/checkpoints/averages" in outputs[4]
+    assert "deleted lake/averages" in outputs[4]
+    starts = {row.split()[1][-2:] for row in outputs[7].splitlines()[1:]}
+    assert starts
+    assert starts <= {"00", "30"}
 
 
 def test_help_needs_no_repository(millstream: Path, tmp_path: Path) -> None:

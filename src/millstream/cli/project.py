@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from millstream.diagnostics.failure import MillstreamError, WrongUse
 
 if TYPE_CHECKING:
+    from millstream.diagnostics.failure import NotReady
     from millstream.diagnostics.finding import Finding
     from millstream.pipeline.spec_file import Loaded
 
@@ -100,6 +101,19 @@ def exit_on_errors(findings: Sequence[Finding], texts: Mapping[str, str]) -> Non
         print_findings(findings, texts)
     if any(finding.severity == "error" for finding in findings):
         raise click.exceptions.Exit(2 if any(finding.code == "MS001" for finding in findings) else 1)
+
+
+def exit_with_place(failure: NotReady, loaded: Loaded) -> NoReturn:
+    """End the command with an error about a source or sink, printed with its place as `check --connect` prints it."""
+    from millstream.diagnostics.failure import Outage, Silent
+    from millstream.diagnostics.spec_codes import build_finding
+
+    if not failure.path:
+        raise failure
+    code = "MS560" if isinstance(failure, Silent | Outage) else "MS561"
+    span = loaded.places.key(*failure.path)
+    print_findings([build_finding(code, failure.what, span, fix=failure.fix)], loaded.texts)
+    raise click.exceptions.Exit(failure.exit_code) from failure
 
 
 def print_findings(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import handle_ending
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import NotReady, WrongUse
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def start(
     `page_options` is the address of the live page; by default the standard one.
     """
     from millstream.checking.check import check
-    from millstream.cli.project import exit_on_errors
+    from millstream.cli.project import exit_on_errors, exit_with_place
     from millstream.dashboard.live_run import LivePage, PageOptions
     from millstream.engine.delivery.undelivered import check_start, orphan_warnings
     from millstream.engine.events.event_bus import EventBus
@@ -161,7 +161,10 @@ def start(
         for note in page.notes:
             display.say(note)
         display.step("connecting to sources and sinks")
-        probed = probe_connections(pipeline, queries)
+        try:
+            probed = probe_connections(pipeline, queries)
+        except NotReady as failure:
+            exit_with_place(failure, loaded)
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
         check_start(pipeline, queries)
