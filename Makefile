@@ -16,7 +16,7 @@ WORKERS ?= 3
 # Parts of `make lint`, side by side.
 LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format lint-page lint-prose lint-spelling
 
-.PHONY: help install check quick lint $(LINTS) page test test-all examples demo clean
+.PHONY: help install check quick lint $(LINTS) page site wheel test test-all examples demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
@@ -63,6 +63,13 @@ lint-spelling: .venv/dev
 
 page: .venv/dev  ## build the live page from page/ into the package; needs Node
 	$(BIN)/python tools/build_page.py
+
+site: .venv/dev  ## build the documentation site into build/site; a broken link ends it
+	$(BIN)/python tools/build_site.py
+
+wheel: site  ## build the wheel, with the site inside, and the sdist into dist/
+	rm -rf dist
+	$(BIN)/python -m build --sdist --wheel
 
 test: .venv/dev  ## every test, of sweeps a part; fetches the jars once
 	$(PACKAGES) page

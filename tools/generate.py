@@ -15,9 +15,10 @@ from generators.commands import cli_page
 from generators.coverage import NotThere, coverage_page
 from generators.figures import metrics_page, state_schema
 from generators.kinds import kind_pages
-from generators.layout import OUT, ROOT
+from generators.layout import MADE, OUT, ROOT
 from generators.spec import spec_page
 from generators.test_files import tests_page
+from millstream.analysis.explain.glossary import read_glossary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
         **kind_pages(),
         OUT / "spec.md": spec_page(),
         OUT / "cli.md": cli_page(),
+        OUT / "glossary.md": read_glossary().replace("# Glossary\n", f"# Glossary\n\n{MADE}\n", 1),
         OUT / "rules.md": rules_page(),
         OUT / "tests.md": tests_page(),
         OUT / "metrics.md": metrics_page(),

@@ -70,17 +70,18 @@ def test_every_command_of_the_help_has_its_file(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_readme_tells_of_every_command(root: Path, name: str) -> None:
-    assert f"| `{name}` |" in (root / "README.md").read_text(encoding="utf-8")
+def test_the_reference_lists_every_command(root: Path, name: str) -> None:
+    page = root / "docs/reference/command-line.md"
+    assert f"| `{name}` |" in page.read_text(encoding="utf-8")
 
 
-def test_the_readme_tells_of_every_environment_variable(root: Path) -> None:
+def test_the_reference_lists_every_environment_variable(root: Path) -> None:
     read = {
         name
         for file in (root / "src").rglob("*.py")
         for name in re.findall(r"[\"'](MILLSTREAM_[A-Z_]+)[\"']", file.read_text(encoding="utf-8"))
     }
-    text = (root / "README.md").read_text(encoding="utf-8")
+    text = (root / "docs/reference/command-line.md").read_text(encoding="utf-8")
 
     assert sorted(name for name in read if f"`{name}`" not in text) == []
 

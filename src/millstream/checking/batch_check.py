@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from millstream.checking.check import Checked, check
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.spec_codes import ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,6 +95,12 @@ class Checker:
             return CheckReport(target, self._check_script(target))
         if self.fast or loaded.has_errors or loaded.pipeline is None:
             return CheckReport(target, check(loaded, connect=self.connect), loaded)
+        if self.connect:
+            self.say(f"connecting to the servers of {target.name} ...")
+            connected = check(loaded, connect=True)
+            # A missing server or topic is known in a second. Spark needs twenty to add what it knows.
+            if any(item.code in ASKED and item.severity is Severity.ERROR for item in connected.findings):
+                return CheckReport(target, connected, loaded)
         from millstream.spark.session_scope import separate_session  # noqa: PLC0415 - a check without Spark does not load PySpark
 
         spark = self.spark()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
 
@@ -141,7 +142,7 @@ def _batches(
         click.echo(format_table(*report.table()), nl=False)
     for note in report.notes:
         click.echo(note, err=True)
-    click.echo("next: millstream backfill, without --dry-run" if dry else "next: millstream run", err=True)
+    print_hint("next: millstream backfill, without --dry-run" if dry else "next: millstream run")
     return 0
 
 
@@ -220,4 +221,4 @@ def _next(report: BackfillReport, options: BackfillOptions) -> None:
         options.dry: "millstream backfill, without --dry-run",
         options.writes: "millstream backfill --compare",
     }
-    click.echo(f"next: {following[True]}", err=True)
+    print_hint(f"next: {following[True]}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import cache_folder, resources
 from millstream.spark.jars import ivy_download, jar_cache
@@ -50,7 +51,7 @@ def command(as_json: bool) -> int:
         click.echo(json.dumps({"ready": ready, "looks": [asdict(check) for check in checks]}, indent=1))
         return 0 if ready else NOT_READY
     _table(checks)
-    click.echo("next: millstream demo" if ready else "not ready: see 'fix' above", err=True)
+    print_hint("next: millstream demo" if ready else "not ready: see 'fix' above")
     return 0 if ready else NOT_READY
 
 

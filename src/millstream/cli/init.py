@@ -9,6 +9,7 @@ import click
 
 import millstream
 from millstream.cli.explain.schema import write_schema
+from millstream.cli.messages import print_hint
 from millstream.diagnostics.failure import WrongUse
 
 DEFAULT = "starter"
@@ -57,4 +58,4 @@ def command(folder: Path, name: str, *, listed: bool) -> None:
     copy_example(name, folder)
     write_schema(folder)
     change_folder = "" if folder == Path() else f"cd {folder} && "
-    click.echo(f"{folder / 'pipeline.yml'} is ready; next: {change_folder}millstream check", err=True)
+    print_hint(f"{folder / 'pipeline.yml'} is ready; next: {change_folder}millstream check")

@@ -12,46 +12,65 @@ import click
 
 from millstream import __version__
 from millstream.cli import stderr_redaction
+from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
 from millstream.cli.signals import exit_on_termination
 from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.secrets.redaction import redact
 
-# In the order of work: set up, check, run, inspect. Each command is a module with the command's name and a function
-# `command`, in `cli` or in the folder that FOLDERS names. The summary is repeated here so that `millstream --help`
-# imports none of the modules.
-COMMANDS = {
-    "init": "Start a project from a template or an example.",
-    "doctor": "Check what this machine needs, and say how to install it.",
-    "check": "Find errors in a pipeline before it starts.",
-    "explain": "Explain a finding, a source or a sink.",
-    "graph": "Draw sources, views, queries and sinks.",
-    "test": "Run event-time tests on a real Spark engine.",
-    "up": "Start a local Kafka broker and Postgres server.",
-    "down": "Stop the local stack.",
-    "ps": "Show the servers of the local stack.",
-    "logs": "Print a local server's log.",
-    "traffic": "Send generated events to the local stack.",
-    "run": "Run the pipeline.",
-    "show": "Print the latest rows of a view or a sink.",
-    "deadletter": "Inspect, replay or delete dead letters and spooled batches.",
-    "backfill": "Recompute past results, or compare tables with a batch run.",
-    "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
-    "config": "Print the spec with every default filled in.",
-    "schema": "Print the JSON schema of a spec, for editors.",
-    "jars": "Download and verify the jars that Spark needs.",
-    "demo": "Run the e-commerce example with its servers and traffic.",
+# In the order of `millstream --help`. Each command is a module with the command's name and a function `command`, in
+# `cli` or in the folder that FOLDERS names. The summary is repeated here so that `millstream --help` imports none of
+# the modules.
+GROUPS = {
+    "Start": {
+        "init": "Start a project from a template or an example.",
+        "demo": "Run the e-commerce example with its servers and traffic.",
+        "doctor": "Check what this machine needs, and say how to install it.",
+        "docs": "Open the documentation of this version.",
+    },
+    "Write": {
+        "check": "Find errors in a pipeline before it starts.",
+        "explain": "Explain a finding, a source, a sink, a query or a term.",
+        "graph": "Draw sources, views, queries and sinks.",
+        "test": "Run event-time tests on a real Spark engine.",
+        "config": "Print the spec with every default filled in.",
+        "schema": "Print the JSON schema of a spec, for editors.",
+    },
+    "Run": {
+        "run": "Run the pipeline.",
+        "show": "Print the latest rows of a view or a sink.",
+        "deadletter": "Inspect, replay or delete dead letters and spooled batches.",
+        "reset": "Delete the checkpoint of a query, so that it starts from scratch.",
+        "backfill": "Recompute past results, or compare tables with a batch run.",
+        "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
+    },
+    "Local servers": {
+        "up": "Start a local Kafka broker and Postgres server.",
+        "down": "Stop the local stack.",
+        "ps": "Show the servers of the local stack.",
+        "logs": "Print a local server's log.",
+        "traffic": "Send generated events to the local stack.",
+    },
+    "Setup": {
+        "jars": "Download and verify the jars that Spark needs.",
+        "completion": "Print a script that completes commands in your shell.",
+    },
 }
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 # Commands whose module is in a folder with its helpers.
 FOLDERS = {
     "check": "check",
+    "completion": "setup",
     "config": "explain",
     "deadletter": "deadletter",
     "demo": "run",
+    "docs": "setup",
     "down": "stack",
     "explain": "explain",
     "graph": "explain",
+    "jars": "setup",
     "logs": "stack",
     "prove": "prove",
+    "reset": "run",
     "ps": "stack",
     "run": "run",
     "schema": "explain",
@@ -81,6 +100,7 @@ class Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(command_module(name)).command
+        add_message_options(command)
         return command
 
     def resolve_command(
@@ -96,9 +116,11 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the list of commands from COMMANDS."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Write the commands in their groups, in one column for all."""
+        width = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(f"{name:<{width}}", summary) for name, summary in commands.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -107,8 +129,11 @@ def cli() -> None:
     """Check, test, run and watch Spark Structured Streaming pipelines, each declared in one file."""
 
 
+add_message_options(cli, hidden=False)
+
+
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see the README)."""
+    """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see docs/reference/command-line.md)."""
     stderr_redaction.install()
     exit_on_termination()
     sys.exit(run_command(args))
@@ -116,6 +141,11 @@ def main(args: list[str] | None = None) -> None:
 
 def run_command(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    with fresh_settings():
+        return _run(args)
+
+
+def _run(args: list[str] | None) -> int:
     try:
         result: Any = cli.main(args, prog_name="millstream", standalone_mode=False)
     except click.exceptions.Exit as end:
@@ -131,6 +161,8 @@ def run_command(args: list[str] | None = None) -> int:
         click.echo(redact(f"millstream: {failure.what}"), err=True)
         if failure.fix:
             click.echo(redact(f"  fix: {failure.fix}"), err=True)
+        if is_verbose():
+            _print_causes(failure)
         return failure.exit_code
     except BrokenPipeError:
         return 0
@@ -141,3 +173,12 @@ def run_command(args: list[str] | None = None) -> int:
         click.echo(redact(traceback.format_exc()), err=True)
         return DEFECT
     return result if isinstance(result, int) else 0
+
+
+def _print_causes(failure: BaseException) -> None:
+    """Print the errors that led to this one, one line each."""
+    cause = failure.__cause__ or failure.__context__
+    while cause is not None:
+        text = " ".join(str(cause).split()) or "no message"
+        click.echo(redact(f"  caused by {type(cause).__name__}: {text}"), err=True)
+        cause = cause.__cause__ or cause.__context__

@@ -6,16 +6,21 @@ import sys
 
 import click
 
+from millstream.cli.messages import is_quiet, print_hint
+
 
 class ProgressReporter:
     """Prints the current step to stderr."""
 
     def __init__(self) -> None:
         self.live = sys.stderr.isatty()
+        self.quiet = is_quiet()
         self.last = ""
 
     def show(self, text: str) -> None:
         """Show the current step."""
+        if self.quiet:
+            return
         if self.live:
             click.echo(f"\r\x1b[2K{text}", err=True, nl=False)
         # Print a rising count only on a terminal, where the line can be overwritten.
@@ -26,7 +31,7 @@ class ProgressReporter:
     def say(self, text: str) -> None:
         """Print a line that stays on the screen."""
         self.clear()
-        click.echo(text, err=True)
+        print_hint(text)
 
     def clear(self) -> None:
         """Clear the progress line."""

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import MillstreamError, WrongUse
 
 if TYPE_CHECKING:
+    from millstream.diagnostics.failure import NotReady
     from millstream.diagnostics.finding import Finding
     from millstream.pipeline.spec_file import Loaded
 
@@ -85,12 +86,34 @@ def open_project(file: Path | None, overrides: Sequence[str] = (), env_file: Pat
     return loaded
 
 
+def complete_query(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of queries that begin with the incomplete word, for completion in a shell."""
+    try:
+        pipeline = load_project(None).pipeline
+    except (MillstreamError, OSError):
+        return []
+    return [name for name in pipeline.queries if name.startswith(incomplete)] if pipeline else []
+
+
 def exit_on_errors(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:
     """Print findings to stderr, and end the command if any of them is an error."""
     if findings:
         print_findings(findings, texts)
     if any(finding.severity == "error" for finding in findings):
         raise click.exceptions.Exit(2 if any(finding.code == "MS001" for finding in findings) else 1)
+
+
+def exit_with_place(failure: NotReady, loaded: Loaded) -> NoReturn:
+    """End the command with an error about a source or sink, printed with its place as `check --connect` prints it."""
+    from millstream.diagnostics.failure import Outage, Silent
+    from millstream.diagnostics.spec_codes import build_finding
+
+    if not failure.path:
+        raise failure
+    code = "MS560" if isinstance(failure, Silent | Outage) else "MS561"
+    span = loaded.places.key(*failure.path)
+    print_findings([build_finding(code, failure.what, span, fix=failure.fix)], loaded.texts)
+    raise click.exceptions.Exit(failure.exit_code) from failure
 
 
 def print_findings(findings: Sequence[Finding], texts: Mapping[str, str]) -> None:

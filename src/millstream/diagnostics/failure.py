@@ -18,6 +18,8 @@ class MillstreamError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.path: tuple[str | int, ...] = ()
+        """The part of the spec that the error is about; empty if it is about none."""
 
 
 class WrongUse(MillstreamError):

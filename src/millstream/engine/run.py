@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from millstream.engine.recovery.data_loss import MissingOffsets
     from millstream.pipeline.model import Pipeline
 
+Probed = TypeVar("Probed")
 # With at least as many queries as cores, the first query runs alone for its first batch, at most this many seconds.
 # The JVM then loads and compiles classes once for all; otherwise the first rows of five queries all come late.
 HEAD_START = 20.0
@@ -53,7 +54,7 @@ class RunOptions:
     until_caught_up: bool = False
     """Read every source up to its end at the start of the run, then end."""
     seconds: float | None = None
-    """End gracefully after this long."""
+    """End gracefully this long after the first committed batch."""
     repair: bool = False
     """Repair a damaged checkpoint where that is safe."""
     accept_gap: bool = False
@@ -83,18 +84,27 @@ def probe_connections(pipeline: Pipeline, queries: Sequence[str]) -> dict[str, d
     graph = PipelineGraph.of(pipeline)
     sources = sorted({source for query in queries for source in graph.sources_of(query)})
     # A sink with `on_error: dead_letter` may be offline, because its batches can be spooled.
-    sinks = [
-        entry.sink
+    sinks = {
+        ("queries", query, "to", number, "sink"): entry.sink
         for query in queries
-        for entry in pipeline.queries[query].to
+        for number, entry in enumerate(pipeline.queries[query].to)
         if entry.on_error is not OnError.DEAD_LETTER
-    ]
+    }
     with ThreadPoolExecutor(max_workers=8) as pool:
         source_probes = {name: pool.submit(pipeline.sources[name].source.probe) for name in sources}
-        sink_probes = [pool.submit(sink.probe) for sink in sinks]
-        for probe in sink_probes:
-            probe.result()
-        return {name: probe.result() for name, probe in source_probes.items()}
+        sink_probes = {path: pool.submit(sink.probe) for path, sink in sinks.items()}
+        for path, probe in sink_probes.items():
+            _await_probe(probe, path)
+        return {name: _await_probe(probe, ("sources", name)) for name, probe in source_probes.items()}
+
+
+def _await_probe(probe: Future[Probed], path: tuple[str | int, ...]) -> Probed:
+    """Return the result of a probe. An error gets the part of the spec that it is about."""
+    try:
+        return probe.result()
+    except MillstreamError as error:
+        error.path = path
+        raise
 
 
 def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStack) -> None:

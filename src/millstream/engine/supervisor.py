@@ -99,12 +99,17 @@ class Supervisor:
         watched.is_restart_requested = True
 
     def run(self, seconds: float | None = None) -> bool:
-        """Run for `seconds`, or until all queries end by themselves. Returns whether none gave up."""
-        deadline = None if seconds is None else time.monotonic() + seconds
+        """Run for `seconds`, or until all queries end by themselves. Returns whether none gave up.
+
+        The time begins when the first batch is committed, or when no query has a first batch in progress.
+        """
+        deadline = None
         try:
             while not self._end_requested.is_set() and not self._is_over():
                 for watched in self.watched:
                     self._look_at(watched)
+                if seconds is not None and deadline is None and self._has_begun():
+                    deadline = time.monotonic() + seconds
                 if deadline is not None and time.monotonic() >= deadline:
                     break
                 self._end_requested.wait(LOOK)
@@ -129,6 +134,18 @@ class Supervisor:
         """Return whether all queries have ended or one has given up, which ends the run so that it is noticed."""
         states = {watched.state for watched in self.watched}
         return QueryPhase.FAILED in states or states <= {QueryPhase.ENDED}
+
+    def _has_begun(self) -> bool:
+        """Return whether a batch is committed, or none is in progress: no rows, a silent source, a failure."""
+        return any(watched.query.has_delivered for watched in self.watched) or all(
+            watched.state is not QueryPhase.WAITING
+            and (
+                watched.state is not QueryPhase.RUNNING
+                or watched.is_silence_reported
+                or watched.query.is_idle
+            )
+            for watched in self.watched
+        )
 
     def _look_at(self, watched: Watched) -> None:
         match watched.state:

@@ -19,7 +19,20 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
+_SHORT = {
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "secs": "second",
+    "m": "minute",
+    "min": "minute",
+    "mins": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "hrs": "hour",
+    "d": "day",
+    "w": "week",
+}
 _PART = re.compile(r"\s*(\d+)\s*([a-zA-Z]+)\s*")
 
 
@@ -29,7 +42,7 @@ class Duration(str):
     micros: int
 
     def __new__(cls, text: str) -> Duration:
-        """Parse `10 seconds`, `90s` or `1 hour 30 minutes`. Raises ValueError with a readable message."""
+        """Parse `10 seconds`, `90s`, `5 min` or `1 hour 30 minutes`. Raises ValueError with a readable message."""
         total, position = 0, 0
         words: list[str] = []
         while position < len(text) and (part := _PART.match(text, position)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from millstream.analysis.query import event_time
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
+_WINDOW = re.compile(r"\b(?:session_)?window\s*\(\s*(?:\w+\.)?([A-Za-z_]\w*)", re.IGNORECASE)
 INSTEAD_OF = ("without watermark",)
 
 
@@ -56,7 +58,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             if isinstance(operator, Aggregate)
             else "without a watermark Spark keeps every key in the state store forever",
             fix=_suggest_fix(operator, source),
-            edit=_build_edit(facts, source, _find_time_column(operator.keys))
+            edit=_build_edit(facts, source, operator.view or "", _find_time_column(operator.keys))
             if facts and is_source
             else None,
             query=query.name,
@@ -140,15 +142,35 @@ def _build_finding(facts: Facts, query: str, view: str, source: str, mark: Mark)
         label="reads it here" if is_direct else f"reads '{source}' through it",
         why=_REASON,
         fix=f"declare a watermark that says how late a row of '{source}' may be",
-        edit=_build_edit(facts, source),
+        edit=_build_edit(facts, source, view),
         query=query,
     )
 
 
 def _list_time_columns(facts: Facts, source: str) -> list[str]:
     """Return the timestamp columns of a source, in lower case."""
-    columns = facts.pipeline.sources[source].columns or {}
-    return [name.lower() for name, kind in columns.items() if kind.lower().startswith("timestamp")]
+    return [name.lower() for name in _declared_times(facts, source)]
+
+
+def _declared_times(facts: Facts, source: str) -> list[str]:
+    """Return the timestamp columns of a source: declared, or fixed by its kind."""
+    entry = facts.pipeline.sources[source]
+    if entry.columns is not None:
+        columns = entry.columns
+    elif entry.source.columns is not None:
+        columns = dict(column.split(" ", 1) for column in entry.source.columns.split(", "))
+    else:
+        # The columns of an undecoded message.
+        columns = {"timestamp": "timestamp"} if entry.source.payload and entry.format is None else {}
+    return [name for name, kind in columns.items() if kind.lower().startswith("timestamp")]
+
+
+def _choose_time_column(facts: Facts, source: str, view: str) -> str | None:
+    """Return the column for a watermark: the one that the view groups by, else the only known one, else None."""
+    known = _declared_times(facts, source)
+    sql = facts.pipeline.views[view].sql if view in facts.pipeline.views else None
+    windows = [name for name in _WINDOW.findall(sql or "") if name in known or not known]
+    return next(iter([*windows, *known]), None)
 
 
 def _find_time_column(keys: tuple[Column, ...]) -> str | None:
@@ -157,17 +179,17 @@ def _find_time_column(keys: tuple[Column, ...]) -> str | None:
     return origins[0][1] if origins else None
 
 
-def _build_edit(facts: Facts, source: str, time: str | None = None) -> Edit | None:
-    """Return the line to add under the source's key, if its settings are on separate lines.
+def _build_edit(facts: Facts, source: str, view: str, time: str | None = None) -> Edit | None:
+    """Return the line to add under the source's key, if its settings are on separate lines and its time is known.
 
     The edit is not safe: only the user knows how late a row may be.
     """
     key, first = facts.places.key("sources", source), facts.places.value("sources", source)
     if first.line <= key.line:
         return None
-    columns = facts.pipeline.sources[source].columns or {}
-    time_columns = [name for name, kind in columns.items() if kind.lower().startswith("timestamp")]
-    time = time or next(iter(time_columns), "ts")
+    time = time or _choose_time_column(facts, source, view)
+    if time is None:
+        return None
     indent = " " * (first.column - 1)
     line = f"{indent}watermark: {{event_time: {time}, delay_threshold: 10 minutes}}"
     return Edit(key.file, key.line, (line,), is_safe=False)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 import traceback
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions
 
 from millstream.checking.compat import error_hints
 from millstream.diagnostics.failure import MillstreamError
@@ -27,6 +30,8 @@ _TAIL = re.compile(
 )
 _CLASS = re.compile(r"^\s*\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*")
 _POSITION = re.compile(r"line (\d+),? pos (\d+)")
+_UNKNOWN_FUNCTION = re.compile(r"\[UNRESOLVED_ROUTINE\][^`]*`(\w+)`")
+_UNKNOWN_COLUMN = re.compile(r"\[UNRESOLVED_COLUMN[\w.]*\].*?`([^ ]+)` cannot be resolved", re.DOTALL)
 _SUGGESTIONS = re.compile(r"Did you mean one of the following\?\s*\[([^\]]+)\]")
 
 
@@ -37,6 +42,8 @@ def split_message(error: Exception) -> tuple[str, str]:
     if not isinstance(error, PySparkException):
         return f"{type(error).__name__}: {error}", ""
     full_text = " ".join(_TAIL.sub("", full_message(error)).split()).rstrip(";. ")
+    if unknown := _UNKNOWN_FUNCTION.search(full_text):
+        return f"there is no function '{unknown[1]}'", f"Spark says: {full_text}"
     sentence = _CLASS.sub("", full_text)
     first = re.split(r"(?<=[a-z`'\"]{2})\.\s+(?=[A-Z])", sentence)[0].rstrip(".:")
     return first, f"Spark says: {full_text}"
@@ -58,7 +65,23 @@ def find_fix(error: Exception) -> str:
         if suggestions
         else []
     )
+    if unknown := _UNKNOWN_FUNCTION.search(full_message(error)):
+        near = difflib.get_close_matches(unknown[1].lower(), _sql_functions(), n=1)
+        return f"write {near[0].upper() if unknown[1].isupper() else near[0]}" if near else ""
+    column = _UNKNOWN_COLUMN.search(full_message(error))
+    if column and names:
+        # Spark orders them by another distance, in which `window` may come before a column with one letter changed.
+        plain = {name.rpartition("`.`")[2].strip("`").lower(): name for name in reversed(names)}
+        near = difflib.get_close_matches(column[1].rpartition("`.`")[2].lower(), plain, n=1, cutoff=0.7)
+        if near:
+            return f"write {plain[near[0]]}"
     return f"write one of {', '.join(names)}" if names else error_hints.find_hint(split_message(error)[1])
+
+
+@cache
+def _sql_functions() -> list[str]:
+    """Return the names of Spark's functions, as its Python API lists them."""
+    return [name for name in dir(functions) if name.islower() and not name.startswith("_")]
 
 
 def error_range(error: PySparkException, sql: str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from millstream.cli.messages import is_quiet, print_hint
 from millstream.cli.project import find_spec, load_project, project_options, use_colors
 from millstream.diagnostics.failure import WrongUse
 from millstream.diagnostics.render import Form
@@ -50,7 +51,7 @@ class _WithArguments(click.Command):
 @click.argument("targets", nargs=-1, type=_PATH, metavar="[TARGET]...")
 @project_options
 @click.option(
-    "--fast", is_flag=True, help="Run only the checks that need no Spark; takes well under a second."
+    "--fast", is_flag=True, help="Run only the checks that need no Spark; takes about half a second."
 )
 @click.option("--connect", is_flag=True, help="Also connect to brokers, databases and tables.")
 @click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, then check again.")
@@ -141,7 +142,7 @@ def print_reports(reports: Sequence[CheckReport], form: str, *, fast: bool, foll
         click.echo(_machine(reports, form), nl=False)
     worst = max(report.exit_code for report in reports)
     if following and form == "text" and worst == 0 and all(report.loaded for report in reports):
-        click.echo(f"next: {'millstream check' if fast else 'millstream run'}", err=True)
+        print_hint(f"next: {'millstream check' if fast else 'millstream run'}")
     return worst
 
 
@@ -272,5 +273,5 @@ def _diff(reports: Sequence[CheckReport], *, unsafe: bool) -> int:
 
 def print_progress(words: str) -> None:
     """Print a line that the next one overwrites, on a terminal only."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not is_quiet():
         click.echo(f"\r\x1b[K{words}", nl=False, err=True)

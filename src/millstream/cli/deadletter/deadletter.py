@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.deadletter.text import (
+    DEAD_LETTER_COLUMNS,
     dead_letter_json,
+    dead_letter_rows,
     format_dead_letter,
-    format_place,
-    format_preview,
     spooled_batch_json,
 )
+from millstream.cli.messages import print_hint
 from millstream.cli.project import open_project, project_options
+from millstream.cli.table import format_table, terminal_width
 from millstream.diagnostics.failure import WrongUse
 
 if TYPE_CHECKING:
@@ -81,13 +83,15 @@ def show_all(
         return
     groups = store.counts()
     counts = {group: n for group, n in count_records(groups).items() if not sources or group[0] in sources}
-    newest = store.latest(limit, sources)
-    for line in _lines(newest, 0 if sources else groups.total()):
-        click.echo(line)
-    for batch in batches[:limit]:
-        click.echo(f"{batch.query} batch {batch.batch} waits for {batch.sink}  {batch.reason}")
+    # The summary is what most readers want, so it comes before the records.
     for (source, reason), count in Counter(counts).most_common():
         click.echo(f"{source}: {count} x {reason}", err=True)
+    newest = store.latest(limit, sources)
+    if newest:
+        rows = list(dead_letter_rows(newest, 0 if sources else groups.total()))
+        click.echo(format_table(DEAD_LETTER_COLUMNS, rows, width=terminal_width()), nl=False)
+    for batch in batches[:limit]:
+        click.echo(f"{batch.query} batch {batch.batch} waits for {batch.sink}  {batch.reason}")
     if batches:
         click.echo(
             f"spooled batches: {len(batches)}; deliver them with millstream deadletter replay", err=True
@@ -104,18 +108,6 @@ def show_all(
         )
     if not counts and not batches:
         click.echo(f"no dead letters in {store.describe()}", err=True)
-
-
-def _lines(newest: Sequence[DeadLetter], total: int) -> Iterator[str]:
-    """Yield one line per record, numbered if `total` is not 0. A record that two queries rejected appears once."""
-    printed = set()
-    for older, letter in enumerate(newest):
-        place = (letter.source, letter.topic, letter.partition, letter.offset)
-        if letter.offset is not None and place in printed:
-            continue
-        printed.add(place)
-        number = f"{total - older}  " if total else ""
-        yield f"{number}{format_place(letter)}  {letter.reason}  {format_preview(letter.value)}"
 
 
 def _print_all(store: DeadLetterStore, sources: Sequence[str], batches: Sequence[SpooledBatch]) -> None:
@@ -182,7 +174,7 @@ def replay(
         return
     with ExitStack() as stack:
         lock_checkpoints(pipeline, queries, stack)
-        click.echo("starting Spark", err=True)
+        print_hint("starting Spark")
         log = pipeline.folder / ".millstream" / "logs" / "replay.log"
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(spark.stop)

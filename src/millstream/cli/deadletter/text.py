@@ -6,14 +6,16 @@ import base64
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.connectors.api.dead_letters import DeadLetter
     from millstream.engine.delivery.batch_spool import SpooledBatch
 
 # Number of bytes of a value that a line in the terminal shows; the JSON has all of them.
 SHOWN = 60
+HEX_SHOWN = 20
 _ROW = 16
+DEAD_LETTER_COLUMNS = ("number", "rejected", "source", "place", "reason", "value")
 
 
 def dead_letter_json(letter: DeadLetter) -> dict[str, object]:
@@ -47,18 +49,42 @@ def _base64(value: bytes | None) -> str | None:
 
 
 def format_place(letter: DeadLetter) -> str:
-    """Return the place of the record: `clicks clicks/3@1042` for a topic, else its file."""
+    """Return the place of the record: `clicks/3@1042` for a topic, else its file."""
     if letter.topic is not None:
-        return f"{letter.source} {letter.topic}/{letter.partition}@{letter.offset}"
-    return f"{letter.source} {letter.file or '?'}"
+        return f"{letter.topic}/{letter.partition}@{letter.offset}"
+    return letter.file or "?"
 
 
 def format_preview(value: bytes | None) -> str:
-    """Return the beginning of a value, with terminal control characters escaped."""
+    """Return the beginning of a value: as text if it is printable text, else its bytes in hexadecimal."""
     if value is None:
         return "null"
-    preview = ascii(value[:SHOWN].decode("utf-8", "backslashreplace"))
-    return preview + (" …" if len(value) > SHOWN else "")
+    end = " …" if len(value) > SHOWN else ""
+    try:
+        text = value[:SHOWN].decode("utf-8", "strict" if len(value) <= SHOWN else "ignore")
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"hex {value[:HEX_SHOWN].hex(' ')}{' …' if len(value) > HEX_SHOWN else ''}"
+    return (text if text.isprintable() and text else ascii(text)) + end
+
+
+def dead_letter_rows(newest: Sequence[DeadLetter], total: int) -> Iterator[list[str]]:
+    """Yield one row per record, numbered if `total` is not 0. A record that two queries rejected appears once."""
+    printed = set()
+    for older, letter in enumerate(newest):
+        place = (letter.source, letter.topic, letter.partition, letter.offset)
+        if letter.offset is not None and place in printed:
+            continue
+        printed.add(place)
+        number = str(total - older) if total else ""
+        yield [
+            number,
+            f"{letter.at:%Y-%m-%d %H:%M:%S}",
+            letter.source,
+            format_place(letter),
+            letter.reason,
+            format_preview(letter.value),
+        ]
 
 
 def format_dead_letter(letter: DeadLetter) -> Iterator[str]:
@@ -66,7 +92,7 @@ def format_dead_letter(letter: DeadLetter) -> Iterator[str]:
     for name, value in (
         ("query", letter.query),
         ("source", letter.source),
-        ("place", format_place(letter).partition(" ")[2]),
+        ("place", format_place(letter)),
         ("time", letter.timestamp.isoformat() if letter.timestamp else None),
         ("reason", letter.reason),
         ("expectation", letter.expectation),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from millstream.cli.project import find_spec, open_project, project_options
+from millstream.analysis.explain.glossary import find_term, read_terms
+from millstream.cli.explain.page_rendering import page_for_readers, print_page
+from millstream.cli.project import complete_query, find_spec, open_project, project_options
+from millstream.cli.table import terminal_width
 from millstream.diagnostics.failure import WrongUse
 
 if TYPE_CHECKING:
@@ -17,8 +21,8 @@ if TYPE_CHECKING:
     from millstream.pipeline.spec_file import Loaded
 
 
-@click.command("explain", short_help="Explain a finding, a source or sink kind, or a query.")
-@click.argument("what", metavar="CODE|KIND|QUERY")
+@click.command("explain", short_help="Explain a finding, a source or sink kind, a query, or a term.")
+@click.argument("what", metavar="CODE|KIND|QUERY|TERM", shell_complete=complete_query)
 @project_options
 @click.option("--fast", is_flag=True, help="Explain a query without its plan; does not start Spark.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation of a query as one JSON object.")
@@ -31,7 +35,7 @@ def command(
     fast: bool,
     as_json: bool,
 ) -> None:
-    """Explain a finding (MS201), a source or sink kind (kafka), or a query.
+    """Explain a finding (MS201), a source or sink kind (kafka), a query, or a term (watermark).
 
     For a query, print its path from sources to sinks, each operator of its plan with the state it stores, the effect
     of a late row and of a crash, and the guarantee of each sink. Nothing is connected to.
@@ -39,7 +43,7 @@ def command(
     from millstream.connectors import registry
 
     if what.upper().startswith("MS") and what[2:].isdigit():
-        click.echo(code_page(what.upper()), nl=False)
+        print_page(page_for_readers(code_page(what.upper())))
         return
     kinds: dict[str, list[Any]] = {}
     for group in (registry.sources(), registry.sinks()):
@@ -49,16 +53,30 @@ def command(
     if what in kinds and not (file or as_json or fast):
         click.echo("\n".join(text for kind in kinds[what] for text in describe_kind(kind)))
         return
+    term = None if file or as_json or fast else find_term(what)
     try:
         find_spec(file)
     except WrongUse:
-        raise WrongUse(_unknown(what, sorted(kinds)), "name a code, a kind, or a query of a spec") from None
+        if term:
+            _print_term(term)
+            return
+        raise WrongUse(
+            _unknown(what, [*sorted(kinds), *read_terms()]),
+            "name a code, a kind, a query of a spec, or a term",
+        ) from None
     loaded = open_project(file, overrides, env_file)
     assert loaded.pipeline is not None
     if what not in loaded.pipeline.queries:
+        if term:
+            _print_term(term)
+            return
         known = loaded.pipeline.queries
-        raise WrongUse(_unknown(what, [*known, *kinds]), f"queries: {', '.join(known)}")
+        raise WrongUse(_unknown(what, [*known, *kinds, *read_terms()]), f"queries: {', '.join(known)}")
     _query(loaded, what, fast=fast, as_json=as_json)
+
+
+def _print_term(term: str) -> None:
+    print_page(f"# {term}\n\n{read_terms()[term]}\n")
 
 
 def _query(loaded: Loaded, name: str, *, fast: bool, as_json: bool) -> None:
@@ -88,7 +106,7 @@ def code_page(code: str) -> str:
     if code in CODES:
         name, sentence = CODES[code]
         return f"# {name} ({code})\n\n{sentence}\n"
-    raise WrongUse(f"there is no code {code}", "see docs/reference/rules.md for all codes")
+    raise WrongUse(f"there is no code {code}", "'millstream docs rules' lists all codes")
 
 
 def describe_kind(kind: Any) -> Iterator[str]:
@@ -107,13 +125,23 @@ def describe_kind(kind: Any) -> Iterator[str]:
         ways = [word for word, can in (("stream", kind.streams), ("static table", kind.static)) if can]
         yield f"  read as: {', '.join(ways)}; {'' if kind.replayable else 'not '}replayable"
     yield "  settings (a single value sets the first):"
-    names = [kind.main, *(name for name in kind.model_fields if name != kind.main)]
+    required = [
+        name for name, field in kind.model_fields.items() if field.is_required() and name != kind.main
+    ]
+    names = list(dict.fromkeys([kind.main, *required, *kind.model_fields]))
     width = max(len(name) for name in names)
     for name in names:
         field = kind.model_fields.get(name)
         if field is not None:
             description = " ".join((field.description or "").split())
-            yield f"    {name:<{width}}  {description}{_default(field)}"
+            indent = " " * (width + 6)
+            yield textwrap.fill(
+                f"{description}{_default(field)}",
+                _terminal_columns(),
+                initial_indent=f"    {name:<{width}}  ",
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+            )
     yield ""
 
 
@@ -122,13 +150,20 @@ def _default(field: Any) -> str:
         return " Required."
     value = field.get_default(call_default_factory=True)
     # A default that has settings is documented with those.
-    return f" [{value}]" if isinstance(value, bool | int | float | str) and value != "" else ""
+    if isinstance(value, bool):
+        return f" Default: {str(value).lower()}."
+    return f" Default: {value}." if isinstance(value, int | float | str) and value != "" else ""
+
+
+def _terminal_columns() -> int:
+    """Return the width for text: the terminal's, or 110 for a pipe."""
+    return max(60, terminal_width() or 110)
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, names, n=1)
-    return f"there is no code, kind or query '{name}'" + (
+    return f"there is no code, kind, query or term '{name}'" + (
         f"; did you mean '{nearest[0]}'?" if nearest else ""
     )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from millstream.cli.project import open_project, project_options
+from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import handle_ending
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import NotReady, WrongUse
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -28,13 +28,28 @@ if TYPE_CHECKING:
 
 @click.command("run", short_help="Run the pipeline.")
 @project_options
-@click.option("--select", multiple=True, metavar="QUERY", help="Run only this query; can be repeated.")
-@click.option("--exclude", multiple=True, metavar="QUERY", help="Do not run this query; can be repeated.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="QUERY",
+    shell_complete=complete_query,
+    help="Run only this query; can be repeated.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="QUERY",
+    shell_complete=complete_query,
+    help="Do not run this query; can be repeated.",
+)
 @click.option(
     "--until-caught-up", is_flag=True, help="Process all data that the sources have now, then stop."
 )
 @click.option(
-    "--for", "length", metavar="TIME", help="Stop gracefully after this time, such as 60s or '5 minutes'."
+    "--for",
+    "length",
+    metavar="TIME",
+    help="Stop gracefully this long after the first batch, such as 60s or '5 minutes'.",
 )
 @click.option("--repair", is_flag=True, help="Repair a damaged checkpoint where that is safe, then run.")
 @click.option(
@@ -86,11 +101,13 @@ def command(
     query cannot resume from its checkpoint.
     The first Ctrl-C, SIGTERM or closed terminal lets the batches in progress finish; the second stops at once.
     """
-    from millstream.dashboard.http.app import LOCAL
+    from millstream.dashboard.http.app import LOCAL, refuse_taken_port
     from millstream.dashboard.live_run import PageOptions
     from millstream.engine.run import RunOptions
 
     page_options = PageOptions(host or LOCAL, port, is_served=not no_page)
+    if port and not no_page:
+        refuse_taken_port(page_options.host, port)
     loaded = open_project(file, overrides, env_file)
     if history is not None:
         from millstream.cli.run.history import command as past
@@ -120,7 +137,7 @@ def start(
     from millstream.checking import passed_check
     from millstream.checking.check import check
     from millstream.checking.passed_check import PassedCheck
-    from millstream.cli.project import exit_on_errors
+    from millstream.cli.project import exit_on_errors, exit_with_place
     from millstream.dashboard.live_run import LivePage, PageOptions
     from millstream.engine.delivery.undelivered import check_start, orphan_warnings
     from millstream.engine.events.event_bus import EventBus
@@ -146,16 +163,19 @@ def start(
         display.page(page.address, page.reason_not_served)
         for note in page.notes:
             display.say(note)
-        display.say("connecting to sources and sinks")
+        display.step("connecting to sources and sinks")
         events.emit("phase", text="connecting to sources and sinks")
-        probed = probe_connections(pipeline, queries)
+        try:
+            probed = probe_connections(pipeline, queries)
+        except NotReady as failure:
+            exit_with_place(failure, loaded)
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
         check_start(pipeline, queries)
         for warning in orphan_warnings(pipeline):
             display.say(warning)
         gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
-        display.say("starting Spark")
+        display.step("starting Spark, usually 10 to 20 s")
         events.emit("phase", text="starting Spark")
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(stop_session, spark)
@@ -168,6 +188,7 @@ def start(
                     display.say(f"{query}: {sentence}")
         passed = None if known else passed_check.recall(loaded)
         if passed is None:
+            display.step("checking the queries with Spark")
             events.emit("phase", text="checking the pipeline with Spark")
             checked = known or check(loaded, spark)
             exit_on_errors(_unprinted(checked, loaded), checked.texts)

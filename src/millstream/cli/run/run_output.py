@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from millstream.cli.messages import is_quiet, print_hint
 from millstream.dashboard.http.auth import is_local
 from millstream.engine.events.event_messages import format_event
 from millstream.spec.secrets.redaction import redact
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # `batch_committed` has what matters of a batch's start and its parts; an idle query repeats `idle` every ten seconds.
 _QUIET = {"phase", "batch_started", "batch_written", "idle"}
+# `-q` prints the other events: failures, dead letters, outages.
+_ROUTINE = {"run_started", "query_started", "batch_committed", "query_stopped", "stopping", "run_stopped"}
 
 
 class JsonLines:
@@ -44,6 +47,10 @@ class JsonLines:
     def say(self, text: str) -> None:
         """Print a progress message to stderr."""
         click.echo(redact(f"millstream: {text}"), err=True)
+
+    def step(self, text: str) -> None:
+        """Print the step of the start that begins now."""
+        print_hint(f"millstream: {text}")
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
@@ -72,6 +79,10 @@ class PlainLines:
         """Print a progress message."""
         click.echo(redact(f"millstream: {text}"), err=True)
 
+    def step(self, text: str) -> None:
+        """Print the step of the start that begins now."""
+        print_hint(f"millstream: {text}")
+
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none."""
         if text := page_message(address, reason):
@@ -80,7 +91,7 @@ class PlainLines:
     def show(self, event: Event) -> None:
         """Print one event as a sentence."""
         text = format_event(event)
-        if text:
+        if text and (not is_quiet() or event.event not in _ROUTINE):
             click.echo(f"{event.at} {text}", err=True)
 
 

@@ -1,22 +1,26 @@
-"""Draw the live table of a run on a terminal: one row per query, redrawn in place."""
+"""Draw a run on a terminal: its start step by step, then a table with one row per query, redrawn in place."""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
+from rich.spinner import Spinner
 from rich.text import Text
 
+from millstream.cli.run.run_columns import QueryFigures, build_table
 from millstream.cli.run.run_output import page_message
-from millstream.diagnostics.guarantee_table import format_guarantee_table as promises
+from millstream.diagnostics.guarantee_table import format_guarantee_table
 from millstream.engine.events.event_messages import format_event
-from millstream.engine.events.progress_listener import lag_seconds
 from millstream.spec.secrets.redaction import redact
 
 if TYPE_CHECKING:
@@ -25,14 +29,6 @@ if TYPE_CHECKING:
     from millstream.engine.events.event_bus import Event
     from millstream.pipeline.model import Pipeline
 
-_COLOURS = {
-    "running": "green",
-    "starting": "yellow",
-    "retrying": "yellow",
-    "waiting": "yellow",
-    "failed": "bold red",
-    "ended": "dim",
-}
 _LOGGED = {
     "retry",
     "waiting",
@@ -48,162 +44,130 @@ _LOGGED = {
 }
 
 
-@dataclass
-class _Row:
-    """The current figures of one query."""
-
-    trigger: str
-    interval: float | None
-    state: str = "starting"
-    batch: int | None = None
-    rows_in: int = 0
-    rows_out: int = 0
-    letters: int = 0
-    broken: int = 0
-    late: int = 0
-    figures: dict[str, Any] = field(default_factory=dict)
-
-
 class LiveTable:
-    """Draws a table of the queries on stderr during the run. Output of the console sink scrolls above it."""
+    """Draws the run on stderr. What the console sink prints scrolls above it."""
 
-    def __init__(self, pipeline: Pipeline, queries: list[str], log: Path) -> None:
+    def __init__(
+        self, pipeline: Pipeline, queries: list[str], log: Path, console: Console | None = None
+    ) -> None:
         self._name = pipeline.name
-        self._log = log
+        self._log = _relative(log)
+        triggers = {name: pipeline.trigger(name).processing_time for name in queries}
         self._rows = {
-            name: _Row(
-                trigger=str(pipeline.trigger(name)),
-                interval=(wait.seconds if (wait := pipeline.trigger(name).processing_time) else None),
-            )
-            for name in queries
+            name: QueryFigures(interval.seconds if interval else None) for name, interval in triggers.items()
         }
+        self._steps: list[str] = []
+        self._spinner = Spinner("dots", style="yellow")
+        self._is_started = False
         self._messages: deque[str] = deque(maxlen=4)
-        self._since = time.monotonic()
+        self._since = self._step_since = time.monotonic()
         self._lock = threading.Lock()
-        self._live = Live(get_renderable=self._draw, console=Console(stderr=True), refresh_per_second=4)
+        self._held = ExitStack()
+        self._console = console or Console(file=sys.stderr)
+        self._live = Live(
+            get_renderable=self._draw,
+            console=self._console,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
     def __enter__(self) -> LiveTable:
-        self._live.__enter__()
+        self._held.enter_context(self._live)
+        # Other output to this terminal must go through the console, or it is written into the table.
+        if sys.stderr.isatty():
+            self._held.enter_context(redirect_stderr(_OutputAbove(self._console)))
+        if sys.stdout.isatty():
+            self._held.enter_context(redirect_stdout(_OutputAbove(self._console)))
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.refresh()
-        self._live.__exit__(*error)
+        self._held.close()
+
+    def step(self, text: str) -> None:
+        """Show the step of the start that begins now. The one before is done."""
+        with self._lock:
+            self._steps.append(text)
+            self._step_since = time.monotonic()
 
     def say(self, text: str) -> None:
-        """Show a progress message below the table."""
+        """Show a message below the table."""
         with self._lock:
             self._messages.append(redact(text))
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none, above the table, where it stays."""
         if text := page_message(address, reason):
-            self._live.console.print(Text(text))
+            self._console.print(Text(text), soft_wrap=True)
 
     def show(self, event: Event) -> None:
         """Update the table with one event."""
+        if event.event == "run_started":
+            # Printed before the table is drawn for the first time, and without our lock, because drawing takes the
+            # console's lock first and ours second.
+            for line in format_guarantee_table(event.data["guarantees"]):
+                self._console.print(Text(line), overflow="ellipsis", no_wrap=True)
         with self._lock:
             if event.query in self._rows:
-                _take(self._rows[event.query], event)
+                self._rows[event.query].update(event)
             if event.event in _LOGGED and (text := format_event(event)):
-                self._messages.append(f"{event.at[11:19]} {text}")
+                self._messages.append(f"{_local_time(event.at)} {text}")
             if event.event == "run_started":
                 self._messages.clear()
-        if event.event == "run_started":
-            # Printed above the redrawn table, so that it stays when the run ends. Printed without our lock, because
-            # drawing takes the console's lock first and ours second.
-            for line in promises(event.data["guarantees"]):
-                self._live.console.print(Text(line, overflow="ellipsis", no_wrap=True))
+                self._is_started = True
 
     def _draw(self) -> Group:
+        width = self._console.width
         with self._lock:
-            table = Table(title=None, expand=False, box=None, pad_edge=False, header_style="bold")
-            for head in ("query", "state"):
-                table.add_column(head, no_wrap=True)
-            for head in (
-                "batch",
-                "in/s",
-                "out/s",
-                "batch time",
-                "watermark",
-                "state rows",
-                "late",
-                "broken",
-                "dead letters",
-            ):
-                table.add_column(head, justify="right", no_wrap=True)
-            for name, row in self._rows.items():
-                table.add_row(name, Text(row.state, _COLOURS.get(row.state, "")), *_cells(row))
             run = int(time.monotonic() - self._since)
             heading = Text.assemble((self._name, "bold"), f"  {run // 60}:{run % 60:02d}  log {self._log}")
-            return Group(
-                heading, table, *(Text(line, overflow="ellipsis", no_wrap=True) for line in self._messages)
-            )
+            body = [build_table(self._rows, width)] if self._is_started else self._draw_steps()
+            lines = (heading, *(Text(message) for message in self._messages))
+            for line in lines:
+                line.no_wrap, line.overflow = True, "ellipsis"
+            return Group(lines[0], *body, *lines[1:])
+
+    def _draw_steps(self) -> list[RenderableType]:
+        """Draw the finished steps with ticks, and the current one with a spinner and its seconds."""
+        if not self._steps:
+            return []
+        done = [Text.assemble(("✓ ", "green"), step) for step in self._steps[:-1]]
+        seconds = int(time.monotonic() - self._step_since)
+        self._spinner.update(text=Text(f"{self._steps[-1]}  {seconds} s", overflow="ellipsis", no_wrap=True))
+        return [*done, self._spinner]
 
 
-def _take(row: _Row, event: Event) -> None:
-    """Update a query's row with one event."""
-    match event.event:
-        case "query_started":
-            row.state = "running"
-        case "batch_committed":
-            row.batch = event.data["batch"]
-            row.rows_in += event.data["rows_in"]
-            row.rows_out += event.data["rows_out"] or 0
-            row.late += event.data["late_rows"]
-            broken_counts = event.data.get("expectations", {}).values()
-            row.broken += sum(rows for expectations in broken_counts for rows in expectations.values())
-            row.figures = event.data
-        case "dead_letter":
-            row.letters += event.data["records"] or 0
-        case "retry":
-            row.state = "retrying"
-        case "waiting":
-            row.state = "waiting"
-        case "going_on":
-            row.state = "running"
-        case "query_failed":
-            row.state = "failed"
-        case "query_stopped":
-            row.state = "ended"
+class _OutputAbove(io.TextIOBase):
+    """Writes whole lines through a console, which moves its live region down."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        """Print the lines that are complete, and keep the rest."""
+        *lines, self._line = (self._line + text).split("\n")
+        if lines:
+            self._console.print(Text("\n".join(lines)), soft_wrap=True)
+        return len(text)
+
+    def isatty(self) -> bool:
+        """Return True: the output comes to a terminal."""
+        return True
+
+    def close(self) -> None:
+        """Print the rest, if there is any."""
+        if self._line:
+            self.write("\n")
+        super().close()
 
 
-def _cells(row: _Row) -> list[str]:
-    """Format the figures of a row as short texts."""
-    figures = row.figures
-    if not figures:
-        return ["-"] * 9
-    milliseconds = figures["duration_ms"].get("triggerExecution", 0)
-    out = figures["rows_out"]
-    rate_out = out / (milliseconds / 1000) if out is not None and milliseconds else None
-    interval = f" / {row.interval:g} s" if row.interval else ""
-    lag = lag_seconds(figures["watermark"])
-    return [
-        str(row.batch),
-        _number(figures["processed_rate"]),
-        _number(rate_out),
-        f"{milliseconds / 1000:.1f} s{interval}",
-        "-" if lag is None else f"{_span(lag)} ago",
-        _number(figures["state_rows"]),
-        str(row.late),
-        str(row.broken),
-        str(row.letters),
-    ]
+def _relative(path: Path) -> str:
+    """Return the path from this folder, if that is shorter."""
+    return min(str(path), os.path.relpath(path), key=len)
 
 
-def _number(value: float | None) -> str:
-    """Format a figure in at most five characters."""
-    if value is None:
-        return "-"
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.1f}{unit}"
-    return f"{value:.0f}"
-
-
-def _span(seconds: float) -> str:
-    """Format a duration in its largest unit."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if abs(seconds) >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
+def _local_time(at: str) -> str:
+    """Return the local time of day of an ISO-8601 time in UTC."""
+    return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone():%H:%M:%S}"

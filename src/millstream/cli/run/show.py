@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from millstream.cli.project import open_project, project_options
-from millstream.cli.table import format_table
+from millstream.cli.messages import print_hint
+from millstream.cli.project import complete_query, open_project, project_options
+from millstream.cli.table import format_table, terminal_width
 from millstream.diagnostics.failure import MillstreamError, WrongUse
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import Loaded
 
+# Rows that are read to sort and count them. A larger sink is sorted within its newest rows, and not counted.
+READ = 10_000
+
 
 @click.command("show", short_help="Print the latest rows of a view or a sink.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_query)
 @project_options
 @click.option(
     "-n",
@@ -46,8 +51,9 @@ def command(
 ) -> None:
     """Print the latest rows that query NAME wrote, or the rows of view or source NAME for the newest input.
 
-    A sink is read directly, without Spark. A view is computed by Spark from the newest records of its sources
-    alone, so its rows can differ from those that the running stream computes with its state.
+    A sink is read directly, without Spark: the newest rows first, by the first column with a time. A view is computed
+    by Spark from the newest records of its sources alone, so its rows can differ from those that the running stream
+    computes with its state.
     """
     loaded = open_project(file, overrides, env_file)
     pipeline = loaded.pipeline
@@ -55,6 +61,9 @@ def command(
     name = name or next(iter(pipeline.queries))
     if name in pipeline.queries and not as_view:
         names, rows = _of_sink(pipeline, name, kind, limit)
+        rows = _newest_first(rows)
+        _print_count(rows, limit)
+        rows = rows[:limit]
     elif name in pipeline.views or name in pipeline.sources:
         names, rows = _of_view(loaded, name, limit)
     else:
@@ -64,13 +73,13 @@ def command(
         for row in rows:
             click.echo(json.dumps(dict(zip(names, row, strict=True)), default=str))
     else:
-        click.echo(format_table(names, rows), nl=False)
+        click.echo(format_table(names, rows, width=terminal_width()), nl=False)
 
 
 def _of_sink(
     pipeline: Pipeline, query: str, kind: str | None, limit: int
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the newest rows of the query's first readable sink, or of the sink of that kind."""
+    """Return at least `limit` of the newest rows of the query's first readable sink, or of the sink of that kind."""
     sinks = [entry.sink for entry in pipeline.queries[query].to]
     candidates = [sink for sink in sinks if kind in (None, sink.kind)]
     if not candidates:
@@ -78,14 +87,30 @@ def _of_sink(
             f"query '{query}' has no sink '{kind}'", f"it writes to {', '.join(sink.kind for sink in sinks)}"
         )
     for sink in candidates:
-        result = sink.rows(limit)
+        result = sink.rows(max(limit, READ))
         if result is not None:
-            click.echo(f"{query} in {sink.describe()}", err=True)
+            print_hint(f"{query} in {sink.describe().replace(f'{pipeline.folder}/', '')}")
             return result
     raise MillstreamError(
         f"{candidates[0].describe()} cannot be read back",
         "show its view instead: millstream show --view NAME",
     )
+
+
+def _newest_first(rows: list[list[Any]]) -> list[list[Any]]:
+    """Sort rows by the first column that has a time in every row, newest first; keep their order if there is none."""
+    times = [
+        index
+        for index in range(len(rows[0]) if rows else 0)
+        if all(isinstance(row[index], datetime) for row in rows)
+    ]
+    return sorted(rows, key=lambda row: row[times[0]], reverse=True) if times else rows
+
+
+def _print_count(rows: Sequence[object], limit: int) -> None:
+    """Say how many of the rows are printed."""
+    total = f"{len(rows):,}" if len(rows) < max(limit, READ) else f"more than {len(rows):,}"
+    print_hint(f"newest {limit:,} of {total} rows; -n prints more" if len(rows) > limit else f"{total} rows")
 
 
 def _of_view(loaded: Loaded, name: str, limit: int) -> tuple[list[str], list[list[Any]]]:
@@ -96,7 +121,7 @@ def _of_view(loaded: Loaded, name: str, limit: int) -> tuple[list[str], list[lis
     pipeline = loaded.pipeline
     assert pipeline is not None
     log = pipeline.folder / ".millstream" / "logs" / "show.log"
-    click.echo("starting Spark", err=True)
+    print_hint("starting Spark")
     spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
     try:
         return preview_rows(spark, pipeline, name, limit)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.project import find_spec, project_options
 from millstream.devstack import stack
 
@@ -31,10 +32,10 @@ def command(
         stopped = stack.stop(folder, server)
         click.echo(f"{server} stopped" if stopped else f"{server} was not running", err=True)
     if servers:
-        click.echo(f"next: millstream up {' '.join(servers)}", err=True)
+        print_hint(f"next: millstream up {' '.join(servers)}")
         return
     stopped = stack.down(folder)
     click.echo(
         "the servers have stopped; their data is kept" if stopped else "no stack was running", err=True
     )
-    click.echo("next: millstream up", err=True)
+    print_hint("next: millstream up")

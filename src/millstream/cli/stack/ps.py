@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.project import find_spec, project_options
 from millstream.devstack import stack
 
@@ -50,4 +51,4 @@ def command(
         click.echo(f"{server.name:<9} {server.state:<9} {server.address:<21} {process}".rstrip())
     if not status:
         click.echo("no stack is running", err=True)
-        click.echo("next: millstream up", err=True)
+        print_hint("next: millstream up")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.signals import handle_ending
@@ -108,7 +109,7 @@ def command(
     summary = send_traffic(Sender(traffic, plan, kafka), stop, journal, steps.show)
     steps.clear()
     click.echo(json.dumps(summary.to_json()) if as_json else _table(summary))
-    click.echo("next: millstream run", err=True)
+    print_hint("next: millstream run")
 
 
 def _watch_starter(stop: threading.Event) -> None:

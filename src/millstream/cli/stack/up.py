@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, load_project, project_options
 from millstream.cli.signals import handle_ending
@@ -75,11 +76,11 @@ def command(
     steps.clear()
     if detach or before or not any(server.pid for server in stack.status(folder)):
         _print(endpoints, as_json=as_json)
-        click.echo("next: millstream run; 'millstream down' stops the servers and keeps their data", err=True)
+        print_hint("next: millstream run; 'millstream down' stops the servers and keeps their data")
         return
     leave = _signalled()  # before printing, because a reader of the addresses may send the signal at once
     _print(endpoints, as_json=as_json)
-    click.echo("next, in another terminal: millstream run; Ctrl-C here stops the servers", err=True)
+    print_hint("next, in another terminal: millstream run; Ctrl-C here stops the servers")
     _stay(folder, leave)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.diagnostics.failure import WrongUse
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -125,5 +126,5 @@ def run_tests(
         click.echo(forms.format_json(results), nl=False)
     else:
         click.echo(format_summary(results, start) if cases else "no test was run")
-        click.echo(next_command(suites, results), err=True)
+        print_hint(next_command(suites, results))
     return exit_code(suites, results)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.test.output import TestOutput, load_tests
 from millstream.diagnostics.failure import WrongUse
 
@@ -34,7 +35,7 @@ def update_tests(paths: Sequence[Path], words: str | None, env_file: Path | None
                 outcomes.append((case, runner.play(case, on=True)))
             screen.steps.clear()
             needs_manual_change = _write(suite.file, outcomes) or needs_manual_change
-    click.echo("next: git diff, then millstream test", err=True)
+    print_hint("next: git diff, then millstream test")
     return 1 if needs_manual_change else 0
 
 

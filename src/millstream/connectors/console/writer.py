@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +15,7 @@ from rich.text import Text
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
     from millstream.connectors.console.sink import ConsoleSink
 
@@ -32,10 +33,14 @@ class ConsoleWriter(Writer):
         self.sink = sink
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
-        """Print the batch's first rows and its row count."""
+        """Print the batch's first rows, by time, and its row count. An empty batch prints nothing."""
         count = frame.count()
-        rows = [[_cell(value) for value in row] for row in frame.take(self.sink.num_rows)]
-        click.echo(self.block(frame.columns, rows, batch_id, count), nl=False)
+        taken = _sort_by_time(frame.take(self.sink.num_rows))
+        rows = [[_cell(value) for value in row] for row in taken]
+        if count:
+            # Not by click, which writes to the terminal itself: the live table of `run` redirects this stream.
+            sys.stdout.write(self.block(frame.columns, rows, batch_id, count))
+            sys.stdout.flush()
         return WriteResult(count)
 
     def block(self, names: list[str], rows: list[list[str]], batch_id: int, count: int) -> str:
@@ -63,6 +68,16 @@ class ConsoleWriter(Writer):
             return text
         max_length = _DEFAULT_LENGTH if self.sink.truncate is True else self.sink.truncate
         return text if len(text) <= max_length else text[: max(0, max_length - 1)] + "…"
+
+
+def _sort_by_time(rows: list[Row]) -> list[Row]:
+    """Sort rows by their leading columns if these begin with a time, such as a window and its key."""
+    if not rows or not all(row and isinstance(row[0], datetime) for row in rows):
+        return rows
+    width = 1
+    while width < len(rows[0]) and all(isinstance(row[width], str) for row in rows):
+        width += 1
+    return sorted(rows, key=lambda row: tuple(row[:width]))
 
 
 def _cell(value: object) -> str:

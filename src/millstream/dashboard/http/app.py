@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import secrets
+import socket
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -63,6 +64,17 @@ def serve(
     return Page(server, f"{origin}?token={token}", origin)
 
 
+def refuse_taken_port(host: str, port: int) -> None:
+    """Raise `NotReady` if another program listens at this port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((host, port))
+        except OSError as error:
+            raise _not_available(host, f"port {port}", error) from error
+
+
 def _bound(host: str, ports: list[int], answers: Answers) -> Server:
     last_error: OSError | None = None
     for port in ports:
@@ -74,7 +86,11 @@ def _bound(host: str, ports: list[int], answers: Answers) -> Server:
                 break
     assert last_error is not None
     ports_text = f"port {ports[0]}" if len(ports) == 1 else f"none of the ports {ports[0]} to {ports[-1]}"
-    raise NotReady(
-        f"the live page cannot use {ports_text} at {host}: {last_error.strerror}",
+    raise _not_available(host, ports_text, last_error) from last_error
+
+
+def _not_available(host: str, ports: str, error: OSError) -> NotReady:
+    return NotReady(
+        f"the live page cannot use {ports} at {host}: {error.strerror}",
         "choose another with --port, or run without the page: --no-page",
-    ) from last_error
+    )

@@ -54,7 +54,9 @@ def graph_as_text(graph: PipelineGraph) -> str:
 def query_lines(graph: PipelineGraph, name: str) -> list[str]:
     """Return the lines of one query."""
     query = graph.pipeline.queries[name]
-    out = [f"query {name} ({query.output_mode}, {graph.pipeline.trigger(name)})"]
+    trigger = graph.pipeline.trigger(name)
+    when = f"every {trigger.processing_time}" if trigger.processing_time else str(trigger)
+    out = [f"query {name} ({query.output_mode}, {when})"]
     out += [f"  to   {_short(graph, to.sink.describe())}" for to in query.to]
     return out + _tree(graph, graph.writes.get(name, ""), 1, ())
 

@@ -18,6 +18,19 @@ _CLAUSES = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "JO
 _CALLS = frozenset({"REFLECT", "JAVA_METHOD", "TRY_REFLECT"})
 _READS = frozenset({"FROM", "JOIN"})
 
+# Two keywords without a space between them. Each is a plain name to a parser, most often an alias of a table.
+_RUN_TOGETHER = {
+    "GROUPBY": "GROUP BY",
+    "ORDERBY": "ORDER BY",
+    "PARTITIONBY": "PARTITION BY",
+    "LEFTJOIN": "LEFT JOIN",
+    "RIGHTJOIN": "RIGHT JOIN",
+    "INNERJOIN": "INNER JOIN",
+    "CROSSJOIN": "CROSS JOIN",
+    "FULLJOIN": "FULL JOIN",
+    "UNIONALL": "UNION ALL",
+}
+
 Found = tuple[str, int, int, str]
 
 
@@ -38,6 +51,7 @@ def find_syntax_errors(tokens: Sequence[Token], length: int) -> Iterator[Found]:
     if near and first.text.upper() not in ("SELECT", "WITH", "SET"):
         yield f"'{first.text}' is not a SQL keyword; did you mean {near[0]}?", first.start, first.end + 1, ""
     yield from _brackets(tokens)
+    yield from _run_together(tokens)
     for place, token in enumerate(tokens):
         if not _keyword(token, "FROM", "JOIN"):
             continue
@@ -45,6 +59,23 @@ def find_syntax_errors(tokens: Sequence[Token], length: int) -> Iterator[Found]:
         if following is None or (_keyword(following, *_CLAUSES) and not _is_name(tokens, place + 1)):
             detail = f"'{following.text}' follows" if following else "nothing follows"
             yield f"{token.text} names no table: {detail}", token.start, token.end + 1, ""
+
+
+def _run_together(tokens: Sequence[Token]) -> Iterator[Found]:
+    """Yield keywords without a space between them that are followed by an operand, as a table's alias never is."""
+    for place in range(1, len(tokens) - 1):
+        token, following = tokens[place], tokens[place + 1]
+        words = _RUN_TOGETHER.get(token.text.upper())
+        is_operand = is_word(following) and not _keyword(
+            following, *_CLAUSES, "AS", "LEFT", "INNER", "CROSS", "FULL"
+        )
+        if words and token.token_type is TokenType.VAR and is_operand and tokens[place - 1].text != ".":
+            yield (
+                f"'{token.text}' is not a SQL keyword; did you mean {words}?",
+                token.start,
+                token.end + 1,
+                "",
+            )
 
 
 def _brackets(tokens: Sequence[Token]) -> Iterator[Found]:

@@ -109,10 +109,14 @@ def test_the_list_has_the_expectation_and_the_headers(capsys: pytest.CaptureFixt
 def test_the_newest_are_listed_and_how_many_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["deadletter", "list", "--limit", "1"]) == 0
 
-    captured = capsys.readouterr()
-    assert captured.out.startswith("2  paid orders/3@9  ")
-    assert "newest 1 of 2 records" in captured.err
-    assert "orders: 1 x the value is not UTF-8" in captured.err
+    told = capsys.readouterr()
+    heads, row = told.out.splitlines()
+    assert heads.split() == ["number", "rejected", "source", "place", "reason", "value"]
+    assert row.startswith(
+        "2       2026-02-01 00:00:00  paid    orders/3@9  the value is not UTF-8  hex ff 7b 61"
+    )
+    assert "newest 1 of 2 records" in told.err
+    assert "orders: 1 x the value is not UTF-8" in told.err
     assert run_command(["deadletter", "show", "2"]) == 0
     assert "orders/3@9" in capsys.readouterr().out
 

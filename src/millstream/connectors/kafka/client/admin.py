@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, TopicCollection
@@ -69,9 +70,12 @@ def describe_topics(
     names = [*topics, *(name for name in known if pattern and re.fullmatch(pattern, name))]
     for name in names:
         if name not in known or known[name].error is not None:
+            near = get_close_matches(name, known, n=1)
+            suggestion = f"write '{near[0]}', " if near else ""
             raise NotReady(
-                f"topic '{name}' does not exist at {servers}",
-                "create the topic, or start the stack with 'millstream up'",
+                f"topic '{name}' does not exist at {servers}"
+                + (f"; did you mean '{near[0]}'?" if near else ""),
+                f"{suggestion}create the topic, or start the stack with 'millstream up'",
             )
         missing = sorted(set((partitions or {}).get(name, ())) - set(known[name].partitions))
         if missing:

@@ -1,0 +1,161 @@
+"""`millstream reset`: delete the checkpoint of a query, so that it starts from scratch."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.messages import print_hint
+from millstream.cli.project import complete_query, open_project, project_options
+from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.spec.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.pipeline.model import Pipeline
+
+
+@click.command("reset", short_help="Delete the checkpoint of a query, so that it starts from scratch.")
+@click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=complete_query)
+@project_options
+@click.option("--all", "all_queries", is_flag=True, help="Reset every query of the spec.")
+@click.option("--sinks", is_flag=True, help="Also delete the local folders that these queries write.")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
+def command(
+    queries: tuple[str, ...],
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    all_queries: bool,
+    sinks: bool,
+    yes: bool,
+) -> None:
+    """Delete the checkpoint of each QUERY: its offsets and its state.
+
+    At the next run the query reads its sources from their starting position, as a new query does. Use this after a
+    change that a checkpoint cannot follow, such as other windows or another GROUP BY. The rows in the sinks stay,
+    unless --sinks is given. The command first prints what each sink does when the rows come again.
+
+    A running query, or one with batches that still wait for a sink, is refused.
+    """
+    from millstream.engine.run import lock_checkpoints
+
+    pipeline = open_project(file, overrides, env_file).pipeline
+    assert pipeline is not None
+    names = _choose(pipeline, queries, all_queries=all_queries)
+    _refuse_waiting_batches(pipeline, names)
+    folders = _sink_folders(pipeline, names) if sinks else []
+    with ExitStack() as locks:
+        existing = [name for name in names if _checkpoint(pipeline, name).is_dir()]
+        lock_checkpoints(pipeline, existing, locks)
+        for name in names:
+            for line in describe_reset(pipeline, name, emptied=folders):
+                click.echo(line, err=True)
+        if not yes:
+            click.confirm("delete?", abort=True, err=True)
+        for folder in [*(_checkpoint(pipeline, name) for name in existing), *folders]:
+            if folder.is_dir():
+                shutil.rmtree(folder)
+                click.echo(f"deleted {_from_here(pipeline, folder)}")
+    print_hint("next: millstream check, then millstream run")
+
+
+def describe_reset(pipeline: Pipeline, name: str, *, emptied: Sequence[Path] = ()) -> Iterator[str]:
+    """Yield what is deleted, where the query begins to read, and what happens to the rows in each sink."""
+    from millstream.analysis.explain.runtime_behaviour import describe_new_checkpoint
+    from millstream.checkpoint.folder import Checkpoint
+    from millstream.pipeline.graph import PipelineGraph
+
+    folder = _checkpoint(pipeline, name)
+    committed = Checkpoint(folder).committed() if folder.is_dir() else None
+    past = "no batch is committed" if committed is None else f"batch {committed} is the last one committed"
+    yield f"{name}: checkpoint {_from_here(pipeline, folder)}, {past}"
+    # The last sentence is about a checkpoint that exists.
+    for sentence in describe_new_checkpoint(PipelineGraph.of(pipeline), name)[:-1]:
+        yield f"  source {sentence}"
+    for entry in pipeline.queries[name].to:
+        sink, mode = entry.sink, pipeline.queries[name].output_mode
+        label = f"  sink {sink.describe().replace(f'{pipeline.folder}/', '')}"
+        clear = sink.clear_command().replace(f"{pipeline.folder}/", "")
+        if any(str(folder) in sink.writes_to() for folder in emptied):
+            yield f"{label}: its folder is deleted too"
+        elif sink.is_rerun_idempotent(mode):
+            yield (
+                f"{label}: keeps its rows, and a row that comes again replaces the one with its key; "
+                f"rows with keys that no longer occur stay, unless you empty it first: {clear}"
+            )
+        elif sink.guarantee(mode)[0] is Guarantee.EXACTLY_ONCE:
+            yield (
+                f"{label}: keeps its rows, and the next run is refused, because each would be there twice; "
+                f"empty it first: {clear}; or add to its rows: millstream run --adopt"
+            )
+        else:
+            yield f"{label}: gets every row that is read again once more"
+
+
+def _choose(pipeline: Pipeline, queries: Sequence[str], *, all_queries: bool) -> list[str]:
+    if bool(queries) == all_queries:
+        raise WrongUse(
+            "reset needs the names of queries, or --all", f"queries: {', '.join(pipeline.queries)}"
+        )
+    for name in queries:
+        if name not in pipeline.queries:
+            raise WrongUse(f"there is no query '{name}'", f"queries: {', '.join(pipeline.queries)}")
+    return list(pipeline.queries) if all_queries else list(dict.fromkeys(queries))
+
+
+def _checkpoint(pipeline: Pipeline, name: str) -> Path:
+    folder = pipeline.checkpoint(name).local
+    if folder is None:
+        raise WrongUse(
+            f"checkpoint {pipeline.checkpoint(name)} is not on a file system of this machine",
+            "delete it there",
+        )
+    return folder
+
+
+def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
+    """Raise `CannotGoOn` if a sink still lacks batches, which only the checkpoint can deliver."""
+    from millstream.engine.delivery.batch_spool import list_spooled_batches
+
+    waiting = list_spooled_batches(pipeline, names)
+    if waiting:
+        first = waiting[0]
+        raise CannotGoOn(
+            f"{len(waiting)} batches of query '{first.query}' wait for {first.sink}, and would be lost",
+            f"deliver them: millstream deadletter replay {first.query}; or delete them: millstream deadletter delete",
+        )
+
+
+def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
+    """Return the folders that these queries alone write and no source reads. Raises `CannotGoOn` for any other."""
+    folders = []
+    for name in names:
+        for place in sorted(place for entry in pipeline.queries[name].to for place in entry.sink.writes_to()):
+            if not Path(place).is_absolute():
+                continue
+            for other, query in pipeline.queries.items():
+                if other not in names and any(place in entry.sink.writes_to() for entry in query.to):
+                    raise CannotGoOn(
+                        f"{_from_here(pipeline, Path(place))} is also written by query '{other}'",
+                        f"reset both: millstream reset {name} {other} --sinks; or leave --sinks out",
+                    )
+            for source, entry in pipeline.sources.items():
+                if place in entry.source.reads_from():
+                    raise CannotGoOn(
+                        f"{_from_here(pipeline, Path(place))} is read by source '{source}'",
+                        "leave --sinks out, and reset the queries that read it too if you empty it",
+                    )
+            folders.append(Path(place))
+    return folders
+
+
+def _from_here(pipeline: Pipeline, path: Path) -> str:
+    """Return the path from the project's folder, if it is inside."""
+    return str(path).removeprefix(f"{pipeline.folder}/")

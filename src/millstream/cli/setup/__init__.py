@@ -1,0 +1,1 @@
+"""Commands that prepare a machine or a shell, and open the documentation."""
