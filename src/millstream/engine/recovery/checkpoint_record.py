@@ -13,6 +13,8 @@ from millstream import __version__
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.engine.recovery.query_fingerprint import list_operators
 from millstream.engine.sink_keys import sink_keys
+from millstream.frames.plan_description.describe import describe_plan
+from millstream.plan.declared_query import declare_query, describe_processors
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -56,13 +58,15 @@ def build_record(
     origins: list[Origin],
     probed: dict[str, dict[str, str]],
     since: Mapping[str, int],
+    committed: int | None = None,
 ) -> QueryMetadata:
-    """Build the record of one query.
+    """Build the record of one query, whose newest committed batch is `committed`.
 
     `probed` is what each source reported about itself (topic ids). `since` is the first batch that a sink can have in
     its ledger, by the sink's key, without an entry for a sink without a ledger.
     """
-    declared = pipeline.queries[query]
+    entries = pipeline.queries[query].to
+    declared = declare_query(pipeline, query)
     return QueryMetadata(
         query=query,
         query_id=query_id,
@@ -73,9 +77,9 @@ def build_record(
         ),
         sinks=tuple(
             {"key": f"{query_id}/{key}", **entry.sink.identity(), "since": str(since.get(key, ""))}
-            for key, entry in zip(sink_keys(pipeline, query), declared.to, strict=True)
+            for key, entry in zip(sink_keys(pipeline, query), entries, strict=True)
         ),
-        output_mode=declared.output_mode.value,
+        output_mode=pipeline.queries[query].output_mode.value,
         pinned=_read_settings(spark, PINNED),
         unpinned=_read_settings(spark, UNPINNED),
         versions={
@@ -85,6 +89,12 @@ def build_record(
             "java": str(internals.jvm(spark).java.lang.System.getProperty("java.version")),
         },
         code=_hash_code(pipeline),
+        plan=describe_processors(pipeline, query, describe_plan(spark, frame)),
+        views=declared.views,
+        inputs=declared.inputs,
+        trigger=declared.trigger,
+        params=declared.params,
+        started_after=-1 if committed is None else committed,
     )
 
 
