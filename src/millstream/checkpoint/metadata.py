@@ -119,7 +119,7 @@ class QueryMetadata:
 def read(checkpoint: Path) -> QueryMetadata | None:
     """Return the record of a checkpoint, or None if it has none."""
     file = checkpoint / "_millstream" / "record.json"
-    return _read_file(file) if file.exists() else None
+    return read_file(file) if file.exists() else None
 
 
 def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadata | None:
@@ -133,13 +133,14 @@ def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadat
     for file in (folder / "record.json", *reversed(former)):
         if not file.exists():
             continue
-        record = _read_file(file)
+        record = read_file(file)
         if record.started_after is None or (committed is not None and committed > record.started_after):
             return record
     return None
 
 
-def _read_file(file: Path) -> QueryMetadata:
+def read_file(file: Path) -> QueryMetadata:
+    """Return the record in a file. Raises `CannotGoOn` if it is corrupt."""
     try:
         return QueryMetadata.from_json(file.read_text())
     except (ValueError, KeyError, TypeError) as error:

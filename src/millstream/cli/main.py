@@ -31,6 +31,8 @@ COMMANDS = {
     "ps": "Show the servers of the local stack.",
     "logs": "Print a local server's log.",
     "traffic": "Send generated events to the local stack.",
+    "plan": "Say what a changed pipeline would do with each checkpoint.",
+    "checkpoint": "Inspect, check, copy, move and rewind checkpoints.",
     "run": "Run the pipeline.",
     "show": "Print the latest rows of a view or a sink.",
     "deadletter": "Inspect, replay or delete dead letters and spooled batches.",
@@ -44,6 +46,7 @@ COMMANDS = {
 # Commands whose module is in a folder with its helpers.
 FOLDERS = {
     "check": "check",
+    "checkpoint": "plan",
     "config": "explain",
     "deadletter": "deadletter",
     "demo": "run",
@@ -51,6 +54,7 @@ FOLDERS = {
     "explain": "explain",
     "graph": "explain",
     "logs": "stack",
+    "plan": "plan",
     "prove": "prove",
     "ps": "stack",
     "run": "run",

@@ -129,6 +129,15 @@ def judge_state(change: StateChange) -> Judgement:
             what = f"the join is {now}; it was {before}"
             if is_refused:
                 return _refused(kind, what, "Spark refuses the stored rows, which do not say if they matched")
+            if now == "Inner":
+                return Judgement(
+                    Verdict.CONTINUES_WITH_NOTE,
+                    kind,
+                    what,
+                    "Spark accepts the state, and an inner join needs no more than an outer one has stored",
+                    "rows that were written as unmatched stay",
+                    place="views",
+                )
             return _wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
         case JoinConditionChanged():
             return _judge_condition(change, kind)

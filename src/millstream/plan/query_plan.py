@@ -33,6 +33,21 @@ class QueryPlan:
         """The worst verdict of the changes."""
         return find_worst(judgement.verdict for judgement in self.judgements)
 
+    def list_changes(self) -> list[dict[str, str]]:
+        """Return the changes as values of JSON: verdict, kind, place, what, and why."""
+        return [
+            {
+                "kind": judgement.kind,
+                "verdict": judgement.verdict.value,
+                "place": judgement.place,
+                "what": judgement.what,
+                "why": judgement.spark,
+                "sinks": judgement.sinks,
+                "fix": judgement.fix,
+            }
+            for judgement in self.judgements
+        ]
+
     @property
     def accept_code(self) -> str:
         """The value of `run --accept` for this verdict. It differs for other changes and other queries."""

@@ -34,6 +34,7 @@ _COLOURS = {
     "ended": "dim",
 }
 _LOGGED = {
+    "plan",
     "retry",
     "waiting",
     "going_on",
