@@ -198,3 +198,8 @@ def equi_join_keys(spark: SparkSession, plan: Any) -> Any:
     """Return type, left keys, right keys and other condition of a join, or None: `ExtractEquiJoinKeys.unapply`."""
     parts = java_class(spark, "org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys").unapply(plan)
     return parts.get() if parts.isDefined() else None
+
+
+def start_state_coordinator(spark: SparkSession) -> None:
+    """Start the coordinator of state stores, which Spark creates when `StreamingQueryManager` is first used."""
+    java_session(spark).streams().active()

@@ -114,7 +114,8 @@ BASES: dict[str, Spec] = {
         _ONE,
     ),
     "sessions": _base(
-        "SELECT session_window.start AS since, k, count(*) AS n FROM orders GROUP BY session_window(at, '5 minutes'), k",
+        "SELECT session_window.start AS since, k, count(*) AS n FROM orders "
+        "GROUP BY session_window(at, '5 minutes'), k",
         "append",
         _ONE,
     ),

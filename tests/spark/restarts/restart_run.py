@@ -11,6 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.engine.recovery.checkpoint_record import build_record
@@ -36,9 +38,9 @@ class Edit:
 
     name: str
     base: str
-    change: Mapping[str, Any]
-    verdict: str
-    outcome: str
+    change: Mapping[str, Any] = field(hash=False)
+    verdict: str = ""
+    outcome: str = ""
     note: str = field(default="", compare=False)
 
     def __str__(self) -> str:
@@ -84,6 +86,7 @@ class Restarts:
         self._files: dict[str, tuple[list[Path], list[Path]]] = {}
         self._bases: dict[str, tuple[Path, Pipeline]] = {}
         self._count = 0
+        self.outcomes: dict[Edit, Outcome] = {}
         for source, halves in files.items():
             (folder / source).mkdir(parents=True)
             self._files[source] = tuple(  # type: ignore[assignment]
@@ -102,6 +105,10 @@ class Restarts:
 
     def restart(self, edit: Edit, base: Spec) -> Outcome:
         """Restart a changed query, compare its rows with those of the same query that has always been like this."""
+        self.outcomes[edit] = outcome = self._restart(edit, base)
+        return outcome
+
+    def _restart(self, edit: Edit, base: Spec) -> Outcome:
         before, now = self._pipeline(base), self._pipeline(edit.apply(base))
         if edit.base not in self._bases:
             checkpoint = self._new_folder()
@@ -120,7 +127,7 @@ class Restarts:
         with self._second_half():
             try:
                 rows = self._run(now, restarted)
-            except Exception as error:
+            except PySparkException as error:
                 return Outcome(plan, "refused", f"{type(error).__name__}: {str(error)[:300]}")
             wanted = self._run(now, fresh)
         if rows == wanted:

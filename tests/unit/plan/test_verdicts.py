@@ -12,9 +12,11 @@ from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedWatermark,
 from millstream.plan import changes
 from millstream.plan.query_plan import QueryPlan, plan_query
 
-KEY = Term("window(orders.at, 10 minutes)", "struct<start:timestamp,end:timestamp>", False, "window")
+KEY = Term(
+    "window(orders.at, 10 minutes)", "struct<start:timestamp,end:timestamp>", nullable=False, name="window"
+)
 SUM = Term("sum(orders.v)", "bigint")
-GROUPS = StatefulOperator("aggregation", keys=(KEY, Term("orders.k", "string", True, "k")), values=(SUM,))
+GROUPS = StatefulOperator("aggregation", keys=(KEY, Term("orders.k", "string", name="k")), values=(SUM,))
 JOIN = StatefulOperator(
     "stream-stream join",
     keys=(Term("orders.id", "string"),),
@@ -24,7 +26,7 @@ JOIN = StatefulOperator(
     join_type="Inner",
     condition=("(pays.at >= orders.at)",),
 )
-COLUMNS = (Term("orders.k", "string", True, "k"),)
+COLUMNS = (Term("orders.k", "string", name="k"),)
 
 
 def plan(*operators: StatefulOperator, **parts: Any) -> RecordedPlan:
@@ -55,7 +57,7 @@ def judge(before: QueryMetadata, now: QueryMetadata) -> QueryPlan:
     return plan_query("q", "/c", QueryMetadata.from_json(before.to_json()), now)
 
 
-def with_key(text: str, type_: str = "string", nullable: bool = True) -> StatefulOperator:
+def with_key(text: str, type_: str = "string", *, nullable: bool = True) -> StatefulOperator:
     """The aggregation with another second key."""
     return replace(GROUPS, keys=(KEY, Term(text, type_, nullable)))
 
@@ -82,14 +84,14 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         ["key_changed"],
     ),
     "a key that may now be null": (
-        record(plan(with_key("orders.k", "string", False))),
+        record(plan(with_key("orders.k", nullable=False))),
         record(plan(with_key("orders.k"))),
         "start_afresh",
         ["key_changed"],
     ),
     "a key that can no longer be null": (
         record(STATE),
-        record(plan(with_key("orders.k", "string", False))),
+        record(plan(with_key("orders.k", nullable=False))),
         "continues",
         [],
     ),
@@ -210,7 +212,9 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
     ),
     "a renamed source": (
         record(STATE),
-        record(STATE, sources=({**ORDERS, "name": "purchases"},), inputs={"purchases": {"json": {"path": "in"}}}),
+        record(
+            STATE, sources=({**ORDERS, "name": "purchases"},), inputs={"purchases": {"json": {"path": "in"}}}
+        ),
         "continues",
         ["source_renamed"],
     ),
@@ -280,7 +284,9 @@ def test_a_change_has_its_verdict(name: str) -> None:
     assert (judged.verdict.value, [judgement.kind for judgement in judged.judgements]) == (verdict, kinds)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[2] in ("start_afresh", "silently_wrong")])
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if case[2] in ("start_afresh", "silently_wrong")]
+)
 def test_a_refused_change_says_what_spark_does_and_what_to_do(name: str) -> None:
     judged = judge(*CASES[name][:2])
 
@@ -303,6 +309,8 @@ def test_the_code_of_an_accepted_verdict_belongs_to_one_query_and_one_change() -
 
 def test_every_kind_of_change_belongs_to_one_judge() -> None:
     judged = [*get_args(changes.SourceChange), *get_args(changes.StateChange), *get_args(changes.QueryChange)]
-    defined = [item for item in vars(changes).values() if isinstance(item, type) and hasattr(item, "__match_args__")]
+    defined = [
+        item for item in vars(changes).values() if isinstance(item, type) and hasattr(item, "__match_args__")
+    ]
 
     assert sorted(kind.__name__ for kind in judged) == sorted(kind.__name__ for kind in defined)

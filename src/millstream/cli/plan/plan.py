@@ -51,7 +51,7 @@ def command(
     """Compare the pipeline with the record that each checkpoint has of the query that wrote it.
 
     Spark refuses some changes of a query that has run, and accepts others although the rows are then wrong. Each
-    query gets a verdict: continues, continues with note, repartition, start afresh, silently wrong, cannot tell.
+    query gets a verdict. Each change is explained: what Spark does with it, what the sinks then contain, what to do.
     Nothing is written, and neither brokers nor sinks are connected to.
 
     Exits with 0 if every query continues, and with 1 if one does not.
