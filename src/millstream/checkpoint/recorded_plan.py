@@ -21,7 +21,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class StatefulOperator:
+class RecordedStatefulOperator:
     """One operator with state, as Spark stores it.
 
     `values` are the aggregates of an aggregation or the columns that the left side of a join stores; `right_keys` and
@@ -58,7 +58,7 @@ class RecordedPlan:
 
     fingerprint: str
     """A hash of the whole plan. Equal fingerprints mean equal plans; different ones may still mean equal results."""
-    stateful: tuple[StatefulOperator, ...] = ()
+    stateful: tuple[RecordedStatefulOperator, ...] = ()
     """The operators with state, from the top."""
     watermarks: tuple[RecordedWatermark, ...] = ()
     output: tuple[str, ...] = ()
@@ -93,15 +93,15 @@ class RecordedPlan:
 _TERMS = ("keys", "values", "right_keys", "right_values")
 
 
-def _read_operator(entry: dict[str, Any]) -> StatefulOperator:
-    known = {item.name for item in fields(StatefulOperator)}
+def _read_operator(entry: dict[str, Any]) -> RecordedStatefulOperator:
+    known = {item.name for item in fields(RecordedStatefulOperator)}
     values: dict[str, Any] = {}
     for name, value in entry.items():
         if name in known:
             values[name] = (
                 _read_terms(value) if name in _TERMS else tuple(value) if isinstance(value, list) else value
             )
-    return StatefulOperator(**values)
+    return RecordedStatefulOperator(**values)
 
 
 def _read_terms(entries: Any) -> tuple[Term, ...]:

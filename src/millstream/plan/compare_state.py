@@ -24,7 +24,7 @@ from millstream.plan.changes import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.checkpoint.recorded_plan import RecordedPlan, StatefulOperator, Term
+    from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedStatefulOperator, Term
     from millstream.plan.changes import Change
 
 _WINDOWS = ("window(", "session_window(")
@@ -43,7 +43,7 @@ def compare_state(before: RecordedPlan, now: RecordedPlan) -> Iterator[Change]:
     yield from _compare_watermarks(before, now)
 
 
-def _compare_operator(old: StatefulOperator, new: StatefulOperator) -> Iterator[Change]:
+def _compare_operator(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     changes = [
         *_compare_keys(old, new),
         *_compare_values(old, new),
@@ -62,7 +62,7 @@ def _compare_operator(old: StatefulOperator, new: StatefulOperator) -> Iterator[
         yield StateInputChanged(new.kind, added, removed)
 
 
-def _compare_keys(old: StatefulOperator, new: StatefulOperator) -> Iterator[Change]:
+def _compare_keys(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     if (old.keys, old.right_keys) == (new.keys, new.right_keys):
         return
     pairs = [(old.keys, new.keys), (old.right_keys, new.right_keys)]
@@ -83,7 +83,7 @@ def _compare_keys(old: StatefulOperator, new: StatefulOperator) -> Iterator[Chan
     yield KeyChanged(new.kind, before, after, is_refused)
 
 
-def _compare_values(old: StatefulOperator, new: StatefulOperator) -> Iterator[Change]:
+def _compare_values(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     """Compare what is stored for a key: aggregates, or the rows of a join's sides."""
     if old.join_type or new.join_type:
         for side, before, after in (
@@ -101,7 +101,7 @@ def _compare_values(old: StatefulOperator, new: StatefulOperator) -> Iterator[Ch
         yield AggregatesChanged(_texts(old.values), _texts(new.values), is_refused)
 
 
-def _compare_join(old: StatefulOperator, new: StatefulOperator) -> Iterator[Change]:
+def _compare_join(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     if old.join_type != new.join_type:
         is_refused = old.join_type == "Inner" and "Outer" in new.join_type
         yield JoinTypeChanged(old.join_type, new.join_type, is_refused)
@@ -116,7 +116,7 @@ def _compare_join(old: StatefulOperator, new: StatefulOperator) -> Iterator[Chan
         )
 
 
-def _compare_processor(old: StatefulOperator, new: StatefulOperator) -> Iterator[Change]:
+def _compare_processor(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     if old.state == new.state or not old.state:
         return
     changed = [

@@ -19,7 +19,7 @@ from millstream.plan.changes import (
     VersionChanged,
     ViewChanged,
 )
-from millstream.plan.verdict import Judgement, Verdict
+from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, name_kind, phrase_difference
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def judge_query(change: QueryChange) -> Judgement:
             return _judge_output_mode(change, kind)
         case TriggerChanged(before, now):
             return Judgement(
-                Verdict.CONTINUES,
+                RestartVerdict.CONTINUES,
                 kind,
                 f"the trigger is {now}; it was {before}",
                 "the next batch starts by the new trigger",
@@ -92,7 +92,7 @@ def judge_query(change: QueryChange) -> Judgement:
             )
         case ShufflePartitionsChanged(before, now):
             return Judgement(
-                Verdict.REPARTITION,
+                RestartVerdict.REPARTITION,
                 kind,
                 f"spark.sql.shuffle.partitions is {now}; the state has {before}",
                 f"Spark keeps {before} for the life of the checkpoint and ignores the new number",
@@ -112,7 +112,7 @@ def judge_query(change: QueryChange) -> Judgement:
             what = f"{setting} is {now}; it was {before}"
             if has_state:
                 return Judgement(
-                    Verdict.SILENTLY_WRONG,
+                    RestartVerdict.SILENTLY_WRONG,
                     kind,
                     what,
                     "Spark does not keep this setting, and computes keys and values with the new one",
@@ -131,7 +131,7 @@ def judge_query(change: QueryChange) -> Judgement:
             )
         case ViewChanged(view):
             return Judgement(
-                Verdict.CANNOT_TELL,
+                RestartVerdict.CANNOT_TELL,
                 kind,
                 f"view '{view}' has changed" if view != "params" else "parameters of the SQL have changed",
                 "whether the change touches the state is known only from Spark's plan",
@@ -140,7 +140,7 @@ def judge_query(change: QueryChange) -> Judgement:
             )
         case PlanUnknown(reason):
             return Judgement(
-                Verdict.CANNOT_TELL,
+                RestartVerdict.CANNOT_TELL,
                 kind,
                 reason,
                 "Spark compares only number and types of what the state has",
@@ -155,7 +155,7 @@ def _judge_output_mode(change: OutputModeChanged, kind: str) -> Judgement:
     what = f"the output mode is {change.now}; it was {change.before}"
     if change.now == "complete" and change.has_eviction and change.has_state:
         return Judgement(
-            Verdict.SILENTLY_WRONG,
+            RestartVerdict.SILENTLY_WRONG,
             kind,
             what,
             "the watermark has removed groups from the state, and complete mode writes what is left",
@@ -177,4 +177,4 @@ def _judge_output_mode(change: OutputModeChanged, kind: str) -> Judgement:
 
 
 def _note(kind: str, what: str, spark: str, sinks: str, place: str) -> Judgement:
-    return Judgement(Verdict.CONTINUES_WITH_NOTE, kind, what, spark, sinks, place=place)
+    return Judgement(RestartVerdict.CONTINUES_WITH_NOTE, kind, what, spark, sinks, place=place)

@@ -17,7 +17,7 @@ from millstream.plan.changes import (
     SourcesReordered,
     StaticSourceChanged,
 )
-from millstream.plan.verdict import Judgement, Verdict
+from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, join_words, name_kind
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def judge_source(change: SourceChange) -> Judgement:
     match change:
         case SourceAdded(source):
             return Judgement(
-                Verdict.START_AFRESH,
+                RestartVerdict.START_AFRESH,
                 kind,
                 f"source '{source}' is new",
                 "Spark keeps offsets by position and refuses another number of sources",
@@ -40,7 +40,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceRemoved(source):
             return Judgement(
-                Verdict.START_AFRESH,
+                RestartVerdict.START_AFRESH,
                 kind,
                 f"source '{source}' is no longer read",
                 "Spark keeps offsets by position and refuses another number of sources",
@@ -50,7 +50,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourcesReordered(before, now, is_one_kind):
             return Judgement(
-                Verdict.SILENTLY_WRONG if is_one_kind else Verdict.START_AFRESH,
+                RestartVerdict.SILENTLY_WRONG if is_one_kind else RestartVerdict.START_AFRESH,
                 kind,
                 f"the sources are read in the order {join_words(now)}; the checkpoint has {join_words(before)}",
                 "Spark finds offsets by position, so each source would continue from the other's offsets",
@@ -60,7 +60,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceRenamed(before, source):
             return Judgement(
-                Verdict.CONTINUES,
+                RestartVerdict.CONTINUES,
                 kind,
                 f"source '{before}' is now called '{source}'",
                 "Spark does not use the name",
@@ -68,7 +68,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceReplaced(source, before, now):
             return Judgement(
-                Verdict.START_AFRESH,
+                RestartVerdict.START_AFRESH,
                 kind,
                 f"source '{source}' is of kind {now}; it was {before}",
                 f"Spark cannot read the offsets of {before} as offsets of {now}",
@@ -78,7 +78,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceMoved(source, field, before, now):
             return Judgement(
-                Verdict.SILENTLY_WRONG,
+                RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"{field} of source '{source}' is {now}; it was {before}",
                 "the offsets in the checkpoint are those of the former place; Spark does not notice, or it fails "
@@ -89,7 +89,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceGrew(source, field, added):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"source '{source}' also reads {join_words(added)}",
                 "Spark reads what is new from its beginning, whatever the source's starting offsets",
@@ -98,7 +98,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case SourceRecreated(source, what):
             return Judgement(
-                Verdict.SILENTLY_WRONG,
+                RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"{what} of source '{source}' was deleted and created again",
                 "the offsets in the checkpoint are those of the deleted one, and Spark skips as many records",
@@ -115,7 +115,7 @@ def judge_source(change: SourceChange) -> Judgement:
                 *(f"type of {column}" for column in retyped),
             ]
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"schema of source '{source}': {', '.join(parts)}",
                 "Spark does not keep the schema of a source; records that it has not read yet are decoded by the new "
@@ -125,7 +125,7 @@ def judge_source(change: SourceChange) -> Judgement:
             )
         case StaticSourceChanged(source, has_state):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"static source '{source}' is another one or has other options",
                 "Spark does not keep static sources; it reads them again",
@@ -144,7 +144,7 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
     match change.effect:
         case "start":
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 what,
                 "Spark continues from the offsets in the checkpoint; the option counts for a fresh one only",
@@ -152,11 +152,15 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
             )
         case "rate":
             return Judgement(
-                Verdict.CONTINUES, kind, what, "the next batch is planned with the new value", place=place
+                RestartVerdict.CONTINUES,
+                kind,
+                what,
+                "the next batch is planned with the new value",
+                place=place,
             )
         case "place":
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 what,
                 "the offsets count only if these are the same servers with the same data",
@@ -166,7 +170,7 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
             )
         case "rows":
             return Judgement(
-                Verdict.SILENTLY_WRONG if change.has_state else Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.SILENTLY_WRONG if change.has_state else RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 what,
                 "records that Spark has not read yet are read with the new value",

@@ -22,7 +22,7 @@ from millstream.plan.changes import (
     WatermarkRemoved,
     WindowChanged,
 )
-from millstream.plan.verdict import Judgement, Verdict
+from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, join_words, name_kind, phrase_difference
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def judge_state(change: StateChange) -> Judgement:
     match change:
         case WatermarkDelayChanged(column, before, now):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"the watermark on {column} waits {now}; it was {before}",
                 "the watermark continues from the checkpoint and never moves back; the new delay counts for new rows",
@@ -47,7 +47,7 @@ def judge_state(change: StateChange) -> Judgement:
             )
         case WatermarkColumnChanged(before, now, has_state):
             return Judgement(
-                Verdict.SILENTLY_WRONG if has_state else Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.SILENTLY_WRONG if has_state else RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"the watermark is on {now}; it was on {before}",
                 "the watermark continues from the checkpoint with the value of the former event time",
@@ -57,7 +57,7 @@ def judge_state(change: StateChange) -> Judgement:
             )
         case WatermarkAdded(column, has_state):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"there is a new watermark on {column}",
                 "rows that are later than it are dropped from now on"
@@ -66,7 +66,7 @@ def judge_state(change: StateChange) -> Judgement:
             )
         case WatermarkRemoved(column, has_state):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"there is no watermark on {column} any more",
                 "late rows are not dropped any more" + (", and state is never removed" if has_state else ""),
@@ -131,7 +131,7 @@ def judge_state(change: StateChange) -> Judgement:
                 return _refused(kind, what, "Spark refuses the stored rows, which do not say if they matched")
             if now == "Inner":
                 return Judgement(
-                    Verdict.CONTINUES_WITH_NOTE,
+                    RestartVerdict.CONTINUES_WITH_NOTE,
                     kind,
                     what,
                     "Spark accepts the state, and an inner join needs no more than an outer one has stored",
@@ -167,7 +167,7 @@ def judge_state(change: StateChange) -> Judgement:
             return _wrong(kind, text, "Spark accepts the stored values", _MIXED, f"views.{view}")
         case ProcessorCodeChanged(view):
             return Judgement(
-                Verdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"the code of the processor of view '{view}' has changed",
                 "Spark does not compare code; the new code reads values that the former code stored",
@@ -183,7 +183,7 @@ def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
     what = f"the join has another condition: {phrase_difference(change.added, change.removed)}"
     if change.is_inner and not change.removed:
         return Judgement(
-            Verdict.CONTINUES_WITH_NOTE,
+            RestartVerdict.CONTINUES_WITH_NOTE,
             kind,
             what,
             "stored rows are matched by the new condition, which is stricter",
@@ -198,8 +198,8 @@ def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
 
 
 def _refused(kind: str, what: str, spark: str) -> Judgement:
-    return Judgement(Verdict.START_AFRESH, kind, what, spark, _NOTHING, FRESH, "views")
+    return Judgement(RestartVerdict.START_AFRESH, kind, what, spark, _NOTHING, FRESH, "views")
 
 
 def _wrong(kind: str, what: str, spark: str, sinks: str, place: str = "views") -> Judgement:
-    return Judgement(Verdict.SILENTLY_WRONG, kind, what, spark, sinks, FRESH, place)
+    return Judgement(RestartVerdict.SILENTLY_WRONG, kind, what, spark, sinks, FRESH, place)

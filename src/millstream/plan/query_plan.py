@@ -11,7 +11,7 @@ from millstream.plan.compare import compare_records
 from millstream.plan.judge_query import judge_query
 from millstream.plan.judge_sources import judge_source
 from millstream.plan.judge_state import judge_state
-from millstream.plan.verdict import Judgement, Verdict, find_worst
+from millstream.plan.verdict import Judgement, RestartVerdict, find_worst
 
 if TYPE_CHECKING:
     from millstream.checkpoint.metadata import QueryMetadata
@@ -29,7 +29,7 @@ class QueryPlan:
     """Whether there is no checkpoint yet, so that the query begins with its sources' first records."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RestartVerdict:
         """The worst verdict of the changes."""
         return find_worst(judgement.verdict for judgement in self.judgements)
 
@@ -71,6 +71,6 @@ def judge_change(change: Change) -> Judgement:
 def plan_query(query: str, checkpoint: str, before: QueryMetadata, now: QueryMetadata) -> QueryPlan:
     """Judge all changes from a checkpoint's record to the query as it is now, the worst first."""
     judgements = [judge_change(change) for change in compare_records(before, now)]
-    order = list(Verdict)
+    order = list(RestartVerdict)
     ranked = sorted(judgements, key=lambda judgement: -order.index(judgement.verdict))
     return QueryPlan(query, checkpoint, tuple(ranked))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Verdict(StrEnum):
+class RestartVerdict(StrEnum):
     """The result of a restart on an existing checkpoint."""
 
     CONTINUES = "continues"
@@ -29,20 +29,20 @@ class Verdict(StrEnum):
     @property
     def is_refused(self) -> bool:
         """Whether a run refuses to start unless the verdict is accepted."""
-        return self in (Verdict.START_AFRESH, Verdict.SILENTLY_WRONG)
+        return self in (RestartVerdict.START_AFRESH, RestartVerdict.SILENTLY_WRONG)
 
     @property
     def continues(self) -> bool:
         """Whether the query resumes with right rows."""
-        return self in (Verdict.CONTINUES, Verdict.CONTINUES_WITH_NOTE)
+        return self in (RestartVerdict.CONTINUES, RestartVerdict.CONTINUES_WITH_NOTE)
 
 
-_ORDER = tuple(Verdict)
+_ORDER = tuple(RestartVerdict)
 
 
-def find_worst(verdicts: Iterable[Verdict]) -> Verdict:
+def find_worst(verdicts: Iterable[RestartVerdict]) -> RestartVerdict:
     """Return the worst verdict, `CONTINUES` if there is none."""
-    return max(verdicts, key=_ORDER.index, default=Verdict.CONTINUES)
+    return max(verdicts, key=_ORDER.index, default=RestartVerdict.CONTINUES)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Judgement:
     is the path in the spec: `views.sums`.
     """
 
-    verdict: Verdict
+    verdict: RestartVerdict
     kind: str
     what: str
     spark: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.checkpoint.metadata import QueryMetadata
-    from millstream.checkpoint.recorded_plan import StatefulOperator
+    from millstream.checkpoint.recorded_plan import RecordedStatefulOperator
 
 _JOIN = "symmetricHashJoin"
 _PROCESSOR = "transformWithState"
@@ -48,7 +48,7 @@ class StateStore:
     first_batch: int
     last_batch: int
     options: dict[str, str]
-    recorded: StatefulOperator | None = None
+    recorded: RecordedStatefulOperator | None = None
 
     @property
     def label(self) -> str:

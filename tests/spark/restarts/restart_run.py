@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.engine.recovery.checkpoint_record import build_record
+from millstream.engine.recovery.restart_check import restrict_pinned
 from millstream.engine.recovery.source_offsets import list_origins
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.model import Pipeline
@@ -122,13 +123,14 @@ class Restarts:
         with self._settings(now):
             frame = build_frames(self.spark, now)[now.reads("out")]
             record = self._record(now, frame, restarted)
-            plan = plan_query("out", str(restarted), recorded, record)
-            self._run(now, fresh)
+            plan = plan_query("out", str(restarted), recorded, restrict_pinned(now, record))
         with self._second_half():
             try:
                 rows = self._run(now, restarted)
             except PySparkException as error:
                 return Outcome(plan, "refused", f"{type(error).__name__}: {str(error)[:300]}")
+        self._run(now, fresh)
+        with self._second_half():
             wanted = self._run(now, fresh)
         if rows == wanted:
             return Outcome(plan, "right", "")
@@ -172,12 +174,14 @@ class Restarts:
         before = {key: self.spark.conf.get(key, None) for key in pipeline.spark}
         for key, value in pipeline.spark.items():
             self.spark.conf.set(key, str(value))
-        yield
-        for key, value in before.items():
-            if value is None:
-                self.spark.conf.unset(key)
-            else:
-                self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key, value in before.items():
+                if value is None:
+                    self.spark.conf.unset(key)
+                else:
+                    self.spark.conf.set(key, value)
 
     @contextmanager
     def _second_half(self) -> Iterator[None]:
@@ -186,6 +190,8 @@ class Restarts:
             for file in files:
                 os.link(file, self.folder / source / file.name)
                 added.append(self.folder / source / file.name)
-        yield
-        for file in added:
-            file.unlink()
+        try:
+            yield
+        finally:
+            for file in added:
+                file.unlink()

@@ -8,7 +8,12 @@ from typing import Any, get_args
 import pytest
 
 from millstream.checkpoint.metadata import QueryMetadata
-from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedWatermark, StatefulOperator, Term
+from millstream.checkpoint.recorded_plan import (
+    RecordedPlan,
+    RecordedWatermark,
+    RecordedStatefulOperator,
+    Term,
+)
 from millstream.plan import changes
 from millstream.plan.query_plan import QueryPlan, plan_query
 
@@ -16,8 +21,10 @@ KEY = Term(
     "window(orders.at, 10 minutes)", "struct<start:timestamp,end:timestamp>", nullable=False, name="window"
 )
 SUM = Term("sum(orders.v)", "bigint")
-GROUPS = StatefulOperator("aggregation", keys=(KEY, Term("orders.k", "string", name="k")), values=(SUM,))
-JOIN = StatefulOperator(
+GROUPS = RecordedStatefulOperator(
+    "aggregation", keys=(KEY, Term("orders.k", "string", name="k")), values=(SUM,)
+)
+JOIN = RecordedStatefulOperator(
     "stream-stream join",
     keys=(Term("orders.id", "string"),),
     right_keys=(Term("pays.id", "string"),),
@@ -29,7 +36,7 @@ JOIN = StatefulOperator(
 COLUMNS = (Term("orders.k", "string", name="k"),)
 
 
-def plan(*operators: StatefulOperator, **parts: Any) -> RecordedPlan:
+def plan(*operators: RecordedStatefulOperator, **parts: Any) -> RecordedPlan:
     """A plan whose fingerprint follows from its content."""
     made = RecordedPlan("", stateful=operators, **{"columns": COLUMNS, **parts})
     return replace(made, fingerprint=str(hash(made.__repr__())))
@@ -57,7 +64,7 @@ def judge(before: QueryMetadata, now: QueryMetadata) -> QueryPlan:
     return plan_query("q", "/c", QueryMetadata.from_json(before.to_json()), now)
 
 
-def with_key(text: str, type_: str = "string", *, nullable: bool = True) -> StatefulOperator:
+def with_key(text: str, type_: str = "string", *, nullable: bool = True) -> RecordedStatefulOperator:
     """The aggregation with another second key."""
     return replace(GROUPS, keys=(KEY, Term(text, type_, nullable)))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from millstream.diagnostics.finding import Finding, Severity
 from millstream.diagnostics.render import render
 from millstream.diagnostics.snippet import escape_control
-from millstream.plan.verdict import Verdict
+from millstream.plan.verdict import RestartVerdict
 from millstream.spec.secrets.redaction import redact_values
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _WIDTH = 110
 _SEVERITIES = {
-    Verdict.CONTINUES: Severity.INFO,
-    Verdict.CONTINUES_WITH_NOTE: Severity.INFO,
-    Verdict.REPARTITION: Severity.WARNING,
-    Verdict.CANNOT_TELL: Severity.WARNING,
-    Verdict.START_AFRESH: Severity.ERROR,
-    Verdict.SILENTLY_WRONG: Severity.ERROR,
+    RestartVerdict.CONTINUES: Severity.INFO,
+    RestartVerdict.CONTINUES_WITH_NOTE: Severity.INFO,
+    RestartVerdict.REPARTITION: Severity.WARNING,
+    RestartVerdict.CANNOT_TELL: Severity.WARNING,
+    RestartVerdict.START_AFRESH: Severity.ERROR,
+    RestartVerdict.SILENTLY_WRONG: Severity.ERROR,
 }
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedWatermark, Term
-from millstream.frames.plan_description.node import Node
+from millstream.frames.plan_description.node import LogicalNode
 from millstream.frames.plan_description.scope import Scope, shorten
 from millstream.frames.plan_description.stateful import describe_stateful, has_state
 from millstream.spark import internals
@@ -17,7 +17,7 @@ from millstream.spark import internals
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.checkpoint.recorded_plan import StatefulOperator
+    from millstream.checkpoint.recorded_plan import RecordedStatefulOperator
 
 # The name of the metrics that each source counts directly after its records are decoded.
 _SOURCE_METRICS = "millstream:source:"
@@ -44,7 +44,7 @@ class Described:
     """What lies below one place of a plan: columns, operators with state, and the lines since the last of them."""
 
     scope: Scope
-    stateful: tuple[StatefulOperator, ...] = ()
+    stateful: tuple[RecordedStatefulOperator, ...] = ()
     watermarks: tuple[RecordedWatermark, ...] = ()
     lines: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def describe_plan(spark: SparkSession, frame: DataFrame) -> RecordedPlan:
     """Describe the plan that Spark makes of a query's DataFrame. Nothing is read."""
     analyzed = internals.analyzed_plan(frame)
     before = datetime.now(UTC)
-    root = Node(spark, internals.optimize_plan(spark, analyzed))
+    root = LogicalNode(spark, internals.optimize_plan(spark, analyzed))
     is_timed = any(word in str(analyzed.toString()).lower() for word in _NOW)
     walk = _Walk(before if is_timed else None)
     described = walk.describe(root)
@@ -79,7 +79,7 @@ class _Walk:
 
     began: datetime | None
 
-    def describe(self, node: Node) -> Described:
+    def describe(self, node: LogicalNode) -> Described:
         children = [self.describe(child) for child in node.children]
         if not children:
             return Described(_leaf_scope(node))
@@ -116,7 +116,7 @@ class _Walk:
         assert self.began is not None
         return "current_timestamp()" if 0 <= (instant - self.began).total_seconds() < 60 else match.group()
 
-    def _scope_above(self, node: Node, children: list[Described], below: Scope) -> Scope:
+    def _scope_above(self, node: LogicalNode, children: list[Described], below: Scope) -> Scope:
         output = node.output
         if node.kind == "Project":
             return self._defined(below, node.expressions, output)
@@ -140,12 +140,12 @@ class _Walk:
             {key: (name, self.resolve(Scope(), text)) for key, (name, text) in scope.columns.items()}
         )
 
-    def _watermark(self, node: Node, below: Scope) -> tuple[RecordedWatermark, ...]:
+    def _watermark(self, node: LogicalNode, below: Scope) -> tuple[RecordedWatermark, ...]:
         if node.kind != "EventTimeWatermark":
             return ()
         return (RecordedWatermark(self.resolve(below, node.expressions[0]), node.watermark_delay),)
 
-    def _lines(self, node: Node, below: Scope) -> tuple[str, ...]:
+    def _lines(self, node: LogicalNode, below: Scope) -> tuple[str, ...]:
         """Return what a node does to the rows, a filter by its conditions."""
         if node.kind in _TRANSPARENT or any(part in node.kind for part in _PYTHON):
             return ()
@@ -174,12 +174,12 @@ def _merge(children: list[Described]) -> Described:
     )
 
 
-def _leaf_scope(node: Node) -> Scope:
+def _leaf_scope(node: LogicalNode) -> Scope:
     name = node.source_name or node.kind
     return Scope({item.id: (item.name, f"{name}.{item.name}") for item in node.attributes})
 
 
-def _source_scope(node: Node, source: str) -> Scope:
+def _source_scope(node: LogicalNode, source: str) -> Scope:
     """Return the decoded columns of a source by their names, however its records are decoded."""
     return Scope(
         {
@@ -192,7 +192,7 @@ def _source_scope(node: Node, source: str) -> Scope:
     )
 
 
-def _union_scope(node: Node, children: list[Described]) -> Scope:
+def _union_scope(node: LogicalNode, children: list[Described]) -> Scope:
     """Return the columns of a union. Spark gives them the ids of the first child's columns."""
     texts = []
     for child, described in zip(node.children, children, strict=True):
@@ -204,7 +204,7 @@ def _union_scope(node: Node, children: list[Described]) -> Scope:
     return Scope(columns)
 
 
-def _python_functions(node: Node, scope: Scope) -> tuple[str, ...]:
+def _python_functions(node: LogicalNode, scope: Scope) -> tuple[str, ...]:
     if not any(part in node.kind for part in _PYTHON):
         return ()
     return (shorten(scope.resolve(node.expressions[0])),)

@@ -22,7 +22,7 @@ _MAX_FIELDS = 100_000
 
 
 @dataclass(frozen=True)
-class Attribute:
+class OutputColumn:
     """One output column of an operator."""
 
     name: str
@@ -31,7 +31,7 @@ class Attribute:
     nullable: bool
 
 
-class Node:
+class LogicalNode:
     """A node of Spark's logical plan."""
 
     def __init__(self, spark: SparkSession, plan: Any) -> None:
@@ -40,11 +40,11 @@ class Node:
         self.kind = str(plan.nodeName())
 
     @cached_property
-    def children(self) -> list[Node]:
+    def children(self) -> list[LogicalNode]:
         """The inputs. A processor's second child, which is its initial state, is left out."""
         children = self.plan.children()
         count = 1 if self.kind.startswith("TransformWithState") else children.size()
-        return [Node(self.spark, children.apply(index)) for index in range(count)]
+        return [LogicalNode(self.spark, children.apply(index)) for index in range(count)]
 
     @cached_property
     def is_streaming(self) -> bool:
@@ -57,11 +57,11 @@ class Node:
         return split_sequence(self.plan.output())
 
     @cached_property
-    def attributes(self) -> list[Attribute]:
+    def attributes(self) -> list[OutputColumn]:
         """The output columns with their types."""
         schema = StructType.fromJson(json.loads(self.plan.schema().json()))
         return [
-            Attribute(*split_attribute(text), field.dataType.simpleString(), field.nullable)
+            OutputColumn(*split_attribute(text), field.dataType.simpleString(), field.nullable)
             for text, field in zip(self.output, schema.fields, strict=True)
         ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.checkpoint.recorded_plan import StatefulOperator, Term
-from millstream.frames.plan_description.node import Node, split_conjuncts, split_sequence
+from millstream.checkpoint.recorded_plan import RecordedStatefulOperator, Term
+from millstream.frames.plan_description.node import LogicalNode, split_conjuncts, split_sequence
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -27,14 +27,16 @@ _KINDS = {
 _PROCESSORS = ("TransformWithStateInPySpark", "FlatMapGroupsInPandasWithState")
 
 
-def has_state(node: Node) -> bool:
+def has_state(node: LogicalNode) -> bool:
     """Return whether Spark keeps state for an operator."""
     if node.kind not in _KINDS or not node.is_streaming:
         return False
     return node.kind != "Join" or all(child.is_streaming for child in node.children)
 
 
-def describe_stateful(node: Node, scopes: Sequence[Scope], resolve: Resolve) -> StatefulOperator:
+def describe_stateful(
+    node: LogicalNode, scopes: Sequence[Scope], resolve: Resolve
+) -> RecordedStatefulOperator:
     """Describe one operator. `scopes` are those of its children."""
     kind = _KINDS[node.kind]
     if node.kind == "Aggregate":
@@ -44,10 +46,10 @@ def describe_stateful(node: Node, scopes: Sequence[Scope], resolve: Resolve) -> 
     if node.kind in _PROCESSORS:
         return _describe_processor(node, kind, scopes[0])
     if node.kind == "GlobalLimit":
-        return StatefulOperator(kind, condition=(node.expressions[0],))
+        return RecordedStatefulOperator(kind, condition=(node.expressions[0],))
     keys = node.expressions
     types = {str(item): attribute for item, attribute in zip(node.output, node.attributes, strict=True)}
-    return StatefulOperator(
+    return RecordedStatefulOperator(
         kind,
         keys=tuple(
             Term(resolve(scopes[0], key), types[key].type, types[key].nullable, types[key].name)
@@ -56,10 +58,12 @@ def describe_stateful(node: Node, scopes: Sequence[Scope], resolve: Resolve) -> 
     )
 
 
-def _describe_aggregation(node: Node, kind: str, scope: Scope, resolve: Resolve) -> StatefulOperator:
+def _describe_aggregation(
+    node: LogicalNode, kind: str, scope: Scope, resolve: Resolve
+) -> RecordedStatefulOperator:
     parts = internals.physical_aggregation(node.spark, node.plan)
     keys, aggregates = parts._1(), parts._2()
-    return StatefulOperator(
+    return RecordedStatefulOperator(
         kind,
         keys=tuple(_term(keys.apply(index), scope, resolve) for index in range(keys.size())),
         values=tuple(
@@ -79,7 +83,9 @@ def _describe_aggregate(expression: Any, scope: Scope, resolve: Resolve) -> Term
     return Term(text, ", ".join(types))
 
 
-def _describe_join(node: Node, kind: str, scopes: Sequence[Scope], resolve: Resolve) -> StatefulOperator:
+def _describe_join(
+    node: LogicalNode, kind: str, scopes: Sequence[Scope], resolve: Resolve
+) -> RecordedStatefulOperator:
     left, right = node.children
     join_type = str(node.plan.joinType().toString())
     stored = [
@@ -91,10 +97,10 @@ def _describe_join(node: Node, kind: str, scopes: Sequence[Scope], resolve: Reso
     both = scopes[0].merged(scopes[1])
     parts = internals.equi_join_keys(node.spark, node.plan)
     if parts is None:
-        return StatefulOperator(kind, values=stored[0], right_values=stored[1], join_type=join_type)
+        return RecordedStatefulOperator(kind, values=stored[0], right_values=stored[1], join_type=join_type)
     left_keys, right_keys, condition = parts._2(), parts._3(), parts._4()
     conjuncts = split_conjuncts(node.spark, condition.get()) if condition.isDefined() else []
-    return StatefulOperator(
+    return RecordedStatefulOperator(
         kind,
         keys=tuple(_term(left_keys.apply(index), scopes[0], resolve) for index in range(left_keys.size())),
         values=stored[0],
@@ -107,7 +113,7 @@ def _describe_join(node: Node, kind: str, scopes: Sequence[Scope], resolve: Reso
     )
 
 
-def _describe_processor(node: Node, kind: str, scope: Scope) -> StatefulOperator:
+def _describe_processor(node: LogicalNode, kind: str, scope: Scope) -> RecordedStatefulOperator:
     """Describe a processor's key. The view that declares it describes its state."""
     attributes = node.children[0].attributes
     if node.kind == "FlatMapGroupsInPandasWithState":
@@ -115,7 +121,7 @@ def _describe_processor(node: Node, kind: str, scope: Scope) -> StatefulOperator
         chosen = [attributes[node.children[0].output.index(name)] for name in names]
     else:
         chosen = attributes[: int(node.plan.groupingAttributesLen())]
-    return StatefulOperator(
+    return RecordedStatefulOperator(
         kind,
         keys=tuple(Term(scope.columns[item.id][1], item.type, item.nullable, item.name) for item in chosen),
     )
