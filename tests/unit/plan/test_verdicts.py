@@ -10,8 +10,8 @@ import pytest
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.checkpoint.recorded_plan import (
     RecordedPlan,
-    RecordedWatermark,
     RecordedStatefulOperator,
+    RecordedWatermark,
     Term,
 )
 from millstream.plan import changes

@@ -119,7 +119,11 @@ def _compare_with_file(
 ) -> list[QueryPlan]:
     """Compare with the queries of another spec, or with one saved record."""
     from millstream.checkpoint.metadata import read_file
-    from millstream.engine.recovery.spec_record import declare_queries, describe_queries
+    from millstream.engine.recovery.spec_record import (
+        declare_queries,
+        describe_queries,
+        with_relative_paths,
+    )
     from millstream.plan.query_plan import plan_query
     from millstream.spark.session import open_session, stop_session
 
@@ -128,7 +132,7 @@ def _compare_with_file(
     before = {}
     if against.suffix == ".json":
         record = read_file(against)
-        before = {record.query: record}
+        before = {record.query: with_relative_paths(pipeline, record)}
     else:
         other = open_project(against, (), env_file).pipeline
         assert other is not None

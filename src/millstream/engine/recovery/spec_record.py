@@ -39,7 +39,7 @@ def describe_queries(
             unpinned={**record.unpinned, **{name: own[name] for name in record.unpinned if name in own}},
             sinks=tuple({"key": f"/{key}"} for key in plain_sink_keys(pipeline, query)),
         )
-        records[query] = _with_relative_paths(pipeline, restrict_pinned(pipeline, record))
+        records[query] = with_relative_paths(pipeline, restrict_pinned(pipeline, record))
     return records
 
 
@@ -51,11 +51,11 @@ def declare_queries(
     for query in queries:
         former = (before or {}).get(query) or QueryMetadata(query, "", (), (), (), "", {}, {}, {})
         record = declare_without_plan(pipeline, query, plain_sink_keys(pipeline, query), former)
-        records[query] = _with_relative_paths(pipeline, record)
+        records[query] = with_relative_paths(pipeline, record)
     return records
 
 
-def _with_relative_paths(pipeline: Pipeline, record: QueryMetadata) -> QueryMetadata:
+def with_relative_paths(pipeline: Pipeline, record: QueryMetadata) -> QueryMetadata:
     """Return the record with paths relative to the project, which has another folder in another copy."""
     folder = f"{pipeline.folder.resolve()}/"
     text = json.dumps([record.sources, record.inputs]).replace(folder, "")
