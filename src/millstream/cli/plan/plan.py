@@ -102,15 +102,15 @@ def _plan(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
     if all(isinstance(base, QueryPlan) for base in bases.values()):
         return [base for base in bases.values() if isinstance(base, QueryPlan)]
     steps = ProgressReporter()
-    steps.tell("starting Spark")
+    steps.show("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "plan.log"
     spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
     try:
-        steps.tell("planning the queries")
+        steps.show("planning the queries")
         frames = build_frames(spark, pipeline)
         return [plan_restart(spark, pipeline, query, frames[pipeline.reads(query)], {}) for query in queries]
     finally:
-        steps.done()
+        steps.clear()
         stop_session(spark)
 
 
@@ -142,13 +142,13 @@ def _compare_with_file(
         now = declare_queries(pipeline, names, before)
     else:
         steps = ProgressReporter()
-        steps.tell("starting Spark")
+        steps.show("starting Spark")
         log = pipeline.folder / ".millstream" / "logs" / "plan.log"
         spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
         try:
             before = before if other is None else describe_queries(spark, other, names)
             now = describe_queries(spark, pipeline, names)
         finally:
-            steps.done()
+            steps.clear()
             stop_session(spark)
     return [plan_query(query, str(against), before[query], now[query]) for query in names]

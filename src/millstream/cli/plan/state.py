@@ -171,10 +171,10 @@ def _stores(
         click.echo(f"{query}: has no state", err=True)
         raise click.exceptions.Exit(0)
     steps = ProgressReporter()
-    steps.tell("starting Spark")
+    steps.show("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "state.log"
     spark = open_session(f"{pipeline.name}-state", dict(pipeline.spark), log=log)
-    steps.done()
+    steps.clear()
     try:
         yield spark, folder, choose_stores(list_stores(spark, folder, metadata.read(folder)), operator)
     except PySparkException as error:

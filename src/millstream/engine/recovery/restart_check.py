@@ -41,7 +41,7 @@ def check_restarts(
     plans = [plan_restart(spark, pipeline, query, frame, probed) for query, frame in frames.items()]
     for plan in plans:
         if plan.judgements:
-            events.tell("plan", plan.query, verdict=plan.verdict.value, changes=plan.list_changes())
+            events.emit("plan", plan.query, verdict=plan.verdict.value, changes=plan.list_changes())
     refused = [plan for plan in plans if plan.verdict.is_refused and plan.accept_code not in accepted]
     if refused:
         raise _refuse(refused[0])
