@@ -33,8 +33,8 @@ def folder(project: Project) -> Path:
     """The checkpoint of a query that has run two batches."""
     made = project.pipeline(views={"sums": {"sql": SUMS}})
     made = made.model_copy(update={"queries": {"sums": made.queries["sums"]}})
-    project.put(order("a", 1, 1), order("b", 5, 2))
-    project.put(order("a", 2, 3), order("c", 7, 14))
+    project.add_lines(order("a", 1, 1), order("b", 5, 2))
+    project.add_lines(order("a", 2, 3), order("c", 7, 14))
     assert project.run(made, RunOptions(until_caught_up=True))
     return project.folder / ".millstream" / "checkpoints" / "sums"
 

@@ -41,7 +41,7 @@ _NOW = ("current_timestamp", "now(", "localtimestamp", "current_date", "curdate"
 
 @dataclass(frozen=True)
 class Described:
-    """What lies below one place of a plan: columns, operators with state, and the lines since the last of them."""
+    """The part of a plan below one place: columns, operators with state, and the lines since the last of them."""
 
     scope: Scope
     stateful: tuple[RecordedStatefulOperator, ...] = ()

@@ -41,22 +41,22 @@ def record_file(project: Project) -> Path:
 @pytest.fixture
 def ran(project: Project) -> Project:
     """The project after one batch."""
-    project.put(order(1, 1), order(2, 12))
+    project.add_lines(order(1, 1), order(2, 12))
     assert project.run(changed(project, "", ""), caught_up())
     project.events.clear()
     return project
 
 
 def test_an_unchanged_query_starts_without_a_word(ran: Project) -> None:
-    ran.put(order(3, 13))
+    ran.add_lines(order(3, 13))
 
     assert ran.run(changed(ran, "", ""), caught_up())
 
-    assert ran.told("plan") == []
+    assert ran.list_events("plan") == []
 
 
 def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accepted(ran: Project) -> None:
-    ran.put(order(3, 13))
+    ran.add_lines(order(3, 13))
     rows = ran.rows("sums")
     longer = changed(ran, "10 minutes", "15 minutes")
 
@@ -71,7 +71,7 @@ def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accept
 
 
 def test_a_start_that_spark_refused_does_not_hide_the_change_from_the_next(ran: Project) -> None:
-    ran.put(order(3, 13))
+    ran.add_lines(order(3, 13))
     more = changed(ran, "sum(amount) AS amount", "sum(amount) AS amount, count(*) AS n")
     with pytest.raises(CannotGoOn) as refused:
         ran.run(more, caught_up())
@@ -88,23 +88,23 @@ def test_the_record_of_an_older_version_continues_with_a_note(ran: Project) -> N
     for field in ("plan", "views", "inputs", "trigger", "params", "started_after"):
         del recorded[field]
     record_file(ran).write_text(json.dumps(recorded))
-    ran.put(order(3, 13))
+    ran.add_lines(order(3, 13))
 
     assert ran.run(changed(ran, "sum(amount)", "max(amount)"), caught_up())
 
-    (event,) = ran.told("plan")
+    (event,) = ran.list_events("plan")
     assert event.data["verdict"] == "cannot_tell"
 
 
 def test_a_change_that_continues_is_said_in_one_event(ran: Project) -> None:
-    ran.put(order(3, 13))
+    ran.add_lines(order(3, 13))
 
     assert ran.run(changed(ran, "GROUP BY", "WHERE true GROUP BY"), caught_up())
-    assert ran.told("plan") == []
-    ran.put(order(4, 14))
+    assert ran.list_events("plan") == []
+    ran.add_lines(order(4, 14))
     assert ran.run(changed(ran, "AS amount FROM", "+ 1 AS amount FROM"), caught_up())
 
-    (event,) = ran.told("plan")
+    (event,) = ran.list_events("plan")
     assert event.data["verdict"] == "continues_with_note"
     assert [change["kind"] for change in event.data["changes"]] == ["columns_changed"]
 
