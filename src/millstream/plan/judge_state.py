@@ -73,7 +73,7 @@ def judge_state(change: StateChange) -> Judgement:
                 place="sources",
             )
         case StatefulOperatorsChanged(before, now):
-            return _refused(
+            return _refuse(
                 kind,
                 f"the operators with state are {join_words(now)}; the checkpoint has {join_words(before)}",
                 "Spark compares the operators with the state's metadata and refuses the checkpoint",
@@ -81,19 +81,19 @@ def judge_state(change: StateChange) -> Judgement:
         case KeyChanged(operator, before, now, is_refused):
             what = f"the key of the {operator} is {join_words(now)}; it was {join_words(before)}"
             if is_refused:
-                return _refused(
+                return _refuse(
                     kind,
                     what,
                     "Spark compares number and types of the key's parts and refuses the checkpoint",
                 )
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 what,
                 "Spark compares only number and types of the key's parts, which are the same",
                 "rows meet the state of other keys, and former keys are never updated again",
             )
         case WindowChanged(operator, before, now):
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 f"the {operator} is over {now}; it was over {before}",
                 "the type of a window does not change with its length, so Spark accepts the state",
@@ -102,10 +102,10 @@ def judge_state(change: StateChange) -> Judgement:
         case AggregatesChanged(before, now, is_refused):
             what = f"the aggregates are {join_words(now)}; they were {join_words(before)}"
             if is_refused:
-                return _refused(
+                return _refuse(
                     kind, what, "Spark compares number and types of the buffers and refuses the checkpoint"
                 )
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 what,
                 "Spark compares only number and types of the buffers, which are the same",
@@ -114,12 +114,12 @@ def judge_state(change: StateChange) -> Judgement:
         case StoredColumnsChanged(side, before, now, is_refused):
             what = f"the {side} side of the join stores {join_words(now)}; it stored {join_words(before)}"
             if is_refused:
-                return _refused(
+                return _refuse(
                     kind,
                     what,
                     "Spark stores only columns that are used above the join, and refuses other numbers and types",
                 )
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 what,
                 "Spark compares only number and types of the columns",
@@ -128,7 +128,7 @@ def judge_state(change: StateChange) -> Judgement:
         case JoinTypeChanged(before, now, is_refused):
             what = f"the join is {now}; it was {before}"
             if is_refused:
-                return _refused(kind, what, "Spark refuses the stored rows, which do not say if they matched")
+                return _refuse(kind, what, "Spark refuses the stored rows, which do not say if they matched")
             if now == "Inner":
                 return Judgement(
                     RestartVerdict.CONTINUES_WITH_NOTE,
@@ -138,22 +138,22 @@ def judge_state(change: StateChange) -> Judgement:
                     "rows that were written as unmatched stay",
                     place="views",
                 )
-            return _wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
+            return _judge_as_wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
         case JoinConditionChanged():
             return _judge_condition(change, kind)
         case LimitChanged(before, now):
-            return _wrong(
+            return _judge_as_wrong(
                 kind, f"the limit is {now}; it was {before}", "Spark counts on from the stored number", _MIXED
             )
         case StateInputChanged(operator, added, removed):
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 f"other rows reach the {operator}: {phrase_difference(added, removed)}",
                 "Spark does not compare what is below an operator with state",
                 _MIXED,
             )
         case StateFunctionChanged(view, operator):
-            return _wrong(
+            return _judge_as_wrong(
                 kind,
                 f"the Python code of view '{view}', whose rows reach the {operator}, has changed",
                 "Spark does not compare code",
@@ -163,8 +163,8 @@ def judge_state(change: StateChange) -> Judgement:
         case ProcessorStateChanged(view, what, is_refused):
             text = f"the processor of view '{view}' has other state: {'; '.join(what)}"
             if is_refused:
-                return _refused(kind, text, "Spark compares state variables and modes with the checkpoint")
-            return _wrong(kind, text, "Spark accepts the stored values", _MIXED, f"views.{view}")
+                return _refuse(kind, text, "Spark compares state variables and modes with the checkpoint")
+            return _judge_as_wrong(kind, text, "Spark accepts the stored values", _MIXED, f"views.{view}")
         case ProcessorCodeChanged(view):
             return Judgement(
                 RestartVerdict.CONTINUES_WITH_NOTE,
@@ -189,7 +189,7 @@ def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
             "stored rows are matched by the new condition, which is stricter",
             "pairs that were written stay",
         )
-    return _wrong(
+    return _judge_as_wrong(
         kind,
         what,
         "Spark accepts the state; rows that the former condition removed from it are gone",
@@ -197,9 +197,9 @@ def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
     )
 
 
-def _refused(kind: str, what: str, spark: str) -> Judgement:
+def _refuse(kind: str, what: str, spark: str) -> Judgement:
     return Judgement(RestartVerdict.START_AFRESH, kind, what, spark, _NOTHING, FRESH, "views")
 
 
-def _wrong(kind: str, what: str, spark: str, sinks: str, place: str = "views") -> Judgement:
+def _judge_as_wrong(kind: str, what: str, spark: str, sinks: str, place: str = "views") -> Judgement:
     return Judgement(RestartVerdict.SILENTLY_WRONG, kind, what, spark, sinks, FRESH, place)

@@ -230,14 +230,14 @@ def prune(
     pipeline = _pipeline(file, overrides, env_file)
     for query in _chosen(pipeline, queries):
         folder = _folder(pipeline, query)
-        kept = [
+        leftovers = [
             *list_backups(folder),
             *(path for path in [folder / "_millstream" / "aside"] if path.is_dir()),
         ]
-        if not kept:
+        if not leftovers:
             continue
         with CheckpointLock(folder, "prune"):
-            for path in kept:
+            for path in leftovers:
                 click.echo(f"{query}: {'deleted' if yes else 'would delete'} {path}")
                 if yes:
                     shutil.rmtree(path)
