@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.recorded_plan import RecordedPlan
     from millstream.engine.recovery.source_offsets import Origin
     from millstream.pipeline.model import Pipeline
+
+_log = logging.getLogger(__name__)
 
 # Spark writes these into each offset file, and they take precedence over the session's (OffsetSeqMetadata, 4.2).
 PINNED = (
@@ -89,13 +93,25 @@ def build_record(
             "java": str(internals.jvm(spark).java.lang.System.getProperty("java.version")),
         },
         code=_hash_code(pipeline),
-        plan=describe_processors(pipeline, query, describe_plan(spark, frame)),
+        plan=_describe_plan(spark, pipeline, query, frame),
         views=declared.views,
         inputs=declared.inputs,
         trigger=declared.trigger,
         params=declared.params,
         started_after=-1 if committed is None else committed,
     )
+
+
+def _describe_plan(
+    spark: SparkSession, pipeline: Pipeline, query: str, frame: DataFrame
+) -> RecordedPlan | None:
+    """Describe a query's plan, or return None for a plan of an unforeseen shape: that must not stop a run."""
+    try:
+        return describe_processors(pipeline, query, describe_plan(spark, frame))
+    except Exception:
+        # Spark has many kinds of operator, and the description is needed only for a comparison.
+        _log.warning("the plan of query '%s' cannot be described", query, exc_info=True)
+        return None
 
 
 def _describe_source(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CannotGoOn
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.source_offsets import list_origins
 from millstream.engine.sink_keys import sink_keys
@@ -36,7 +36,8 @@ def check_restarts(
     """Report what has changed since each checkpoint was written.
 
     Raises `CannotGoOn` for the first query whose checkpoint Spark would refuse, or would accept and give wrong rows,
-    unless its code is among `accepted`. Raises `WrongUse` for an accepted code that is none of these queries'.
+    unless its code is among `accepted`. Other codes are ignored: a service manager may start a run again with the
+    code of a change that has long been accepted.
     """
     plans = [plan_restart(spark, pipeline, query, frame, probed) for query, frame in frames.items()]
     for plan in plans:
@@ -45,14 +46,6 @@ def check_restarts(
     refused = [plan for plan in plans if plan.verdict.is_refused and plan.accept_code not in accepted]
     if refused:
         raise _refuse(refused[0])
-    known = {plan.accept_code for plan in plans}
-    for code in accepted:
-        if code not in known:
-            codes = ", ".join(plan.accept_code for plan in plans if plan.verdict.is_refused)
-            raise WrongUse(
-                f"'{code}' accepts no change of these queries",
-                f"the codes are {codes}" if codes else "leave --accept out: no query needs it",
-            )
 
 
 def plan_restart(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CannotGoOn
 from millstream.engine.recovery.restart_check import plan_without_spark
 from millstream.engine.run import RunOptions
 
@@ -65,8 +65,9 @@ def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accept
 
     assert ran.rows("sums") == rows
     code = refused.value.fix.rpartition("--accept ")[2].strip("'")
-    with pytest.raises(WrongUse, match="accepts no change"):
-        ran.run(longer, caught_up(code, "sums-000000"))
+    with pytest.raises(CannotGoOn, match="15 minutes"):
+        ran.run(longer, caught_up("sums-000000"))
+    assert ran.run(longer, caught_up(code))
     assert ran.run(longer, caught_up(code))
 
 
