@@ -110,7 +110,7 @@ def _describe_plan(
         return describe_processors(pipeline, query, describe_plan(spark, frame))
     except Exception:
         # Spark has many kinds of operator, and the description is needed only for a comparison.
-        _log.warning("the plan of query '%s' cannot be described", query, exc_info=True)
+        _log.exception("the plan of query '%s' cannot be described", query)
         return None
 
 
