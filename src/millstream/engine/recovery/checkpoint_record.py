@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from millstream import __version__
 from millstream.checkpoint.metadata import QueryMetadata
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
 
 _log = logging.getLogger(__name__)
+# Errors at an operator of Spark that the description does not know. It is needed only for a comparison.
+_UNFORESEEN = (PySparkException, Py4JError, ValueError, LookupError, TypeError, AssertionError)
 
 # Spark writes these into each offset file, and they take precedence over the session's (OffsetSeqMetadata, 4.2).
 PINNED = (
@@ -108,8 +112,7 @@ def _describe_plan(
     """Describe a query's plan, or return None for a plan of an unforeseen shape: that must not stop a run."""
     try:
         return describe_processors(pipeline, query, describe_plan(spark, frame))
-    except Exception:
-        # Spark has many kinds of operator, and the description is needed only for a comparison.
+    except _UNFORESEEN:
         _log.exception("the plan of query '%s' cannot be described", query)
         return None
 
