@@ -85,6 +85,21 @@ def test_plans(spark: SparkSession) -> None:
     assert internals.java_frame(frame).count() == 2
 
 
+def test_optimised_plans(spark: SparkSession) -> None:
+    numbers = spark.range(3).withColumnRenamed("id", "n")
+    joined = numbers.alias("a").join(numbers.alias("b"), "n").where("n > 0 AND n < 2")
+    join = internals.optimize_plan(spark, internals.analyzed_plan(joined)).children().apply(0)
+    groups = internals.optimize_plan(spark, internals.analyzed_plan(numbers.groupBy("n").count()))
+
+    assert join.nodeName() == "Join"
+    keys = internals.equi_join_keys(spark, join)
+    assert (keys._2().size(), keys._3().size()) == (1, 1)
+    assert internals.physical_aggregation(spark, groups)._2().size() == 1
+    condition = internals.analyzed_plan(joined).condition()
+    assert internals.split_conjunction(spark, condition).size() == 2
+    internals.start_state_coordinator(spark)
+
+
 def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
     path = internals.jvm(spark).org.apache.hadoop.fs.Path(str(tmp_path))
 

@@ -149,6 +149,19 @@ def find_other_owner(folder: Path) -> str | None:
     return None if is_ours else _describe_owner(owner_json)
 
 
+def find_owner(folder: Path) -> str | None:
+    """Describe the process that has the lock of a checkpoint, or return None if none has it."""
+    try:
+        with (folder / "_millstream" / "lock").open("r+") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _describe_owner(handle.read())
+    except OSError:
+        return None
+    return None
+
+
 def is_owned(folder: Path) -> bool:
     """Return whether the lock file of a checkpoint names this process. False if it is missing or empty."""
     try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.recorded_plan import RecordedPlan
 from millstream.diagnostics.failure import CannotGoOn
 
 if TYPE_CHECKING:
@@ -55,6 +56,23 @@ class QueryMetadata:
     versions: dict[str, str]
     code: dict[str, str] = field(default_factory=dict)
     """Hashes of the spec, its SQL files and its Python files."""
+    plan: RecordedPlan | None = None
+    """The query's plan in comparable parts. None if an older version wrote the record."""
+    views: dict[str, str] = field(default_factory=dict)
+    """The views behind the query by name: SQL without comments and white space, or a hash of a Python function.
+
+    A function's hash follows its code and the project's functions that it calls, not formatting or comments.
+    """
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The sources behind the query by name, static ones included, as the spec declares them, without secrets."""
+    trigger: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+    """The parameters of the SQL."""
+    started_after: int | None = None
+    """The newest committed batch when this record was first written, -1 before the first batch.
+
+    None if an older version wrote the record. A start that Spark refused commits nothing: see `read_last_committed`.
+    """
 
     def log(self, index: int) -> int:
         """Return the number of a source's folder in `sources/`, by its place in the plan.
@@ -69,6 +87,7 @@ class QueryMetadata:
         data = asdict(self)
         for entry, operator in zip(data["operators"], self.operators, strict=True):
             entry["fingerprint"] = operator.fingerprint
+        data["plan"] = None if self.plan is None else self.plan.to_json()
         return json.dumps(data, indent=1, sort_keys=True)
 
     def sink(self, key: str) -> dict[str, str] | None:
@@ -85,19 +104,43 @@ class QueryMetadata:
             RecordedOperator(kind=entry["kind"], text=entry["text"], shape=entry["shape"])
             for entry in data.pop("operators")
         )
+        plan = data.pop("plan", None)
+        # A newer version may have written fields that this one does not know.
+        known = {item.name for item in fields(cls)}
         return cls(
             operators=operators,
             sources=tuple(data.pop("sources")),
             sinks=tuple(data.pop("sinks")),
-            **data,
+            plan=None if plan is None else RecordedPlan.from_json(plan),
+            **{name: value for name, value in data.items() if name in known},
         )
 
 
 def read(checkpoint: Path) -> QueryMetadata | None:
     """Return the record of a checkpoint, or None if it has none."""
     file = checkpoint / "_millstream" / "record.json"
-    if not file.exists():
-        return None
+    return read_file(file) if file.exists() else None
+
+
+def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadata | None:
+    """Return the record of the last start that committed a batch, or None if there is none.
+
+    `committed` is the newest committed batch. A start that Spark refused, or that ended before its first commit,
+    leaves its record as the newest one, although the state was written by the start before it.
+    """
+    folder = checkpoint / "_millstream"
+    former = sorted(folder.glob("record-*.json"), key=lambda file: int(file.stem.partition("-")[2]))
+    for file in (folder / "record.json", *reversed(former)):
+        if not file.exists():
+            continue
+        record = read_file(file)
+        if record.started_after is None or (committed is not None and committed > record.started_after):
+            return record
+    return None
+
+
+def read_file(file: Path) -> QueryMetadata:
+    """Return the record in a file. Raises `CannotGoOn` if it is corrupt."""
     try:
         return QueryMetadata.from_json(file.read_text())
     except (ValueError, KeyError, TypeError) as error:
@@ -105,14 +148,29 @@ def read(checkpoint: Path) -> QueryMetadata | None:
 
 
 def write(checkpoint: Path, record: QueryMetadata) -> None:
-    """Write the record. A former record that differs is kept next to it as `record-<n>.json`, oldest first."""
+    """Write the record. A former record that differs is kept next to it as `record-<n>.json`, oldest first.
+
+    A record that differs only in `started_after` is not written.
+    """
     folder = checkpoint / "_millstream"
     folder.mkdir(parents=True, exist_ok=True)
     file, text = folder / "record.json", record.to_json()
     if file.exists():
         former = file.read_text()
-        if former == text:
+        if former == text or _has_equal_content(former, record):
             return
         number = len(list(folder.glob("record-*.json"))) + 1
         write_durably(folder / f"record-{number}.json", former)
     write_durably(file, text)
+
+
+def _has_equal_content(former: str, record: QueryMetadata) -> bool:
+    """Return whether a record's text differs from another record at most in `started_after`."""
+    try:
+        recorded = QueryMetadata.from_json(former)
+    except (ValueError, KeyError, TypeError):
+        return False
+    return (
+        replace(recorded, started_after=None).to_json() == replace(record, started_after=None).to_json()
+        and recorded.started_after is not None
+    )

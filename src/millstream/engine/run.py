@@ -19,6 +19,7 @@ from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
 from millstream.engine.recovery.data_loss import ignore_data_loss
 from millstream.engine.recovery.jvm_lock import lock_in_jvm
+from millstream.engine.recovery.restart_check import check_restarts
 from millstream.engine.streaming_query import RunningQuery
 from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
@@ -61,6 +62,8 @@ class RunOptions:
     """Continue without records that were deleted before they were read."""
     adopt: bool = False
     """Continue from sink state that other checkpoints of the same queries wrote."""
+    accept: tuple[str, ...] = ()
+    """Codes of verdicts on changed queries, with which they start all the same."""
 
 
 def choose_queries(pipeline: Pipeline, options: RunOptions) -> list[str]:
@@ -176,6 +179,7 @@ def run_pipeline(
             spark, skipping_pipeline, [name for name in names if name in gaps], record_modes
         )
         frames = _build_frames(spark, pipeline, names, record_modes)
+        check_restarts(spark, pipeline, frames, probed, options.accept, events)
         queries = []
         for name in names:
             query_class = FlowingQuery if record_modes.get(name) else RunningQuery

@@ -164,6 +164,7 @@ class RunningQuery:
             source_origins,
             self.probed,
             self._first_batches,
+            checkpoint.committed(),
         )
         metadata.write(checkpoint.folder, checkpoint_record)
 

@@ -165,3 +165,33 @@ def disconnect_gateway() -> None:
 
     if SparkContext._gateway is not None:
         SparkContext._gateway._gateway_client.is_connected = False
+
+
+def optimize_plan(spark: SparkSession, plan: Any) -> Any:
+    """Return the optimised form of an analysed plan, streams included: `SessionState.optimizer`. Reads nothing."""
+    return java_session(spark).sessionState().optimizer().execute(plan)
+
+
+def split_conjunction(spark: SparkSession, condition: Any) -> Any:
+    """Return the parts of a condition as a Scala sequence: `PredicateHelper.splitConjunctivePredicates`."""
+    helper = scala_object(spark, "org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys")
+    return helper.splitConjunctivePredicates(condition)
+
+
+def physical_aggregation(spark: SparkSession, plan: Any) -> Any:
+    """Return keys, aggregates, results and input of an aggregation: `PhysicalAggregation.unapply`.
+
+    The aggregates are in the order of their buffers in the state.
+    """
+    return java_class(spark, "org.apache.spark.sql.catalyst.planning.PhysicalAggregation").unapply(plan).get()
+
+
+def equi_join_keys(spark: SparkSession, plan: Any) -> Any:
+    """Return type, left keys, right keys and other condition of a join, or None: `ExtractEquiJoinKeys.unapply`."""
+    parts = java_class(spark, "org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys").unapply(plan)
+    return parts.get() if parts.isDefined() else None
+
+
+def start_state_coordinator(spark: SparkSession) -> None:
+    """Start the coordinator of state stores, which Spark creates when `StreamingQueryManager` is first used."""
+    java_session(spark).streams().active()

@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     "--accept-gap", is_flag=True, help="Continue although records were deleted before they were read."
 )
 @click.option("--adopt", is_flag=True, help="Continue from sink state written by an earlier checkpoint.")
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="CODE",
+    help="Start a changed query although its checkpoint does not fit; 'millstream plan' prints the code.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one JSON object per line.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
 @click.option("--no-page", is_flag=True, help="Do not serve the live page.")
@@ -88,6 +94,7 @@ def command(
     repair: bool,
     accept_gap: bool,
     adopt: bool,
+    accept: tuple[str, ...],
     as_json: bool,
     verbose: bool,
     no_page: bool,
@@ -113,7 +120,9 @@ def command(
         from millstream.cli.run.history import command as past
 
         return past(loaded, history, page_options, as_json=as_json)
-    options = RunOptions(select, exclude, until_caught_up, _seconds(length), repair, accept_gap, adopt)
+    options = RunOptions(
+        select, exclude, until_caught_up, _seconds(length), repair, accept_gap, adopt, accept
+    )
     return start(loaded, options, as_json=as_json, verbose=verbose, page_options=page_options)
 
 

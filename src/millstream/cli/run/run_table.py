@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
 
 _LOGGED = {
+    "plan",
     "retry",
     "waiting",
     "going_on",

@@ -28,9 +28,9 @@ def now() -> str:
 class Event:
     """Something that happened to a query, or to the run when `query` is empty.
 
-    `event` is one of phase, run_started, query_started, batch_started, batch_written, batch_committed, dead_letter,
-    set_aside, delivered_later, gap, adopted, warning, waiting, going_on, idle, retry, query_failed, query_stopped,
-    stopping, run_stopped.
+    `event` is one of phase, run_started, plan, query_started, batch_started, batch_written, batch_committed,
+    dead_letter, set_aside, delivered_later, gap, adopted, warning, waiting, going_on, idle, retry, query_failed,
+    query_stopped, stopping, run_stopped.
     """
 
     event: str

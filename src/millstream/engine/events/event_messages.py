@@ -22,6 +22,12 @@ def format_event(event: Event) -> str | None:
                 f"{data['pipeline']}: running {', '.join(data['queries'])}; Spark's log is {data['log']}"
             )
             return "\n  ".join([heading, *format_guarantee_table(data["guarantees"])])
+        case "plan":
+            first, *others = data["changes"]
+            more = (
+                f" (and {format_count(len(others), 'more change')}; see 'millstream plan')" if others else ""
+            )
+            return f"{query}: {data['verdict'].replace('_', ' ')}: {first['what']}{more}"
         case "query_started":
             position = "a fresh checkpoint" if data["batch"] is None else f"batch {data['batch'] + 1}"
             return f"{query}: started from {position}"

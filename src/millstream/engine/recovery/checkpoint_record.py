@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from millstream import __version__
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.engine.recovery.query_fingerprint import list_operators
 from millstream.engine.sink_keys import sink_keys
+from millstream.frames.plan_description.describe import describe_plan
+from millstream.plan.declared_query import declare_query, describe_processors
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -20,8 +25,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.recorded_plan import RecordedPlan
     from millstream.engine.recovery.source_offsets import Origin
     from millstream.pipeline.model import Pipeline
+
+_log = logging.getLogger(__name__)
+# Errors at an operator of Spark that the description does not know. It is needed only for a comparison.
+_UNFORESEEN = (PySparkException, Py4JError, ValueError, LookupError, TypeError, AssertionError)
 
 # Spark writes these into each offset file, and they take precedence over the session's (OffsetSeqMetadata, 4.2).
 PINNED = (
@@ -56,13 +66,15 @@ def build_record(
     origins: list[Origin],
     probed: dict[str, dict[str, str]],
     since: Mapping[str, int],
+    committed: int | None = None,
 ) -> QueryMetadata:
-    """Build the record of one query.
+    """Build the record of one query, whose newest committed batch is `committed`.
 
     `probed` is what each source reported about itself (topic ids). `since` is the first batch that a sink can have in
     its ledger, by the sink's key, without an entry for a sink without a ledger.
     """
-    declared = pipeline.queries[query]
+    entries = pipeline.queries[query].to
+    declared = declare_query(pipeline, query)
     return QueryMetadata(
         query=query,
         query_id=query_id,
@@ -73,9 +85,9 @@ def build_record(
         ),
         sinks=tuple(
             {"key": f"{query_id}/{key}", **entry.sink.identity(), "since": str(since.get(key, ""))}
-            for key, entry in zip(sink_keys(pipeline, query), declared.to, strict=True)
+            for key, entry in zip(sink_keys(pipeline, query), entries, strict=True)
         ),
-        output_mode=declared.output_mode.value,
+        output_mode=pipeline.queries[query].output_mode.value,
         pinned=_read_settings(spark, PINNED),
         unpinned=_read_settings(spark, UNPINNED),
         versions={
@@ -85,7 +97,24 @@ def build_record(
             "java": str(internals.jvm(spark).java.lang.System.getProperty("java.version")),
         },
         code=_hash_code(pipeline),
+        plan=_describe_plan(spark, pipeline, query, frame),
+        views=declared.views,
+        inputs=declared.inputs,
+        trigger=declared.trigger,
+        params=declared.params,
+        started_after=-1 if committed is None else committed,
     )
+
+
+def _describe_plan(
+    spark: SparkSession, pipeline: Pipeline, query: str, frame: DataFrame
+) -> RecordedPlan | None:
+    """Describe a query's plan, or return None for a plan of an unforeseen shape: that must not stop a run."""
+    try:
+        return describe_processors(pipeline, query, describe_plan(spark, frame))
+    except _UNFORESEEN:
+        _log.exception("the plan of query '%s' cannot be described", query)
+        return None
 
 
 def _describe_source(

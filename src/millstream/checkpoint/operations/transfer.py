@@ -1,0 +1,103 @@
+"""Copy and move a checkpoint folder. The new folder appears at once and whole; the old one is deleted after that."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.diagnostics.failure import CannotGoOn, NotReady, WrongUse
+
+# Of one process and one machine.
+_LOCKS = ("lock", "jvm.lock")
+_PARTIAL = ".partial"
+
+
+def copy_checkpoint(source: Path, target: Path) -> Path:
+    """Copy a checkpoint to a folder that does not exist. Returns the new folder.
+
+    The source is locked meanwhile. A copy that was killed leaves only a folder whose name ends with `.partial`, which
+    the next copy replaces. Raises `CannotGoOn` if a run has the source, `WrongUse` if the target exists.
+    """
+    _require(source, target)
+    with CheckpointLock(source, f"copy to {target}"):
+        _copy_whole(source, target)
+    return target
+
+
+def move_checkpoint(source: Path, target: Path) -> Path:
+    """Move a checkpoint to a folder that does not exist. Returns the new folder.
+
+    On one file system the folder is renamed in one step. To another one it is copied whole first. Raises the
+    exceptions of `copy_checkpoint`, and `CannotGoOn` for state that names its files by their absolute path.
+    """
+    _require(source, target)
+    if file := find_absolute_path(source):
+        raise CannotGoOn(
+            f"the state of {source} names its files by their absolute path ({file}), as that of processors does",
+            "leave the checkpoint where it is, or give the query a new one",
+        )
+    with CheckpointLock(source, f"move to {target}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            source.rename(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise NotReady(
+                    f"{source} cannot be moved to {target}: {error.strerror}", "name a folder that you own"
+                ) from error
+            _copy_whole(source, target)
+            shutil.rmtree(source)
+    return target
+
+
+def find_absolute_path(checkpoint: Path) -> Path | None:
+    """Return a file of the state that contains the absolute path of other files, or None."""
+    files = sorted((checkpoint / "state").glob("*/_metadata/v2/*"))
+    return next((file for file in files if not file.name.startswith(".")), None)
+
+
+def copy_files(source: Path, target: Path, *, link: bool = False) -> None:
+    """Copy all files of a checkpoint but its locks. Files that Spark never writes again may be linked instead."""
+
+    def ignore(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if Path(folder).name == "_millstream" and name in _LOCKS]
+
+    shutil.copytree(source, target, ignore=ignore, copy_function=os.link if link else shutil.copy2)
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    partial = target.with_name(f".{target.name}{_PARTIAL}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if partial.exists():
+            shutil.rmtree(partial)
+        copy_files(source, partial)
+        _flush(partial)
+        partial.rename(target)
+    except OSError as error:
+        raise NotReady(
+            f"{target} cannot be written: {error.strerror}", "name a folder that you own"
+        ) from error
+
+
+def _flush(folder: Path) -> None:
+    """Write all files of a folder to the disk."""
+    for path in (*folder.rglob("*"), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _require(source: Path, target: Path) -> None:
+    if Checkpoint(source).query_id() is None:
+        raise WrongUse(f"{source} is not a checkpoint", "name a folder that contains a file 'metadata'")
+    if target.exists():
+        raise WrongUse(f"{target} exists", "name a folder that does not exist")
+    if source.resolve() in target.resolve().parents:
+        raise WrongUse(f"{target} is inside the checkpoint", "name a folder outside of it")

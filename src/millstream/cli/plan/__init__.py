@@ -1,0 +1,1 @@
+"""Commands about changed pipelines and their checkpoints."""

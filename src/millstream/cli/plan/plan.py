@@ -1,0 +1,154 @@
+"""`millstream plan`: say what a changed pipeline would do with each checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.progress import ProgressReporter
+from millstream.cli.project import open_project, project_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.pipeline.spec_file import Loaded
+    from millstream.plan.query_plan import QueryPlan
+
+
+@click.command("plan", short_help="Say what a changed pipeline would do with each checkpoint.")
+@project_options
+@click.option("--select", multiple=True, metavar="QUERY", help="Only this query; can be repeated.")
+@click.option("--exclude", multiple=True, metavar="QUERY", help="Leave this query out; can be repeated.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Compare with another spec, or with a saved record.json, instead of the checkpoints.",
+)
+@click.option("--fast", is_flag=True, help="Start no Spark: a changed view gives 'cannot tell'.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json", "github", "junit")),
+    default="text",
+    help="Output format.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+def command(
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    against: Path | None,
+    *,
+    fast: bool,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Compare the pipeline with the record that each checkpoint has of the query that wrote it.
+
+    Spark refuses some changes of a query that has run, and accepts others although the rows are then wrong. Each
+    query gets a verdict. Each change is explained: what Spark does with it, what the sinks then contain, what to do.
+    Nothing is written, and neither brokers nor sinks are connected to.
+
+    Exits with 0 if every query continues, and with 1 if one does not.
+    """
+    from millstream.cli.plan.plan_output import render_plans
+    from millstream.engine.run import RunOptions, choose_queries
+
+    loaded = open_project(file, overrides, env_file)
+    pipeline = loaded.pipeline
+    assert pipeline is not None
+    queries = choose_queries(pipeline, RunOptions(select, exclude))
+    if against is not None:
+        plans = _compare_with_file(loaded, queries, against, env_file, fast=fast)
+    else:
+        plans = _plan_fast(loaded, queries) if fast else _plan(loaded, queries)
+    click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
+    fine = all(plan.verdict.continues for plan in plans)
+    if form == "text" and not as_json:
+        click.echo(f"next: {_next(plans, fine=fine)}", err=True)
+    return 0 if fine else 1
+
+
+def _next(plans: Sequence[QueryPlan], *, fine: bool) -> str:
+    if fine:
+        return "millstream run"
+    if refused := [plan for plan in plans if plan.verdict.is_refused]:
+        return f"undo the change, or: {refused[0].judgements[0].fix}"
+    return "read the notes above, then millstream run"
+
+
+def _plan_fast(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
+    from millstream.engine.recovery.restart_check import plan_without_spark
+
+    assert loaded.pipeline is not None
+    return [plan_without_spark(loaded.pipeline, query) for query in queries]
+
+
+def _plan(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
+    """Compare with the checkpoints, by Spark's plans. Starts no Spark if there is no checkpoint to compare with."""
+    from millstream.engine.recovery.restart_check import plan_restart, read_base
+    from millstream.frames.build_views import build_frames
+    from millstream.plan.query_plan import QueryPlan
+    from millstream.spark.session import open_session, stop_session
+
+    pipeline = loaded.pipeline
+    assert pipeline is not None
+    bases = {query: read_base(pipeline, query) for query in queries}
+    if all(isinstance(base, QueryPlan) for base in bases.values()):
+        return [base for base in bases.values() if isinstance(base, QueryPlan)]
+    steps = ProgressReporter()
+    steps.show("starting Spark")
+    log = pipeline.folder / ".millstream" / "logs" / "plan.log"
+    spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
+    try:
+        steps.show("planning the queries")
+        frames = build_frames(spark, pipeline)
+        return [plan_restart(spark, pipeline, query, frames[pipeline.reads(query)], {}) for query in queries]
+    finally:
+        steps.clear()
+        stop_session(spark)
+
+
+def _compare_with_file(
+    loaded: Loaded, queries: Sequence[str], against: Path, env_file: Path | None, *, fast: bool
+) -> list[QueryPlan]:
+    """Compare with the queries of another spec, or with one saved record."""
+    from millstream.checkpoint.metadata import read_file
+    from millstream.engine.recovery.spec_record import (
+        declare_queries,
+        describe_queries,
+        with_relative_paths,
+    )
+    from millstream.plan.query_plan import plan_query
+    from millstream.spark.session import open_session, stop_session
+
+    pipeline, other = loaded.pipeline, None
+    assert pipeline is not None
+    before = {}
+    if against.suffix == ".json":
+        record = read_file(against)
+        before = {record.query: with_relative_paths(pipeline, record)}
+    else:
+        other = open_project(against, (), env_file).pipeline
+        assert other is not None
+    names = [query for query in queries if query in (before if other is None else other.queries)]
+    if fast:
+        before = before if other is None else declare_queries(other, names)
+        now = declare_queries(pipeline, names, before)
+    else:
+        steps = ProgressReporter()
+        steps.show("starting Spark")
+        log = pipeline.folder / ".millstream" / "logs" / "plan.log"
+        spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
+        try:
+            before = before if other is None else describe_queries(spark, other, names)
+            now = describe_queries(spark, pipeline, names)
+        finally:
+            steps.clear()
+            stop_session(spark)
+    return [plan_query(query, str(against), before[query], now[query]) for query in names]

@@ -1,0 +1,115 @@
+"""Print the verdicts of `millstream plan`: as text, JSON, GitHub annotations and JUnit."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING
+
+from millstream.diagnostics.finding import Finding, Severity
+from millstream.diagnostics.render import render
+from millstream.diagnostics.snippet import escape_control
+from millstream.plan.verdict import RestartVerdict
+from millstream.spec.secrets.redaction import redact_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.diagnostics.finding import Span
+    from millstream.pipeline.spec_file import Loaded
+    from millstream.plan.query_plan import QueryPlan
+    from millstream.plan.verdict import Judgement
+
+_WIDTH = 110
+_SEVERITIES = {
+    RestartVerdict.CONTINUES: Severity.INFO,
+    RestartVerdict.CONTINUES_WITH_NOTE: Severity.INFO,
+    RestartVerdict.REPARTITION: Severity.WARNING,
+    RestartVerdict.CANNOT_TELL: Severity.WARNING,
+    RestartVerdict.START_AFRESH: Severity.ERROR,
+    RestartVerdict.SILENTLY_WRONG: Severity.ERROR,
+}
+
+
+def render_plans(plans: Sequence[QueryPlan], loaded: Loaded, form: str) -> str:
+    """Return the verdicts in a format: text, json, github or junit."""
+    if form == "json":
+        text = json.dumps({"queries": [_to_json(plan) for plan in plans]}, indent=2) + "\n"
+    elif form == "text":
+        text = escape_lines(line for plan in plans for line in _format(plan, loaded))
+    else:
+        findings = [finding for plan in plans for finding in _findings(plan, loaded)]
+        text = render(findings, loaded.texts, "github" if form == "github" else "junit")
+    return redact_values(text)
+
+
+def escape_lines(lines: Iterator[str]) -> str:
+    """Return lines as one text, without control characters."""
+    return "".join(f"{escape_control(line)}\n" for line in lines)
+
+
+def _to_json(plan: QueryPlan) -> dict[str, object]:
+    data: dict[str, object] = {
+        "query": plan.query,
+        "verdict": plan.verdict.value,
+        "checkpoint": plan.checkpoint,
+        "begins": plan.begins,
+        "changes": plan.list_changes(),
+    }
+    return {**data, "accept": plan.accept_code} if plan.verdict.is_refused else data
+
+
+def _format(plan: QueryPlan, loaded: Loaded) -> Iterator[str]:
+    if plan.begins:
+        yield f"{plan.query}: has no checkpoint yet; it begins with the first batch"
+        return
+    yield f"{plan.query}: {plan.verdict.replace('_', ' ')}" + (
+        "" if plan.judgements else "; nothing has changed"
+    )
+    for judgement in plan.judgements:
+        span = locate(loaded, plan.query, judgement)
+        yield from _indent(f"{judgement.what} ({judgement.verdict.replace('_', ' ')})", "  ")
+        if span:
+            yield f"    --> {span.file}:{span.line}"
+        for label, sentence in (
+            ("spark", judgement.spark),
+            ("sinks", judgement.sinks),
+            ("fix", judgement.fix),
+        ):
+            if sentence:
+                yield from _indent(f"{label}: {sentence}", "    ")
+    if plan.verdict.is_refused:
+        yield f"  to start all the same: millstream run --accept {plan.accept_code}"
+
+
+def _indent(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
+
+
+def _findings(plan: QueryPlan, loaded: Loaded) -> Iterator[Finding]:
+    for judgement in plan.judgements:
+        yield Finding(
+            code="plan",
+            name=judgement.kind.replace("_", "-"),
+            severity=_SEVERITIES[judgement.verdict],
+            message=f"query '{plan.query}': {judgement.verdict.replace('_', ' ')}: {judgement.what}",
+            span=locate(loaded, plan.query, judgement),
+            why=". ".join(sentence for sentence in (judgement.spark, judgement.sinks) if sentence),
+            fix=judgement.fix,
+            query=plan.query,
+        )
+
+
+def locate(loaded: Loaded, query: str, judgement: Judgement) -> Span | None:
+    """Return the place of a change in the spec, or of its query if it has none."""
+    pipeline = loaded.pipeline
+    if pipeline is None:
+        return None
+    path = tuple(judgement.place.split(".")) if judgement.place else ("queries",)
+    if path == ("views",) and pipeline.reads(query) in pipeline.views:
+        path = ("views", pipeline.reads(query))
+    elif len(path) == 1 and path[0] in ("views", "queries", "sources"):
+        path = ("queries", query)
+    return loaded.places.key(*path)

@@ -1,0 +1,220 @@
+"""`millstream state`: look into the state of a query."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millstream.cli.progress import ProgressReporter
+from millstream.cli.project import open_project, project_options
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.state.stores import StateStore
+
+_operator = click.option("--operator", type=click.IntRange(0), help="Only this operator with state.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+
+
+@click.group("state", short_help="Look into the state of a query.")
+def command() -> None:
+    """Read the state of a query from its checkpoint, by Spark's state data source. Nothing is changed."""
+
+
+@command.command("show")
+@click.argument("query")
+@_operator
+@click.option("--batch", type=click.IntRange(0), help="The state after this batch. [default: the newest]")
+@click.option("--key", metavar="TEXT", help="Only keys that contain this text.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of keys.")
+@_json
+@project_options
+def show(
+    query: str,
+    operator: int | None,
+    batch: int | None,
+    key: str | None,
+    limit: int,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print keys and values: which window, which value, and the watermark that removes them."""
+    from millstream.state.read_state import read_store
+
+    with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
+        for store in stores:
+            frame = read_store(spark, folder, store, batch)
+            if key is not None:
+                frame = frame.where(_contains(frame, store, key))
+            _print(frame, store, limit, as_json=as_json)
+
+
+@command.command("size")
+@click.argument("query")
+@_operator
+@click.option(
+    "--batches", type=click.IntRange(1), default=2, show_default=True, help="Growth over these batches."
+)
+@_json
+@project_options
+def size(
+    query: str,
+    operator: int | None,
+    batches: int,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the number of keys by operator and partition, and their growth over the last batches."""
+    from millstream.cli.table import format_table
+    from millstream.state.read_state import measure_stores
+
+    with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
+        rows = [row for store in stores for row in measure_stores(spark, folder, store, batches)]
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row))
+    elif rows:
+        click.echo(format_table(list(rows[0]), [list(row.values()) for row in rows]), nl=False)
+
+
+@command.command("diff")
+@click.argument("query")
+@click.option("--batch", "batches", type=click.IntRange(0), multiple=True, required=True, help="Two batches.")
+@_operator
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of changes."
+)
+@_json
+@project_options
+def diff(
+    query: str,
+    batches: tuple[int, ...],
+    operator: int | None,
+    limit: int,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what the batches after the first named one, up to the second, changed in the state."""
+    from millstream.state.read_state import read_changes
+
+    if len(batches) != 2 or batches[0] >= batches[1]:
+        raise WrongUse("a difference needs two batches, the earlier one first", "--batch 3 --batch 5")
+    with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
+        for store in stores:
+            _print(
+                read_changes(spark, folder, store, batches[0] + 1, batches[1]), store, limit, as_json=as_json
+            )
+
+
+@command.command("export")
+@click.argument("query")
+@click.argument("target", type=click.Path(path_type=Path))
+@_operator
+@click.option("--batch", type=click.IntRange(0), help="The state after this batch. [default: the newest]")
+@project_options
+def export(
+    query: str,
+    target: Path,
+    operator: int | None,
+    batch: int | None,
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+) -> None:
+    """Write the state to Parquet: a folder in TARGET for each operator, side of a join and variable."""
+    from millstream.state.read_state import read_store
+
+    with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
+        for store in stores:
+            place = target / "-".join(filter(None, [str(store.operator), store.part]))
+            if place.exists():
+                raise WrongUse(f"{place} exists", "name a folder that does not exist")
+            read_store(spark, folder, store, batch).write.parquet(str(place))
+            click.echo(f"{store.label}: {place}")
+
+
+@contextmanager
+def _stores(
+    query: str, operator: int | None, file: Path | None, overrides: Sequence[str], env_file: Path | None
+) -> Iterator[tuple[SparkSession, Path, list[StateStore]]]:
+    """Yield a session, the checkpoint's folder and its chosen stores."""
+    from pyspark.errors import PySparkException
+
+    from millstream.checkpoint import metadata
+    from millstream.diagnostics.failure import CannotGoOn
+    from millstream.spark.session import open_session, stop_session
+    from millstream.state.stores import choose_stores, list_stores
+
+    pipeline = open_project(file, overrides, env_file).pipeline
+    assert pipeline is not None
+    if query not in pipeline.queries:
+        raise WrongUse(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
+    folder = pipeline.checkpoint(query).local
+    if folder is None or not (folder / "state").is_dir():
+        click.echo(f"{query}: has no state", err=True)
+        raise click.exceptions.Exit(0)
+    steps = ProgressReporter()
+    steps.show("starting Spark")
+    log = pipeline.folder / ".millstream" / "logs" / "state.log"
+    spark = open_session(f"{pipeline.name}-state", dict(pipeline.spark), log=log)
+    steps.clear()
+    try:
+        yield spark, folder, choose_stores(list_stores(spark, folder, metadata.read(folder)), operator)
+    except PySparkException as error:
+        reason = str(error).splitlines()[0]
+        raise CannotGoOn(
+            f"the state of query '{query}' cannot be read: {reason}",
+            "a batch that Spark has not kept cannot be read; 'millstream checkpoint show' lists the batches",
+        ) from error
+    finally:
+        stop_session(spark)
+
+
+def _contains(frame: DataFrame, store: StateStore, text: str) -> Any:
+    """Return the condition that one of the key's columns contains a text."""
+    from pyspark.sql import functions as F
+
+    count = max(1, len(store.recorded.keys) if store.recorded else 1)
+    columns = [F.col(f"`{name}`").cast("string") for name in frame.columns[:count]]
+    return F.concat_ws(" ", *columns).contains(text)
+
+
+def _print(frame: DataFrame, store: StateStore, limit: int, *, as_json: bool) -> None:
+    from millstream.cli.table import format_table
+
+    rows = frame.limit(limit).collect()
+    if as_json:
+        for row in rows:
+            values = row.asDict(recursive=True)
+            click.echo(json.dumps({"operator": store.operator, "state": store.label, **values}, default=str))
+        return
+    click.echo(f"operator {store.operator}: {store.label}, batches {store.first_batch} to {store.last_batch}")
+    cells = [[_cell(value) for value in row] for row in rows]
+    click.echo(format_table(frame.columns, cells), nl=False)
+
+
+def _cell(value: Any) -> Any:
+    """Return a window as `start - end`, other structures as JSON."""
+    if hasattr(value, "asDict"):
+        fields = value.asDict(recursive=True)
+        if list(fields) == ["start", "end"]:
+            return f"{fields['start']} - {fields['end']}"
+        return json.dumps(fields, default=str)
+    return value

@@ -1,0 +1,63 @@
+"""Describe the queries of a spec as if each had a checkpoint, to compare two specs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.metadata import QueryMetadata
+from millstream.engine.recovery.checkpoint_record import build_record
+from millstream.engine.recovery.restart_check import restrict_pinned
+from millstream.engine.recovery.source_offsets import list_origins
+from millstream.engine.sink_keys import plain_sink_keys
+from millstream.frames.build_views import build_frames
+from millstream.plan.declared_query import declare_without_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from millstream.pipeline.model import Pipeline
+
+
+def describe_queries(
+    spark: SparkSession, pipeline: Pipeline, queries: Sequence[str]
+) -> dict[str, QueryMetadata]:
+    """Return the records of queries with their plans. Paths are relative to the spec's folder."""
+    frames = build_frames(spark, pipeline)
+    records = {}
+    for query in queries:
+        frame = frames[pipeline.reads(query)]
+        record = build_record(spark, pipeline, query, "", frame, list_origins(frame), {}, {})
+        # The session has the settings of one spec, and this may be the other one.
+        own = {name: str(value) for name, value in pipeline.spark.items()}
+        record = replace(
+            record,
+            pinned={**record.pinned, **{name: own[name] for name in record.pinned if name in own}},
+            unpinned={**record.unpinned, **{name: own[name] for name in record.unpinned if name in own}},
+            sinks=tuple({"key": f"/{key}"} for key in plain_sink_keys(pipeline, query)),
+        )
+        records[query] = with_relative_paths(pipeline, restrict_pinned(pipeline, record))
+    return records
+
+
+def declare_queries(
+    pipeline: Pipeline, queries: Sequence[str], before: Mapping[str, QueryMetadata] | None = None
+) -> dict[str, QueryMetadata]:
+    """Return the records of queries as far as they are known without Spark, in the order of `before`'s sources."""
+    records = {}
+    for query in queries:
+        former = (before or {}).get(query) or QueryMetadata(query, "", (), (), (), "", {}, {}, {})
+        record = declare_without_plan(pipeline, query, plain_sink_keys(pipeline, query), former)
+        records[query] = with_relative_paths(pipeline, record)
+    return records
+
+
+def with_relative_paths(pipeline: Pipeline, record: QueryMetadata) -> QueryMetadata:
+    """Return the record with paths relative to the project, which has another folder in another copy."""
+    folder = f"{pipeline.folder.resolve()}/"
+    text = json.dumps([record.sources, record.inputs]).replace(folder, "")
+    sources, inputs = json.loads(text)
+    return replace(record, sources=tuple(sources), inputs=inputs)

@@ -1,0 +1,1 @@
+"""Compare a changed pipeline with an existing checkpoint, and judge what a restart would do. No Spark."""

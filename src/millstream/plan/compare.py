@@ -1,0 +1,152 @@
+"""Compare a query with the record of its checkpoint, and list the changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.plan.changes import (
+    ColumnsChanged,
+    FunctionChanged,
+    OutputModeChanged,
+    PinnedSettingChanged,
+    PlanUnknown,
+    ProcessorCodeChanged,
+    RowsChanged,
+    SettingChanged,
+    ShufflePartitionsChanged,
+    SinkAdded,
+    SinkRemoved,
+    StateFunctionChanged,
+    TriggerChanged,
+    VersionChanged,
+    ViewChanged,
+)
+from millstream.plan.compare_sources import compare_sources
+from millstream.plan.compare_state import compare_state, subtract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.checkpoint.metadata import QueryMetadata
+    from millstream.checkpoint.recorded_plan import RecordedPlan
+    from millstream.plan.changes import Change
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+# Settings that change how a batch runs, not its rows.
+_HARMLESS_SETTINGS = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "spark.sql.streaming.noDataMicroBatches.enabled",
+)
+
+
+def compare_records(before: QueryMetadata, now: QueryMetadata) -> list[Change]:
+    """List the changes from the record of a checkpoint to the query as it is now.
+
+    If `now` has no plan, because Spark was not started, views are compared by their text.
+    """
+    return [
+        *compare_sources(before, now),
+        *_compare_plans(before, now),
+        *_compare_query(before, now),
+        *_compare_sinks(before, now),
+        *_compare_settings(before, now),
+    ]
+
+
+def _compare_plans(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    if now.plan is None:
+        yield from _compare_views(before, now)
+        return
+    if before.plan is None:
+        shapes = [tuple((item.kind, item.shape) for item in record.operators) for record in (before, now)]
+        if shapes[0] != shapes[1]:
+            yield PlanUnknown("an older version of Millstream wrote the checkpoint's record")
+        return
+    if before.plan.fingerprint != now.plan.fingerprint:
+        yield from compare_state(before.plan, now.plan)
+        yield from _compare_output(before.plan, now)
+    else:
+        yield from compare_state(before.plan, now.plan)
+    yield from _compare_functions(before, now)
+
+
+def _compare_output(old: RecordedPlan, now: QueryMetadata) -> Iterator[Change]:
+    """Compare what is above all state, and the columns for the sinks."""
+    new = now.plan
+    assert new is not None, "the caller has a plan"
+    added, removed = subtract(new.output, old.output), subtract(old.output, new.output)
+    if added or removed:
+        yield RowsChanged(added, removed, now.output_mode, bool(new.stateful))
+    before, after = ({term.name: (term.text, term.type) for term in plan.columns} for plan in (old, new))
+    if before != after:
+        yield ColumnsChanged(
+            tuple(name for name in after if name not in before),
+            tuple(name for name in before if name not in after),
+            tuple(name for name in after if name in before and before[name] != after[name]),
+        )
+
+
+def _compare_functions(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    """Compare the code of Python views. A function that only builds a DataFrame is in the plan already."""
+    assert now.plan is not None, "the caller has a plan"
+    processors = {operator.view for operator in now.plan.stateful if operator.view}
+    below = [operator for operator in now.plan.stateful if operator.functions]
+    for view, code in now.views.items():
+        if not code.startswith("python ") or before.views.get(view, code) == code:
+            continue
+        if view in processors:
+            yield ProcessorCodeChanged(view)
+        elif below:
+            yield StateFunctionChanged(view, below[0].kind)
+        elif now.plan.functions:
+            yield FunctionChanged(view)
+
+
+def _compare_views(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    if not before.views and now.views:
+        yield PlanUnknown("an older version of Millstream wrote the checkpoint's record")
+        return
+    for view in dict.fromkeys((*before.views, *now.views)):
+        if before.views.get(view) != now.views.get(view):
+            yield ViewChanged(view)
+    if before.params != now.params:
+        yield ViewChanged("params")
+
+
+def _compare_query(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    plan = now.plan or before.plan
+    has_state = bool(plan and plan.stateful)
+    if before.output_mode != now.output_mode:
+        has_eviction = bool(plan and plan.watermarks)
+        yield OutputModeChanged(before.output_mode, now.output_mode, has_state, has_eviction)
+    if before.trigger and before.trigger != now.trigger:
+        yield TriggerChanged(before.trigger, now.trigger)
+
+
+def _compare_sinks(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    old, new = ([entry["key"].partition("/")[2] for entry in record.sinks] for record in (before, now))
+    yield from (SinkRemoved(key) for key in old if key not in new)
+    yield from (SinkAdded(key) for key in new if key not in old)
+
+
+def _compare_settings(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    plan = now.plan or before.plan
+    has_state = bool(plan and plan.stateful)
+    for setting, value in now.pinned.items():
+        recorded = before.pinned.get(setting, value)
+        if recorded == value:
+            continue
+        if setting == PARTITIONS:
+            if has_state:
+                yield ShufflePartitionsChanged(recorded, value)
+        else:
+            yield PinnedSettingChanged(setting, recorded, value)
+    for setting, value in now.unpinned.items():
+        recorded = before.unpinned.get(setting, value)
+        if recorded != value and setting not in _HARMLESS_SETTINGS:
+            yield SettingChanged(setting, recorded, value, has_state)
+    for what, value in now.versions.items():
+        recorded = before.versions.get(what, value)
+        if recorded != value and what in ("spark", "millstream"):
+            yield VersionChanged(what, recorded, value)

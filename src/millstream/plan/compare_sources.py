@@ -1,0 +1,177 @@
+"""Compare the sources of a query with those of a checkpoint's record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from millstream.plan.changes import (
+    SourceAdded,
+    SourceColumnsChanged,
+    SourceGrew,
+    SourceMoved,
+    SourceOptionChanged,
+    SourceRecreated,
+    SourceRemoved,
+    SourceRenamed,
+    SourceReplaced,
+    SourcesReordered,
+    StaticSourceChanged,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from millstream.checkpoint.metadata import QueryMetadata
+    from millstream.plan.changes import Change
+
+    Entry = Mapping[str, str]
+
+# Keys of a recorded source that do not say what it reads.
+_OURS = ("name", "folder", "kind")
+# Ids that servers report. They differ if a topic or table was recreated.
+_IDS = ("topic.", "table_id")
+# Where the servers are. Another address of the same servers changes nothing.
+_ADDRESSES = ("bootstrap_servers", "database", "url", "host", "port")
+# Options of an entry that change no row.
+_HARMLESS = ("expect",)
+
+
+def compare_sources(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    """Yield the changes of streaming sources, by position, then those of their options and of static sources."""
+    old, new = _distinct(before.sources), _distinct(now.sources)
+    has_state = bool(now.plan and now.plan.stateful)
+    yield from _compare_positions(old, new)
+    names = {entry["name"]: entry for entry in old}
+    for entry in new:
+        former = names.get(entry["name"]) or _find_renamed(entry, old, new)
+        if former is None or former["kind"] != entry["kind"]:
+            continue
+        yield from _compare_identity(former, entry)
+        options = (before.inputs.get(former["name"]), now.inputs.get(entry["name"]))
+        if options[0] is not None and options[1] is not None:
+            yield from _compare_options(entry, options[0], options[1], has_state=has_state)
+    streaming = {entry["name"] for entry in (*old, *new)}
+    for name in now.inputs:
+        if name not in streaming and before.inputs and before.inputs.get(name) != now.inputs[name]:
+            yield StaticSourceChanged(name, has_state)
+
+
+def _distinct(sources: tuple[dict[str, str], ...]) -> list[dict[str, str]]:
+    """Return the sources by their folder in the checkpoint. A source at two places of a plan is read once."""
+    by_folder: dict[str, dict[str, str]] = {}
+    for number, entry in enumerate(sources):
+        by_folder.setdefault(entry.get("folder", str(number)), {"kind": "?", **entry})
+    return list(by_folder.values())
+
+
+def _compare_positions(old: list[dict[str, str]], new: list[dict[str, str]]) -> Iterator[Change]:
+    old_names, new_names = [entry["name"] for entry in old], [entry["name"] for entry in new]
+    if old_names == new_names:
+        for former, entry in zip(old, new, strict=True):
+            if former["kind"] != entry["kind"]:
+                yield SourceReplaced(entry["name"], former["kind"], entry["kind"])
+        return
+    if sorted(old_names) == sorted(new_names):
+        is_one_kind = len({entry["kind"] for entry in (*old, *new)}) == 1
+        yield SourcesReordered(tuple(old_names), tuple(new_names), is_one_kind)
+        return
+    if len(old) == len(new):
+        for former, entry in zip(old, new, strict=True):
+            if former["name"] == entry["name"]:
+                continue
+            if former["kind"] != entry["kind"]:
+                yield SourceReplaced(entry["name"], former["kind"], entry["kind"])
+            elif _content(former) == _content(entry):
+                yield SourceRenamed(former["name"], entry["name"])
+            else:
+                yield SourceMoved(
+                    entry["name"], "source", f"source '{former['name']}'", f"source '{entry['name']}'"
+                )
+        return
+    yield from (SourceRemoved(name) for name in old_names if name not in new_names)
+    yield from (SourceAdded(name) for name in new_names if name not in old_names)
+
+
+def _find_renamed(
+    entry: Entry, old: list[dict[str, str]], new: list[dict[str, str]]
+) -> dict[str, str] | None:
+    """Return the former source at the position of a source with a new name, if it reads the same."""
+    if len(old) != len(new):
+        return None
+    former = old[new.index(dict(entry))]
+    return former if _content(former) == _content(entry) else None
+
+
+def _content(entry: Entry) -> dict[str, str]:
+    """Return what a source reads, without what only a connection reports."""
+    return {
+        key: value
+        for key, value in entry.items()
+        if key not in _OURS and not key.startswith((*_IDS, "partitions."))
+    }
+
+
+def _compare_identity(former: Entry, entry: Entry) -> Iterator[Change]:
+    for key, value in _content(entry).items():
+        recorded = former.get(key)
+        if recorded is None or recorded == value:
+            continue
+        if key in _ADDRESSES:
+            yield SourceOptionChanged(entry["name"], key, recorded, value, "place", has_state=False)
+            continue
+        old, new = set(recorded.split(",")), set(value.split(","))
+        if old == new:
+            continue
+        if old < new:
+            yield SourceGrew(entry["name"], key, tuple(sorted(new - old)))
+        else:
+            yield SourceMoved(entry["name"], key, recorded, value)
+    for key, value in entry.items():
+        if key.startswith(_IDS) and former.get(key, value) != value:
+            yield SourceRecreated(entry["name"], key.removeprefix("topic.") if "." in key else "the table")
+
+
+def _compare_options(
+    entry: Entry, old: Mapping[str, Any], new: Mapping[str, Any], *, has_state: bool
+) -> Iterator[Change]:
+    """Compare a source as the spec declares it: the fields of its kind, then those of every source."""
+    name, kind = entry["name"], entry["kind"]
+    old_columns, new_columns = old.get("schema") or {}, new.get("schema") or {}
+    if old_columns and new_columns and old_columns != new_columns:
+        yield SourceColumnsChanged(
+            name,
+            tuple(column for column in new_columns if column not in old_columns),
+            tuple(column for column in old_columns if column not in new_columns),
+            tuple(
+                f"{column} {old_columns[column]} -> {new_columns[column]}"
+                for column in new_columns
+                if column in old_columns and new_columns[column] != old_columns[column]
+            ),
+        )
+    skipped = (kind, "schema", "watermark", "drop_duplicates_within_watermark", "static", *_HARMLESS)
+    pairs = [
+        *_differences(old.get(kind), new.get(kind)),
+        *(pair for pair in _differences(old, new) if pair[0] not in skipped),
+    ]
+    for option, before, now in pairs:
+        if option not in entry and option not in ("subscribe", "subscribe_pattern", "path"):
+            yield SourceOptionChanged(name, option, before, now, _effect(option), has_state)
+
+
+def _differences(old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key):
+            yield str(key), str(old.get(key)), str(new.get(key))
+
+
+def _effect(option: str) -> Literal["start", "rate", "place", "rows"]:
+    """Return what an option of a source decides, from the words with which Spark's options begin."""
+    if option.startswith(("starting", "group_id", "kafka_group", "fail_on_data_loss", "include_existing")):
+        return "start"
+    if option.startswith(("max_", "min_", "rows_per", "ramp_up", "num_partitions", "latest_first", "clean")):
+        return "rate"
+    if option.startswith("on_malformed"):
+        return "rate"
+    return "rows"

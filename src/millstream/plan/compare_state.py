@@ -1,0 +1,184 @@
+"""Compare the operators with state of a query's plan with those of a checkpoint's record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.plan.changes import (
+    AggregatesChanged,
+    JoinConditionChanged,
+    JoinTypeChanged,
+    KeyChanged,
+    LimitChanged,
+    ProcessorStateChanged,
+    StatefulOperatorsChanged,
+    StateInputChanged,
+    StoredColumnsChanged,
+    WatermarkAdded,
+    WatermarkColumnChanged,
+    WatermarkDelayChanged,
+    WatermarkRemoved,
+    WindowChanged,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedStatefulOperator, Term
+    from millstream.plan.changes import Change
+
+_WINDOWS = ("window(", "session_window(")
+# The optimiser adds it for each key of a join and for the time of a window.
+_DERIVED = "filter isnotnull("
+
+
+def compare_state(before: RecordedPlan, now: RecordedPlan) -> Iterator[Change]:
+    """Yield the changes of operators with state and of watermarks."""
+    kinds = [tuple(operator.kind for operator in plan.stateful) for plan in (before, now)]
+    if kinds[0] != kinds[1]:
+        yield StatefulOperatorsChanged(*kinds)
+    else:
+        for old, new in zip(before.stateful, now.stateful, strict=True):
+            yield from _compare_operator(old, new)
+    yield from _compare_watermarks(before, now)
+
+
+def _compare_operator(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+    changes = [
+        *_compare_keys(old, new),
+        *_compare_values(old, new),
+        *_compare_join(old, new),
+        *_compare_processor(old, new),
+    ]
+    yield from changes
+    added, removed = subtract(new.input, old.input), subtract(old.input, new.input)
+    if changes:
+        # They follow from another key or condition.
+        added, removed = (
+            tuple(line for line in lines if not line.startswith((_DERIVED, "Expand:")))
+            for lines in (added, removed)
+        )
+    if added or removed:
+        yield StateInputChanged(new.kind, added, removed)
+
+
+def _compare_keys(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+    if (old.keys, old.right_keys) == (new.keys, new.right_keys):
+        return
+    pairs = [(old.keys, new.keys), (old.right_keys, new.right_keys)]
+    texts = [[tuple(term.text for term in terms) for terms in pair] for pair in pairs]
+    is_refused = any(not accepts_schema(*pair) for pair in pairs)
+    if not is_refused and all(pair[0] == pair[1] for pair in texts):
+        return
+    windows = [
+        (before, after)
+        for before, after in zip(*texts[0], strict=False)
+        if before != after and before.startswith(_WINDOWS) and after.startswith(_WINDOWS)
+    ]
+    others = sum(before != after for before, after in zip(*texts[0], strict=False)) - len(windows)
+    if windows and not is_refused and not others:
+        yield from (WindowChanged(new.kind, before, after) for before, after in windows)
+        return
+    before, after = (tuple(_phrase(term) for side in (0, 1) for term in pairs[side][n]) for n in (0, 1))
+    yield KeyChanged(new.kind, before, after, is_refused)
+
+
+def _compare_values(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+    """Compare what is stored for a key: aggregates, or the rows of a join's sides."""
+    if old.join_type or new.join_type:
+        for side, before, after in (
+            ("left", old.values, new.values),
+            ("right", old.right_values, new.right_values),
+        ):
+            is_refused = not accepts_schema(before, after)
+            if is_refused or _texts(before) != _texts(after):
+                yield StoredColumnsChanged(
+                    side, tuple(map(_phrase, before)), tuple(map(_phrase, after)), is_refused
+                )
+        return
+    is_refused = not _accepts_buffers(old.values, new.values)
+    if is_refused or _texts(old.values) != _texts(new.values):
+        yield AggregatesChanged(_texts(old.values), _texts(new.values), is_refused)
+
+
+def _compare_join(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+    if old.join_type != new.join_type:
+        is_refused = old.join_type == "Inner" and "Outer" in new.join_type
+        yield JoinTypeChanged(old.join_type, new.join_type, is_refused)
+    if old.condition != new.condition:
+        if new.kind == "limit":
+            yield LimitChanged(*(operator.condition[0] for operator in (old, new)))
+            return
+        yield JoinConditionChanged(
+            subtract(new.condition, old.condition),
+            subtract(old.condition, new.condition),
+            new.join_type == "Inner",
+        )
+
+
+def _compare_processor(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+    if old.state == new.state or not old.state:
+        return
+    changed = [
+        f"{name}: {old.state.get(name)} -> {new.state.get(name)}"
+        for name in dict.fromkeys((*old.state, *new.state))
+        if old.state.get(name) != new.state.get(name)
+    ]
+    yield ProcessorStateChanged(new.view or old.view, tuple(changed), is_refused=True)
+
+
+def accepts_schema(stored: Sequence[Term], now: Sequence[Term]) -> bool:
+    """Return whether Spark accepts the new columns for the stored ones.
+
+    It compares number and types, not names, and refuses a column that may be null where the stored one may not.
+    """
+    return len(stored) == len(now) and all(
+        former.type == term.type and (former.nullable or not term.nullable)
+        for former, term in zip(stored, now, strict=True)
+    )
+
+
+def _accepts_buffers(stored: Sequence[Term], now: Sequence[Term]) -> bool:
+    """Return whether Spark accepts the buffers of the new aggregates. A type that ends with `!` cannot be null."""
+    fields = [
+        [part for term in terms if term.type for part in term.type.split(", ")] for terms in (stored, now)
+    ]
+    return len(fields[0]) == len(fields[1]) and all(
+        former == field or former == field.removesuffix("!") for former, field in zip(*fields, strict=True)
+    )
+
+
+def _compare_watermarks(before: RecordedPlan, now: RecordedPlan) -> Iterator[Change]:
+    old = {watermark.column: watermark.delay for watermark in before.watermarks}
+    new = {watermark.column: watermark.delay for watermark in now.watermarks}
+    has_state = bool(now.stateful)
+    for column in old.keys() & new.keys():
+        if old[column] != new[column]:
+            yield WatermarkDelayChanged(column, old[column], new[column])
+    removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    for former, column in zip(removed, added, strict=False):
+        yield WatermarkColumnChanged(former, column, has_state)
+    for column in removed[len(added) :]:
+        yield WatermarkRemoved(column, has_state)
+    for column in added[len(removed) :]:
+        yield WatermarkAdded(column, has_state)
+
+
+def subtract(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines that are not among the others, each as often as it is missing there."""
+    remaining = list(others)
+    missing = []
+    for line in lines:
+        if line in remaining:
+            remaining.remove(line)
+        else:
+            missing.append(line)
+    return tuple(missing)
+
+
+def _texts(terms: Sequence[Term]) -> tuple[str, ...]:
+    return tuple(term.text for term in terms)
+
+
+def _phrase(term: Term) -> str:
+    return f"{term.text} ({term.type})"

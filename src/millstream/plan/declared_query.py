@@ -1,0 +1,118 @@
+"""What a spec declares about a query, for its checkpoint's record; found without Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from millstream.pipeline.code_hash import hash_function
+from millstream.pipeline.export.dump import resolve_spec
+from millstream.pipeline.graph import PipelineGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.checkpoint.metadata import QueryMetadata
+    from millstream.checkpoint.recorded_plan import RecordedPlan
+    from millstream.pipeline.model import Pipeline, View
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+# A comment, or a text in quotes, in which two dashes are no comment.
+_COMMENT = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SPACE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|\s+")
+# Settings of a processor that its checkpoint depends on.
+_PROCESSOR = ("time_mode", "timeout", "output_mode")
+
+
+@dataclass(frozen=True)
+class DeclaredQuery:
+    """What a spec declares about one query. The fields are those of `QueryMetadata`."""
+
+    views: dict[str, str]
+    inputs: dict[str, dict[str, Any]]
+    trigger: str
+    params: dict[str, str]
+
+
+def declare_query(pipeline: Pipeline, query: str) -> DeclaredQuery:
+    """Return what a spec declares about a query. Secrets are redacted."""
+    graph = PipelineGraph.of(pipeline)
+    spec = resolve_spec(pipeline)
+    views = graph.views(query)
+    return DeclaredQuery(
+        views={name: _describe_view(pipeline, pipeline.views[name]) for name in views},
+        inputs={name: spec["sources"][name] for name in graph.sources_of(query)},
+        trigger=str(pipeline.trigger(query)),
+        params={name: str(value) for name, value in pipeline.params.items()} if views else {},
+    )
+
+
+def describe_processors(pipeline: Pipeline, query: str, plan: RecordedPlan) -> RecordedPlan:
+    """Return the plan with the view of each processor and the state that the view declares."""
+    # The plan lists operators from the top, the graph views from the bottom.
+    names = [
+        name for name in reversed(PipelineGraph.of(pipeline).views(query)) if pipeline.views[name].is_stateful
+    ]
+    operators = list(plan.stateful)
+    for number, operator in enumerate(operators):
+        if operator.kind.startswith("processor") and names:
+            name = names.pop(0)
+            state = _describe_state(pipeline.views[name])
+            operators[number] = replace(operator, view=name, state=state)
+    return replace(plan, stateful=tuple(operators))
+
+
+def declare_without_plan(
+    pipeline: Pipeline, query: str, keys: Sequence[str], before: QueryMetadata
+) -> QueryMetadata:
+    """Return the record of a query as far as it is known without Spark, for a comparison with `before`.
+
+    Sources are in the order of `before`, because only a plan has their order.
+    """
+    declared = declare_query(pipeline, query)
+    streaming = {
+        name: {"name": name, **pipeline.sources[name].source.identity()}
+        for name in declared.inputs
+        if not pipeline.sources[name].static
+    }
+    recorded = [entry["name"] for entry in before.sources if entry["name"] in streaming]
+    order = [*recorded, *(name for name in streaming if name not in recorded)]
+    # A user's function may open a stream that the spec does not name.
+    unknown = [entry for entry in before.sources if entry["name"] not in streaming and entry["name"] == "?"]
+    partitions = pipeline.spark.get(_PARTITIONS)
+    return replace(
+        before,
+        operators=(),
+        plan=None,
+        sources=(*(streaming[name] for name in order), *unknown),
+        sinks=tuple({"key": f"{before.query_id}/{key}"} for key in keys),
+        output_mode=pipeline.queries[query].output_mode.value,
+        pinned={} if partitions is None else {_PARTITIONS: str(partitions)},
+        unpinned={name: str(pipeline.spark[name]) for name in before.unpinned if name in pipeline.spark},
+        versions={},
+        views=declared.views,
+        inputs=declared.inputs,
+        trigger=declared.trigger,
+        params=declared.params,
+    )
+
+
+def _describe_view(pipeline: Pipeline, view: View) -> str:
+    if view.sql is not None:
+        text = _COMMENT.sub(lambda match: match[1] or " ", view.sql)
+        return _SPACE.sub(lambda match: match[1] or " ", text).strip().rstrip("; ")
+    assert view.hook is not None, "a view is SQL or a function"
+    key, function = view.hook
+    shape = json.dumps([view.from_, list(view.group_by), view.columns, _describe_state(view)], sort_keys=True)
+    return f"python {key} {hash_function(function, pipeline.folder)}" + (
+        f" {shape}" if view.is_stateful else ""
+    )
+
+
+def _describe_state(view: View) -> dict[str, Any]:
+    """Return the state variables of a processor and its modes, as values of JSON."""
+    data: dict[str, Any] = json.loads(view.model_dump_json(by_alias=True, include={"state", *_PROCESSOR}))
+    variables = {f"state {name}": value for name, value in data.pop("state").items()}
+    return {**variables, **data}

@@ -1,0 +1,184 @@
+"""Judge changes of sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from millstream.plan.changes import (
+    SourceAdded,
+    SourceColumnsChanged,
+    SourceGrew,
+    SourceMoved,
+    SourceOptionChanged,
+    SourceRecreated,
+    SourceRemoved,
+    SourceRenamed,
+    SourceReplaced,
+    SourcesReordered,
+    StaticSourceChanged,
+)
+from millstream.plan.verdict import Judgement, RestartVerdict
+from millstream.plan.words import FRESH, join_words, name_kind
+
+if TYPE_CHECKING:
+    from millstream.plan.changes import SourceChange
+
+
+def judge_source(change: SourceChange) -> Judgement:
+    """Return what a change of a source means for the checkpoint."""
+    kind = name_kind(change)
+    match change:
+        case SourceAdded(source):
+            return Judgement(
+                RestartVerdict.START_AFRESH,
+                kind,
+                f"source '{source}' is new",
+                "Spark keeps offsets by position and refuses another number of sources",
+                "nothing is written",
+                FRESH,
+                f"sources.{source}",
+            )
+        case SourceRemoved(source):
+            return Judgement(
+                RestartVerdict.START_AFRESH,
+                kind,
+                f"source '{source}' is no longer read",
+                "Spark keeps offsets by position and refuses another number of sources",
+                "nothing is written",
+                FRESH,
+                "sources",
+            )
+        case SourcesReordered(before, now, is_one_kind):
+            return Judgement(
+                RestartVerdict.SILENTLY_WRONG if is_one_kind else RestartVerdict.START_AFRESH,
+                kind,
+                f"the sources are read in the order {join_words(now)}; the checkpoint has {join_words(before)}",
+                "Spark finds offsets by position, so each source would continue from the other's offsets",
+                "rows are missing or repeated" if is_one_kind else "nothing is written",
+                f"keep the order {join_words(before)} in the view, or {FRESH}",
+                "views",
+            )
+        case SourceRenamed(before, source):
+            return Judgement(
+                RestartVerdict.CONTINUES,
+                kind,
+                f"source '{before}' is now called '{source}'",
+                "Spark does not use the name",
+                place=f"sources.{source}",
+            )
+        case SourceReplaced(source, before, now):
+            return Judgement(
+                RestartVerdict.START_AFRESH,
+                kind,
+                f"source '{source}' is of kind {now}; it was {before}",
+                f"Spark cannot read the offsets of {before} as offsets of {now}",
+                "nothing is written",
+                FRESH,
+                f"sources.{source}",
+            )
+        case SourceMoved(source, field, before, now):
+            return Judgement(
+                RestartVerdict.SILENTLY_WRONG,
+                kind,
+                f"{field} of source '{source}' is {now}; it was {before}",
+                "the offsets in the checkpoint are those of the former place; Spark does not notice, or it fails "
+                "when it looks for records or files that it has planned",
+                "records of the new place can be skipped",
+                f"move the data to {before}, or {FRESH}",
+                f"sources.{source}.{field}",
+            )
+        case SourceGrew(source, field, added):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"source '{source}' also reads {join_words(added)}",
+                "Spark reads what is new from its beginning, whatever the source's starting offsets",
+                "the first batches contain all old records of it",
+                place=f"sources.{source}.{field}",
+            )
+        case SourceRecreated(source, what):
+            return Judgement(
+                RestartVerdict.SILENTLY_WRONG,
+                kind,
+                f"{what} of source '{source}' was deleted and created again",
+                "the offsets in the checkpoint are those of the deleted one, and Spark skips as many records",
+                "records are missing",
+                FRESH,
+                f"sources.{source}",
+            )
+        case SourceOptionChanged():
+            return _judge_option(change, kind)
+        case SourceColumnsChanged(source, added, removed, retyped):
+            parts = [
+                *(f"column '{column}' is new" for column in added),
+                *(f"column '{column}' is gone" for column in removed),
+                *(f"type of {column}" for column in retyped),
+            ]
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"schema of source '{source}': {', '.join(parts)}",
+                "Spark does not keep the schema of a source; records that it has not read yet are decoded by the new "
+                "one",
+                "columns that reach the state or the sinks are listed on their own",
+                place=f"sources.{source}.schema",
+            )
+        case StaticSourceChanged(source, has_state):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"static source '{source}' is another one or has other options",
+                "Spark does not keep static sources; it reads them again",
+                "new rows are joined with the new table"
+                + (", and groups that are open with both" if has_state else ""),
+                place=f"sources.{source}",
+            )
+        case _:
+            assert_never(change)
+
+
+def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
+    """Return what another option of a source means."""
+    what = f"{change.option} of source '{change.source}' is {change.now}; it was {change.before}"
+    place = f"sources.{change.source}.{change.option}"
+    match change.effect:
+        case "start":
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                what,
+                "Spark continues from the offsets in the checkpoint; the option counts for a fresh one only",
+                place=place,
+            )
+        case "rate":
+            return Judgement(
+                RestartVerdict.CONTINUES,
+                kind,
+                what,
+                "the next batch is planned with the new value",
+                place=place,
+            )
+        case "place":
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                what,
+                "the offsets count only if these are the same servers with the same data",
+                "records are missing or repeated if they are not",
+                "make sure that the data is the same",
+                place,
+            )
+        case "rows":
+            return Judgement(
+                RestartVerdict.SILENTLY_WRONG if change.has_state else RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                what,
+                "records that Spark has not read yet are read with the new value",
+                "the state has rows that were read with the former value"
+                if change.has_state
+                else "rows written before stay as they are",
+                FRESH if change.has_state else "",
+                place,
+            )
+        case _:
+            assert_never(change.effect)

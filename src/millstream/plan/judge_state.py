@@ -1,0 +1,205 @@
+"""Judge changes of operators with state and of watermarks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from millstream.plan.changes import (
+    AggregatesChanged,
+    JoinConditionChanged,
+    JoinTypeChanged,
+    KeyChanged,
+    LimitChanged,
+    ProcessorCodeChanged,
+    ProcessorStateChanged,
+    StatefulOperatorsChanged,
+    StateFunctionChanged,
+    StateInputChanged,
+    StoredColumnsChanged,
+    WatermarkAdded,
+    WatermarkColumnChanged,
+    WatermarkDelayChanged,
+    WatermarkRemoved,
+    WindowChanged,
+)
+from millstream.plan.verdict import Judgement, RestartVerdict
+from millstream.plan.words import FRESH, join_words, name_kind, phrase_difference
+
+if TYPE_CHECKING:
+    from millstream.plan.changes import StateChange
+
+_MIXED = "results mix rows of both versions, without an error"
+_NOTHING = "nothing is written"
+
+
+def judge_state(change: StateChange) -> Judgement:
+    """Return what a change of an operator with state, or of a watermark, means for the checkpoint."""
+    kind = name_kind(change)
+    match change:
+        case WatermarkDelayChanged(column, before, now):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"the watermark on {column} waits {now}; it was {before}",
+                "the watermark continues from the checkpoint and never moves back; the new delay counts for new rows",
+                "windows that are closed stay closed",
+                place="sources",
+            )
+        case WatermarkColumnChanged(before, now, has_state):
+            return Judgement(
+                RestartVerdict.SILENTLY_WRONG if has_state else RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"the watermark is on {now}; it was on {before}",
+                "the watermark continues from the checkpoint with the value of the former event time",
+                "rows count as late by another clock" if has_state else "",
+                FRESH if has_state else "",
+                "sources",
+            )
+        case WatermarkAdded(column, has_state):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"there is a new watermark on {column}",
+                "rows that are later than it are dropped from now on"
+                + (", and state that is older is removed" if has_state else ""),
+                place="sources",
+            )
+        case WatermarkRemoved(column, has_state):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"there is no watermark on {column} any more",
+                "late rows are not dropped any more" + (", and state is never removed" if has_state else ""),
+                place="sources",
+            )
+        case StatefulOperatorsChanged(before, now):
+            return _refuse(
+                kind,
+                f"the operators with state are {join_words(now)}; the checkpoint has {join_words(before)}",
+                "Spark compares the operators with the state's metadata and refuses the checkpoint",
+            )
+        case KeyChanged(operator, before, now, is_refused):
+            what = f"the key of the {operator} is {join_words(now)}; it was {join_words(before)}"
+            if is_refused:
+                return _refuse(
+                    kind,
+                    what,
+                    "Spark compares number and types of the key's parts and refuses the checkpoint",
+                )
+            return _judge_as_wrong(
+                kind,
+                what,
+                "Spark compares only number and types of the key's parts, which are the same",
+                "rows meet the state of other keys, and former keys are never updated again",
+            )
+        case WindowChanged(operator, before, now):
+            return _judge_as_wrong(
+                kind,
+                f"the {operator} is over {now}; it was over {before}",
+                "the type of a window does not change with its length, so Spark accepts the state",
+                "former windows stay in the state next to new ones, and new windows lack the rows read before",
+            )
+        case AggregatesChanged(before, now, is_refused):
+            what = f"the aggregates are {join_words(now)}; they were {join_words(before)}"
+            if is_refused:
+                return _refuse(
+                    kind, what, "Spark compares number and types of the buffers and refuses the checkpoint"
+                )
+            return _judge_as_wrong(
+                kind,
+                what,
+                "Spark compares only number and types of the buffers, which are the same",
+                "a buffer of one aggregate continues as that of another",
+            )
+        case StoredColumnsChanged(side, before, now, is_refused):
+            what = f"the {side} side of the join stores {join_words(now)}; it stored {join_words(before)}"
+            if is_refused:
+                return _refuse(
+                    kind,
+                    what,
+                    "Spark stores only columns that are used above the join, and refuses other numbers and types",
+                )
+            return _judge_as_wrong(
+                kind,
+                what,
+                "Spark compares only number and types of the columns",
+                "stored rows change meaning",
+            )
+        case JoinTypeChanged(before, now, is_refused):
+            what = f"the join is {now}; it was {before}"
+            if is_refused:
+                return _refuse(kind, what, "Spark refuses the stored rows, which do not say if they matched")
+            if now == "Inner":
+                return Judgement(
+                    RestartVerdict.CONTINUES_WITH_NOTE,
+                    kind,
+                    what,
+                    "Spark accepts the state, and an inner join needs no more than an outer one has stored",
+                    "rows that were written as unmatched stay",
+                    place="views",
+                )
+            return _judge_as_wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
+        case JoinConditionChanged():
+            return _judge_condition(change, kind)
+        case LimitChanged(before, now):
+            return _judge_as_wrong(
+                kind, f"the limit is {now}; it was {before}", "Spark counts on from the stored number", _MIXED
+            )
+        case StateInputChanged(operator, added, removed):
+            return _judge_as_wrong(
+                kind,
+                f"other rows reach the {operator}: {phrase_difference(added, removed)}",
+                "Spark does not compare what is below an operator with state",
+                _MIXED,
+            )
+        case StateFunctionChanged(view, operator):
+            return _judge_as_wrong(
+                kind,
+                f"the Python code of view '{view}', whose rows reach the {operator}, has changed",
+                "Spark does not compare code",
+                _MIXED,
+                f"views.{view}",
+            )
+        case ProcessorStateChanged(view, what, is_refused):
+            text = f"the processor of view '{view}' has other state: {'; '.join(what)}"
+            if is_refused:
+                return _refuse(kind, text, "Spark compares state variables and modes with the checkpoint")
+            return _judge_as_wrong(kind, text, "Spark accepts the stored values", _MIXED, f"views.{view}")
+        case ProcessorCodeChanged(view):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"the code of the processor of view '{view}' has changed",
+                "Spark does not compare code; the new code reads values that the former code stored",
+                "keys continue with their stored values",
+                place=f"views.{view}",
+            )
+        case _:
+            assert_never(change)
+
+
+def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
+    """Return what another condition of a join means. A stricter one is right for an inner join."""
+    what = f"the join has another condition: {phrase_difference(change.added, change.removed)}"
+    if change.is_inner and not change.removed:
+        return Judgement(
+            RestartVerdict.CONTINUES_WITH_NOTE,
+            kind,
+            what,
+            "stored rows are matched by the new condition, which is stricter",
+            "pairs that were written stay",
+        )
+    return _judge_as_wrong(
+        kind,
+        what,
+        "Spark accepts the state; rows that the former condition removed from it are gone",
+        "pairs are missing, or rows that were written as unmatched match later",
+    )
+
+
+def _refuse(kind: str, what: str, spark: str) -> Judgement:
+    return Judgement(RestartVerdict.START_AFRESH, kind, what, spark, _NOTHING, FRESH, "views")
+
+
+def _judge_as_wrong(kind: str, what: str, spark: str, sinks: str, place: str = "views") -> Judgement:
+    return Judgement(RestartVerdict.SILENTLY_WRONG, kind, what, spark, sinks, FRESH, place)

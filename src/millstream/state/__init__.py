@@ -1,0 +1,1 @@
+"""Read the state of a query's checkpoint through Spark's state data source."""

@@ -1,0 +1,81 @@
+"""The state of a query in the words of the query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.checkpoint import metadata
+from millstream.engine.run import RunOptions
+from millstream.state.read_state import REMOVED, measure_stores, read_changes, read_store
+from millstream.state.stores import list_stores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from spark.conftest import Project
+
+SUMS = (
+    "SELECT window.start AS since, id, sum(amount) AS s, avg(amount) AS a FROM orders "
+    "GROUP BY window(at, '10 minutes'), id"
+)
+
+
+def order(key: str, amount: int, minute: int) -> dict[str, Any]:
+    return {"id": key, "amount": amount, "at": f"2026-01-01 12:{minute:02}:00"}
+
+
+@pytest.fixture
+def folder(project: Project) -> Path:
+    """The checkpoint of a query that has run two batches."""
+    made = project.pipeline(views={"sums": {"sql": SUMS}})
+    made = made.model_copy(update={"queries": {"sums": made.queries["sums"]}})
+    project.add_lines(order("a", 1, 1), order("b", 5, 2))
+    project.add_lines(order("a", 2, 3), order("c", 7, 14))
+    assert project.run(made, RunOptions(until_caught_up=True))
+    return project.folder / ".millstream" / "checkpoints" / "sums"
+
+
+def test_keys_and_values_have_the_names_of_the_query(spark: SparkSession, folder: Path) -> None:
+    (store,) = list_stores(spark, folder, metadata.read(folder))
+
+    rows = [row.asDict() for row in read_store(spark, folder, store).collect()]
+
+    assert store.label == "aggregation"
+    (first,) = [row for row in rows if row["id"] == "a"]
+    assert (first["sum(orders.amount)"], first["avg(orders.amount) 1"], first["avg(orders.amount) 2"]) == (
+        3,
+        3,
+        2,
+    )
+    assert str(first[REMOVED]) == "2026-01-01 12:10:00"
+    assert sorted(row["id"] for row in rows) == ["a", "b", "c"]
+
+
+def test_the_state_of_an_earlier_batch_and_its_growth(spark: SparkSession, folder: Path) -> None:
+    (store,) = list_stores(spark, folder, metadata.read(folder))
+
+    before = read_store(spark, folder, store, 0)
+    sizes = measure_stores(spark, folder, store, batches=100)
+
+    assert before.count() == 2
+    assert sum(size["keys"] for size in sizes) == 3
+    assert sum(size["growth"] for size in sizes) == 1
+
+
+def test_a_difference_names_the_changed_keys(spark: SparkSession, folder: Path) -> None:
+    (store,) = list_stores(spark, folder, metadata.read(folder))
+
+    changes = read_changes(spark, folder, store, 1, 1).collect()
+
+    assert sorted((row["batch_id"], row["change_type"], row["id"]) for row in changes) == [
+        (1, "update", "a"),
+        (1, "update", "c"),
+    ]
+
+
+def test_a_query_without_state_has_no_stores(spark: SparkSession, tmp_path: Path) -> None:
+    assert list_stores(spark, tmp_path, None) == []

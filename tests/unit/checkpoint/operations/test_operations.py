@@ -1,0 +1,227 @@
+"""Checkpoints copied, moved and rewound: refused under a run, and whole after a kill at any file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.integrity.corruption import find_damage
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.operations.rewind import list_backups, rewind_checkpoint
+from millstream.checkpoint.operations.summary import summarize_checkpoint
+from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
+from millstream.diagnostics.failure import CannotGoOn, WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from millstream.checkpoint.lock import CheckpointLock
+with CheckpointLock(Path(sys.argv[1]), "shop.sums"):
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint of a file source with batches 0 to 4 and state of two partitions."""
+    made = tmp_path / "checkpoints" / "sums"
+    write(made / "metadata", json.dumps({"id": "one"}))
+    for batch in range(5):
+        header = json.dumps({"batchWatermarkMs": batch * 1000, "batchTimestampMs": 5, "conf": {"a": "b"}})
+        write(made / "offsets" / str(batch), f'v1\n{header}\n{{"logOffset":{batch}}}')
+        write(made / "offsets" / f".{batch}.crc", "crc")
+        write(made / "commits" / str(batch), 'v1\n{"nextBatchWatermarkMs":0}')
+        write(made / "sources" / "0" / str(batch), 'v1\n{"path":"file:///in","timestamp":1,"batchId":0}')
+        for partition in range(2):
+            write(made / "state" / "0" / str(partition) / f"{batch + 1}.delta", "x")
+    return made
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def content(folder: Path) -> dict[str, str]:
+    """The files of a checkpoint but its lock."""
+    return {
+        str(file.relative_to(folder)): file.read_text()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name != "lock"
+    }
+
+
+@pytest.fixture
+def running(folder: Path) -> Iterator[None]:
+    """Another process with the lock of the checkpoint."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        yield
+        process.kill()
+
+
+def test_a_copy_has_every_file(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+
+    copied = copy_checkpoint(folder, tmp_path / "elsewhere" / "sums")
+
+    assert content(copied) == before == content(folder)
+
+
+def test_a_copy_that_was_killed_is_made_again(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / ".backup.partial" / "metadata", "half")
+
+    copied = copy_checkpoint(folder, tmp_path / "backup")
+
+    assert content(copied) == content(folder)
+    assert not (tmp_path / ".backup.partial").exists()
+
+
+def test_a_moved_checkpoint_is_at_one_place(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+
+    moved = move_checkpoint(folder, tmp_path / "new" / "totals")
+
+    assert content(moved) == before
+    assert not folder.exists()
+
+
+def test_a_move_to_another_disk_that_fails_leaves_the_old_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(folder)
+
+    def rename(*_: Any) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    def copytree(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(folder), "rename", rename)
+    monkeypatch.setattr(shutil, "copytree", copytree)
+
+    with pytest.raises(Exception, match="No space left"):
+        move_checkpoint(folder, tmp_path / "totals")
+
+    assert content(folder) == before
+    assert not (tmp_path / "totals").exists()
+
+
+def test_state_that_names_its_files_by_their_path_is_not_moved(folder: Path, tmp_path: Path) -> None:
+    write(folder / "state" / "0" / "_metadata" / "v2" / "0", f"v2\n{folder}/state/0/_stateSchema/default/0")
+
+    with pytest.raises(CannotGoOn, match="absolute path"):
+        move_checkpoint(folder, tmp_path / "totals")
+
+    assert folder.exists()
+
+
+@pytest.mark.usefixtures("running")
+def test_nothing_is_done_under_a_run(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+
+    for attempt in (
+        lambda: copy_checkpoint(folder, tmp_path / "copy"),
+        lambda: move_checkpoint(folder, tmp_path / "moved"),
+        lambda: rewind_checkpoint(folder, 2),
+    ):
+        with pytest.raises(CannotGoOn, match=r"held by 'shop\.sums'"):
+            attempt()
+
+    assert content(folder) == before
+
+
+def test_an_existing_target_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+
+    with pytest.raises(WrongUse, match="exists"):
+        copy_checkpoint(folder, tmp_path / "there")
+
+
+def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(folder: Path) -> None:
+    before = content(folder)
+
+    backup = rewind_checkpoint(folder, 2)
+
+    assert (Checkpoint(folder).planned(), Checkpoint(folder).committed()) == (2, 2)
+    assert not (folder / "offsets" / ".3.crc").exists()
+    assert content(backup) == before
+    assert list_backups(folder) == [backup]
+
+
+@pytest.mark.parametrize("kill_at", range(12))
+def test_a_rewind_killed_at_any_file_leaves_a_valid_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
+) -> None:
+    unlinked = []
+    unlink = type(folder).unlink
+
+    def stop(path: Path, missing_ok: bool = False) -> None:
+        if len(unlinked) == kill_at:
+            raise KeyboardInterrupt
+        unlinked.append(path)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(type(folder), "unlink", stop)
+    if kill_at < 8:
+        with pytest.raises(KeyboardInterrupt):
+            rewind_checkpoint(folder, 2)
+    else:
+        rewind_checkpoint(folder, 2)
+    monkeypatch.undo()
+
+    checkpoint = Checkpoint(folder)
+    planned, committed = checkpoint.planned(), checkpoint.committed()
+    assert planned is not None
+    assert committed is not None
+    assert 2 <= committed <= planned <= committed + 1
+    assert find_damage(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "batch", "reason"),
+    [
+        ("offsets/2", 2, "has no offsets/2 any more"),
+        ("state/0/1/3.delta", 2, "the state of batch 2 is gone"),
+        ("", 4, "is not before the newest batch"),
+        ("", 9, "is not before the newest batch"),
+    ],
+)
+def test_a_batch_that_cannot_be_reached_is_refused(folder: Path, lost: str, batch: int, reason: str) -> None:
+    if lost:
+        (folder / lost).unlink()
+    before = content(folder)
+
+    with pytest.raises((CannotGoOn, WrongUse), match=reason):
+        rewind_checkpoint(folder, batch)
+
+    assert content(folder) == before
+
+
+def test_a_summary_names_batches_sizes_and_the_owner(folder: Path) -> None:
+    idle = summarize_checkpoint("sums", folder)
+    with CheckpointLock(folder, "shop.sums"):
+        owned = summarize_checkpoint("sums", folder)
+
+    assert (idle.query_id, idle.oldest, idle.planned, idle.committed) == ("one", 0, 4, 4)
+    assert idle.watermark == "1970-01-01T00:00:04Z"
+    assert idle.sources == [{"source": "?", "offsets": {"logOffset": 4}}]
+    assert idle.sizes["state"] == 10
+    assert idle.owner is None
+    assert owned.owner is not None
+    assert f"process {os.getpid()}" in owned.owner

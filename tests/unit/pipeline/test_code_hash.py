@@ -1,0 +1,55 @@
+"""The hash of a Python function follows its code and what it calls, not how it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.pipeline.code_hash import hash_function
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEFORE = '''
+from helpers import half
+LIMIT = 3
+def twice(x):
+    return x * 2 + LIMIT
+def view(orders):
+    """Docs."""
+    return orders.select(twice("v"), half("v"))
+def other():
+    return 1
+'''
+
+SAME = {
+    "a comment": ("    return x * 2 + LIMIT", "    # two times\n    return (x * 2) + LIMIT"),
+    "another docstring": ('"""Docs."""', '"""More docs."""'),
+    "a function that is not used": ("return 1", "return 2"),
+}
+DIFFERENT = {
+    "its own code": ('half("v")', 'half("w")'),
+    "a function that it calls": ("x * 2", "x * 3"),
+    "a constant": ("LIMIT = 3", "LIMIT = 4"),
+}
+
+
+def hashed(folder: Path, text: str, helpers: str = "def half(x):\n    return x / 2\n") -> str:
+    (folder / "transforms.py").write_text(text)
+    (folder / "helpers.py").write_text(helpers)
+    return hash_function("transforms:view", folder)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_hash_stays(tmp_path: Path, name: str) -> None:
+    assert hashed(tmp_path, BEFORE) == hashed(tmp_path, BEFORE.replace(*SAME[name]))
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_a_hash_changes(tmp_path: Path, name: str) -> None:
+    assert hashed(tmp_path, BEFORE) != hashed(tmp_path, BEFORE.replace(*DIFFERENT[name]))
+
+
+def test_a_function_of_another_file_counts(tmp_path: Path) -> None:
+    assert hashed(tmp_path, BEFORE) != hashed(tmp_path, BEFORE, "def half(x):\n    return x / 3\n")
