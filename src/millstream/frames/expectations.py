@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BROKEN = "_millstream_broken"
 RAW = "_millstream_raw"
 # Fields of the metric that are not an expectation's. Names of expectations have letters, digits and _ only.
-LETTERS, REJECTED, BYTES = "dead letter", "rejected", "rejected bytes"
+LETTERS, REJECTED, BYTES = "dead letters", "dead letter count", "dead letter bytes"
 MOST_LETTERS = 100_000
 """The number of dead letters of a batch that are collected if rows cannot be read again: the limit of `max_by`."""
 # The number of characters of a failing row that an error message shows.
