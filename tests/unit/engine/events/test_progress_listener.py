@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 from millstream.engine.events.event_bus import Event
-from millstream.engine.events.progress_listener import extract_metrics
+from millstream.engine.events.progress_listener import _count_failures, extract_metrics
+from millstream.frames.expectations import BYTES, LETTERS, REJECTED, metric_name
 
 REPORT = {
     "batchId": 7,
@@ -54,3 +57,10 @@ def test_an_event_is_one_line_of_json() -> None:
 
     assert "\n" not in line
     assert json.loads(line)["batch"] == 7
+
+
+@pytest.mark.parametrize("field", [BYTES, LETTERS, REJECTED])
+def test_a_count_of_dead_letters_is_not_that_of_an_expectation(field: str) -> None:
+    metrics = {metric_name("orders"): {"paid": 2, field: 5}}
+
+    assert _count_failures(metrics) == {"orders": {"paid": 2}}
