@@ -59,6 +59,8 @@ class Figures:
     """CPU seconds per second after the warm-up."""
     total_cpu: float = 0.0
     """CPU seconds from the start to the end of the traffic."""
+    processes: int = 0
+    """Runs of `readlink` and `chmod` for the program's files."""
 
 
 class BatchWatch(threading.Thread):
@@ -134,9 +136,10 @@ class Bench:
         url = database(self.postgres, f"{prefix}db")
         env = {
             **os.environ, "KAFKA": self.kafka, "POSTGRES_URL": url, "LAKE": str(place / "lake"),
-            "STATE_DIR": str(place / "state"),
+            "STATE_DIR": str(place / "state"), "PATH": _counting_path(place),
             "MILLSTREAM_ARCHIVE": os.environ.get("MILLSTREAM_ARCHIVE", "use"),
         }  # fmt: skip
+        (place / "processes").touch()
         journal, watch = place / "journal.jsonl", BatchWatch(place / "state")
         with (place / "log").open("wb") as log:
             watch.start()
@@ -175,6 +178,7 @@ class Bench:
             first_row=next(at for at, total in seen if total) - began,
             cpu=(end_cpu - warm_cpu) / (end - warm),
             total_cpu=end_cpu,
+            processes=sum(f"{place}/" in line for line in (place / "processes").read_text().splitlines()),
         )
         self.figures.setdefault(name, []).append(figures)
         return figures
@@ -240,6 +244,17 @@ class Bench:
         return found
 
 
+def _counting_path(place: Path) -> str:
+    """A search path whose first folder has `readlink` and `chmod` that note each run in `processes`."""
+    folder = place / "bin"
+    folder.mkdir()
+    for name in ("readlink", "chmod"):
+        script = folder / name
+        script.write_text(f'#!/bin/sh\necho "$@" >>{place}/processes\nexec {shutil.which(name)} "$@"\n')
+        script.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
 def _times(kafka: str, prefix: str) -> list[tuple[tuple[str, int, int], float]]:
     """The place of each record and the time at which its producer sent it, in seconds since 1970."""
     found = []
@@ -278,6 +293,7 @@ def report(bench: Bench) -> str:
         "first row in the funnel, s": lambda one: one.first_row,
         "CPU s per second, warm": lambda one: one.cpu,
         "CPU s from the start": lambda one: one.total_cpu,
+        "`readlink` and `chmod` run for its files": lambda one: one.processes,
     }
     asked, names = bench.asked, list(bench.figures)
     lines = [
