@@ -130,6 +130,8 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
       <div class="two">
         <div class="stack">
           <PlotsPanel query={query} series={store.series} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
+          <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
+          <PlanPanel plans={state.plans} query={chosen} />
         </div>
         <div class="stack">
           <LagPanel lag={state.lag} query={chosen} sources={sources} now={now} live={live} source={source} onSource={setSource} />
@@ -137,11 +139,7 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
           <LogPanel log={state.log} today={today} />
         </div>
       </div>
-      <div class="three">
-        <PlanPanel plans={state.plans} query={chosen} />
-        <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
-        <FindingsPanel findings={state.findings} />
-      </div>
+      <FindingsPanel findings={state.findings} />
     </>
   );
 }

@@ -85,6 +85,7 @@ def test_lines_are_broken_where_nothing_is_known(stage: Stage, opened: Callable[
         stage.history(here.batch("funnel", at))
         at += 5
     page = opened()
+    page.locator('[data-query="funnel"] .choose').click()
 
     expect(page.locator('[data-plot="rates"]')).to_have_attribute("data-pieces", "2")
     expect(page.locator('[data-plot="states"]')).to_have_attribute("data-pieces", "2")

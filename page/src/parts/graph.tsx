@@ -69,6 +69,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
           <Empty>The graph appears after the run has loaded the spec.</Empty>
         ) : (
           <div class="drawing">
+            <Flow streams={streams} />
             <svg width={placed.width + 2 * PAD} height={placed.height + 2 * PAD} role="group" aria-label="Sources, views, queries and sinks">
               <g transform={`translate(${PAD},${PAD})`}>
                 {drawn.map(({ edge, id, from, to }) => (
@@ -87,7 +88,6 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
                 })}
               </g>
             </svg>
-            <Flow streams={streams} />
           </div>
         )}
       </div>

@@ -69,7 +69,7 @@ function kpis(state: State, now: number): Kpi[] {
       name: "Batch / trigger",
       value: percent(busy),
       note: busy === null ? (queries.some((query) => query.trigger_seconds) ? "no batch yet" : "no interval") : queries.some((query) => load(query).runs && (load(query).share ?? 0) > 1) ? "a batch still runs" : busy > 1 ? "longer than the trigger" : "of the trigger",
-      level: busy === null ? "off" : busy > 1 ? "bad" : busy > 0.8 ? "warn" : "ok",
+      level: busy === null || young ? "off" : busy > 1 ? "bad" : busy > 0.8 ? "warn" : "ok",
       history: history.busy,
     },
   ];

@@ -66,17 +66,13 @@ class RunActions:
 
 
 def resend_dead_letters(pipeline: Pipeline) -> int:
-    """Send each dead letter of a Kafka source to its topic again, and delete it from the store; return how many.
+    """Send each dead letter of a topic to it again, and delete it from the store; return how many.
 
     A dead letter that is written meanwhile stays. Raises `NotReady` if the broker does not accept one; then none of
     that source is deleted, and some may be in the topic twice.
     """
     store, started, total = pipeline.letters, datetime.now(UTC), 0
-    names = [
-        name
-        for name, entry in pipeline.sources.items()
-        if entry.source.server == "kafka" and not entry.static
-    ]
+    names = [name for name, entry in pipeline.sources.items() if not entry.static]
     for name in names:
         chosen = (
             letter

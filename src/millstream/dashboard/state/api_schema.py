@@ -107,7 +107,7 @@ class BatchPart(TypedDict):
     seconds: float
 
 
-class Running(TypedDict):
+class RunningBatchDetails(TypedDict):
     """The batch that runs now: for how long, and the sinks that have it."""
 
     batch: int
@@ -196,7 +196,7 @@ class QueryDetails(TypedDict):
     behind: int | None
     behind_at: str | None
     arrival_rate: float | None
-    running: Running | None
+    running: RunningBatchDetails | None
     parts: list[BatchPart]
     rates: list[float]
     failure: Failure | None
