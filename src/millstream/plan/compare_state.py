@@ -103,7 +103,7 @@ def _compare_values(old: RecordedStatefulOperator, new: RecordedStatefulOperator
 
 def _compare_join(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     if old.join_type != new.join_type:
-        is_refused = old.join_type == "Inner" and "Outer" in new.join_type
+        is_refused = "Outer" in new.join_type
         yield JoinTypeChanged(old.join_type, new.join_type, is_refused)
     if old.condition != new.condition:
         if new.kind == "limit":

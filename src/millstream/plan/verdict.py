@@ -1,4 +1,7 @@
-"""Verdicts on a restart, from harmless to harmful."""
+"""Verdicts on a restart, from harmless to final.
+
+Spark writes nothing from a checkpoint that it refuses, so that `START_AFRESH` covers whatever else has changed.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ class RestartVerdict(StrEnum):
     """The query resumes, but the new number of state partitions has no effect until the state is repartitioned."""
     CANNOT_TELL = "cannot_tell"
     """Too little is recorded about the checkpoint."""
-    START_AFRESH = "start_afresh"
-    """Spark refuses the checkpoint: the query needs a new one."""
     SILENTLY_WRONG = "silently_wrong"
     """Spark accepts the checkpoint, and the rows are wrong."""
+    START_AFRESH = "start_afresh"
+    """Spark refuses the checkpoint: the query needs a new one."""
 
     @property
     def is_refused(self) -> bool:

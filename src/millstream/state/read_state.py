@@ -68,7 +68,7 @@ def _name_columns(frame: DataFrame, store: StateStore) -> Iterator[Column]:
 
 def _value_names(store: StateStore, count: int) -> list[str]:
     """Return the names of an aggregation's buffers: the aggregate, with a number if it has several."""
-    if store.recorded is None or store.recorded.kind != "aggregation":
+    if store.recorded is None or not store.recorded.kind.startswith("aggregation"):
         return []
     names = []
     for term in store.recorded.values:

@@ -231,7 +231,7 @@ _TABLE: dict[str, list[Row]] = {
         ("longer window", "10 minutes=>15 minutes", WRONG, FALSE),
         ("longer delay", {DELAY: "15 minutes"}, NOTE, RIGHT),
         ("sum to max", "sum(v)=>max(v)", WRONG, FALSE),
-        ("having", ", k=>, k HAVING sum(v) > 8", NOTE, ""),
+        ("having", "'10 minutes'), k=>'10 minutes'), k HAVING sum(v) > 8", NOTE, RIGHT),
         ("update mode", {MODE: "update"}, NOTE, RIGHT),
         (
             "key of another column",

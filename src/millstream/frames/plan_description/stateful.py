@@ -63,9 +63,12 @@ def _describe_aggregation(
 ) -> RecordedStatefulOperator:
     parts = internals.physical_aggregation(node.spark, node.plan)
     keys, aggregates = parts._1(), parts._2()
+    terms = tuple(_term(keys.apply(index), scope, resolve) for index in range(keys.size()))
+    is_session = any(term.text.startswith("session_window(") for term in terms)
     return RecordedStatefulOperator(
-        kind,
-        keys=tuple(_term(keys.apply(index), scope, resolve) for index in range(keys.size())),
+        # Spark has another operator for sessions, and refuses the state of one for the other.
+        f"{kind} by session" if is_session else kind,
+        keys=terms,
         values=tuple(
             _describe_aggregate(aggregates.apply(index), scope, resolve) for index in range(aggregates.size())
         ),
