@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from millstream.checking.check import Checked, check
+from millstream.checking.check import Checked, check, read_texts
+from millstream.checking.given_columns import read_columns_file
+from millstream.checking.process_confinement import Confinement, confine_process
+from millstream.checking.syntax_check import find_syntax_error
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.spec_codes import ASKED
@@ -26,6 +31,18 @@ AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.di
 BRIEF = "-XX:TieredStopAtLevel=1"
 
 
+# The exit code of a check that has found no error because it has checked no query.
+NOTHING_JUDGED = 5
+
+
+def find_exit_code(reports: Sequence[CheckReport]) -> int:
+    """Return the exit code for several targets: the highest one, and 5 only if no target was checked at all."""
+    codes = [report.exit_code for report in reports]
+    if all(code in (0, NOTHING_JUDGED) for code in codes):
+        return max(codes) if set(codes) == {NOTHING_JUDGED} else 0
+    return max(code for code in codes if code != NOTHING_JUDGED)
+
+
 def _silent(message: str) -> None:
     """Ignore the progress message."""
 
@@ -42,12 +59,15 @@ class CheckReport:
     def exit_code(self) -> int:
         """Return 0 without errors, 1 with errors, 2 if the spec cannot be read, 4 if no server responded.
 
-        4 is returned only if there is no other kind of error.
+        4 is returned only if there is no other kind of error, and 5 if a script has no error because none of its
+        queries was checked.
         """
         if self.checked.is_unreadable:
             return 2
         errors = {finding.code for finding in self.checked.findings if finding.severity is Severity.ERROR}
-        return (4 if self.checked.is_unanswered and errors == {"MS560"} else 1) if errors else 0
+        if errors:
+            return 4 if self.checked.is_unanswered and errors == {"MS560"} else 1
+        return NOTHING_JUDGED if self.checked.has_judged_nothing else 0
 
 
 @dataclass
@@ -55,14 +75,24 @@ class Checker:
     """Checks targets, each in a separate session. A context manager that stops Spark at the end.
 
     `load` reads a spec. `fast` checks without Spark, `connect` connects to the servers too. `arguments` are passed
-    to a script. `say` receives progress messages.
+    to a script. `columns` are the DDL of tables, paths and topics that only the user knows, by name. `say` receives
+    progress messages.
     """
 
     load: Callable[[Path], Loaded]
     fast: bool = False
     connect: bool = False
     arguments: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = _silent
+    confines: bool = False
+    """True to confine the process, because it runs scripts that are not trusted."""
+    changes_files: bool = False
+    """True if fixes are written into the files that are checked."""
+    writable: Sequence[Path] = ()
+    """Folders that a confined process may change, in addition to its own."""
+    confinement: Confinement = field(default_factory=Confinement)
+    """What the kernel does not hold, once Spark has started."""
     conf: dict[str, object] = field(default_factory=dict)
     _spark: SparkSession | None = None
 
@@ -110,22 +140,43 @@ class Checker:
 
     def _check_script(self, target: CheckTarget) -> Checked:
         """Run a script or a project, and check the calls that it makes to Spark."""
-        from millstream.checking.scripts.check import check_script  # noqa: PLC0415 - as above, it loads PySpark
+        broken = find_syntax_error(target.path) if target.kind is TargetKind.SCRIPT else None
+        if broken is not None:
+            return Checked([broken], (), [], (), read_texts([target.name], {}), judged=())
+        from millstream.checking.scripts.check import check_project_at, check_script  # noqa: PLC0415 - as above, it loads PySpark
 
         spark = self.spark()
+        known = {**read_columns_file(target.folder), **self.columns}
         self.say(f"running {target.name} with empty sources ...")
-        return check_script(spark, target.path, self.arguments)
+        if target.kind is TargetKind.PROJECT:
+            return check_project_at(spark, target.path, known)
+        return check_script(spark, target.path, self.arguments, known)
 
     def spark(self) -> SparkSession:
         """Return the Spark session of this process, started by the first call."""
         if self._spark is None:
             from millstream.spark.session import open_session  # noqa: PLC0415 - as above
 
+            if self.confines:
+                self._confine()
             self.say("starting Spark ...")
             # A check runs no batch: one core is enough.
             conf = {"spark.driver.defaultJavaOptions": BRIEF, **self.conf, "spark.master": "local[1]"}
             self._spark = open_session("millstream check", conf)
         return self._spark
+
+    def _confine(self) -> None:
+        """Leave the network and protect all files but the check's own, before the first thread starts."""
+        from millstream.spark.cache_folder import create_folder  # noqa: PLC0415 - as above
+        from millstream.spark.jars.jar_cache import ensure_jars  # noqa: PLC0415 - as above
+        from millstream.spark.java_discovery import find_java  # noqa: PLC0415 - as above
+
+        # Jars are downloaded while there is a network, and a Java is found while its folder can be made.
+        ensure_jars("spark")
+        find_java()
+        folders = [create_folder(name) for name in ("checks", "archives", "logs")]
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folders[0])
+        self.confinement = confine_process([*folders, *self.writable], files=not self.changes_files)
 
 
 def is_startup_setting(key: str) -> bool:

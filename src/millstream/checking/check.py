@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millstream.analysis.query.delivery_guarantee import Promise
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
+    from millstream.diagnostics.judged_query import JudgedQuery
     from millstream.pipeline.spec_file import Loaded
 
 # Findings show a line of the file they point into. A file that is longer than this, in bytes, is not handwritten.
@@ -43,6 +44,13 @@ class Checked:
     texts: Mapping[str, str]
     is_unanswered: bool = False
     """True if no server responded."""
+    judged: tuple[JudgedQuery, ...] | None = None
+    """The queries of a script or of a declarative project, checked or not. None for a spec."""
+
+    @property
+    def has_judged_nothing(self) -> bool:
+        """Return whether a script was run and none of its queries was checked."""
+        return self.judged is not None and all(query.reason for query in self.judged)
 
     @property
     def has_errors(self) -> bool:
@@ -83,7 +91,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
         silent = 0 < connected.questions == connected.unanswered
     texts = {
         **loaded.texts,
-        **_texts([*_function_files(loaded), *_files([*findings, *verdict])], loaded.texts),
+        **read_texts([*_function_files(loaded), *_files([*findings, *verdict])], loaded.texts),
     }
     ruled = finish_findings(replace(loaded, texts=texts), findings, complete=planned, has_connected=connect)
     ordered = sort_findings(
@@ -113,7 +121,7 @@ def _files(findings: Iterable[Finding]) -> Iterable[str]:
     return (finding.span.file for finding in findings if finding.span)
 
 
-def _texts(files: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
+def read_texts(files: Iterable[str], known: Mapping[str, str]) -> dict[str, str]:
     """Return the text of each readable file that is not in `known`."""
     texts = {}
     for name in dict.fromkeys(files):

@@ -19,6 +19,19 @@ SPEC = "pipeline.yml"
 PROJECTS = ("spark-pipeline.yml", "spark-pipeline.yaml")
 # Folders of installed packages and of build output.
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages", "dist", "build", "target"})
+# Other languages in which Spark's jobs are written.
+_LANGUAGES = {
+    ".scala": "Scala", ".java": "Java", ".kt": "Kotlin", ".r": "R", ".sql": "SQL", ".jar": "a compiled job",
+    ".sh": "a shell script", ".dbc": "an archive of Databricks", ".html": "HTML",
+}  # fmt: skip
+# The keys that a declarative project's spec has and a Millstream spec has not.
+_PROJECT_KEYS = re.compile(r"^[\"']?(?:libraries|definitions)[\"']?\s*:", re.MULTILINE)
+_SPEC_KEYS = re.compile(r"^[\"']?(?:sources|queries)[\"']?\s*:", re.MULTILINE)
+_STARTS_QUERIES = re.compile(r"\bwriteStream\b")
+_DECLARES_TABLES = re.compile(
+    r"^\s*(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
+    re.MULTILINE,
+)
 _IMPORTS_MILLSTREAM = re.compile(r"^\s*(?:import millstream\b|from millstream\b)", re.MULTILINE)
 
 
@@ -30,12 +43,12 @@ class TargetKind(StrEnum):
     SCRIPT = "script"
     """An unmodified PySpark script."""
     PROJECT = "project"
-    """A folder of Spark declarative pipelines."""
+    """A project of Spark declarative pipelines: its folder, its spec, or a file that declares its tables."""
 
 
 @dataclass(frozen=True)
 class CheckTarget:
-    """One target to check. `path` is the file, or the folder of a project."""
+    """One target to check. `path` is the file, or the folder of a project with the usual spec."""
 
     kind: TargetKind
     path: Path
@@ -48,14 +61,15 @@ class CheckTarget:
     @property
     def folder(self) -> Path:
         """The folder of its files."""
-        return self.path if self.kind is TargetKind.PROJECT else self.path.parent
+        return self.path if self.path.is_dir() else self.path.parent
 
 
 def find_targets(paths: Sequence[Path]) -> list[CheckTarget]:
     """Return the targets in the given files and folders, without duplicates, in their order.
 
-    A folder that is not a project itself yields all projects and specs below it. Raises WrongUse for a path that
-    does not exist, and for a folder without anything to check.
+    A folder that is not a project itself yields all projects and specs below it, and the scripts and notebooks
+    that start queries outside of them. Raises WrongUse for a path that does not exist, for a folder without
+    anything to check, and for a file in another language.
     """
     result: list[CheckTarget] = []
     for path in paths:
@@ -63,7 +77,7 @@ def find_targets(paths: Sequence[Path]) -> list[CheckTarget]:
         if not inside:
             raise WrongUse(
                 f"there is nothing to check in {path}",
-                f"name a folder with {SPEC} or {PROJECTS[0]}, a spec, or a script",
+                f"name a spec, a script, or a folder with {SPEC}, {PROJECTS[0]} or scripts that start a query",
             )
         result += inside
     return list(dict.fromkeys(result))
@@ -78,7 +92,16 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
     elif path.name in PROJECTS:
         yield CheckTarget(TargetKind.PROJECT, path.parent)
     elif path.suffix == ".py":
-        yield CheckTarget(TargetKind.SPEC if _is_millstream(path) else TargetKind.SCRIPT, path)
+        yield CheckTarget(_kind_of_python(path), path)
+    elif path.suffix == ".ipynb":
+        yield CheckTarget(TargetKind.SCRIPT, path)
+    elif _is_project(path):
+        yield CheckTarget(TargetKind.PROJECT, path)
+    elif (language := _LANGUAGES.get(path.suffix.lower())) is not None:
+        raise WrongUse(
+            f"{path} is {language}; check reads specs, Python scripts and notebooks",
+            "name a spec, a .py or .ipynb file, or the spec of a declarative project that has this file in it",
+        )
     else:
         yield CheckTarget(TargetKind.SPEC, path)
 
@@ -89,18 +112,53 @@ def _targets_in(path: Path) -> Iterator[CheckTarget]:
         yield CheckTarget(TargetKind.SPEC, path / SPEC)
     if any((path / name).is_file() for name in PROJECTS):
         yield CheckTarget(TargetKind.PROJECT, path)
+    for file in sorted([*path.glob("*.yml"), *path.glob("*.yaml")]):
+        if file.name not in (SPEC, *PROJECTS) and _is_project(file):
+            yield CheckTarget(TargetKind.PROJECT, file)
 
 
 def _targets_below(path: Path) -> Iterator[CheckTarget]:
     """Yield the targets of the folders below, by name. Skip hidden folders and do not follow links."""
+    projects: list[Path] = []
     for folder, folders, _ in os.walk(path):
         folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        yield from _targets_in(Path(folder))
+        inside = list(_targets_in(Path(folder)))
+        yield from inside
+        if inside:
+            projects.append(Path(folder))
+        elif not any(Path(folder).is_relative_to(project) for project in projects):
+            yield from _scripts_in(Path(folder))
 
 
-def _is_millstream(path: Path) -> bool:
-    """Return whether a Python file declares a Millstream pipeline."""
-    try:
-        return bool(_IMPORTS_MILLSTREAM.search(path.read_text(encoding="utf-8", errors="replace")))
-    except OSError:
+def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
+    """Yield the scripts and notebooks of a folder that start queries or declare tables."""
+    for file in sorted([*folder.glob("*.py"), *folder.glob("*.ipynb")]):
+        text = _read(file)
+        if _STARTS_QUERIES.search(text) or (file.suffix == ".py" and _DECLARES_TABLES.search(text)):
+            kind = TargetKind.SCRIPT if file.suffix == ".ipynb" else _kind_of_python(file)
+            yield CheckTarget(kind, file)
+
+
+def _kind_of_python(path: Path) -> TargetKind:
+    """Return what a Python file declares: a Millstream pipeline, the tables of a declarative one, or neither."""
+    text = _read(path)
+    if _IMPORTS_MILLSTREAM.search(text):
+        return TargetKind.SPEC
+    declares = _DECLARES_TABLES.search(text) and not _STARTS_QUERIES.search(text)
+    return TargetKind.PROJECT if declares else TargetKind.SCRIPT
+
+
+def _is_project(path: Path) -> bool:
+    """Return whether the keys of a file are those of a declarative project's spec."""
+    if path.suffix not in (".yml", ".yaml", ".json"):
         return False
+    text = _read(path)
+    return bool(_PROJECT_KEYS.search(text)) and not _SPEC_KEYS.search(text)
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file, "" if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -29,6 +29,7 @@ GROUPS = {
     },
     "Write": {
         "check": "Find errors in a pipeline before it starts.",
+        "migrate": "Write a project for a PySpark script.",
         "explain": "Explain a finding, a source, a sink, a query or a term.",
         "graph": "Draw sources, views, queries and sinks.",
         "test": "Run event-time tests on a real Spark engine.",
@@ -73,6 +74,7 @@ FOLDERS = {
     "graph": "explain",
     "jars": "setup",
     "logs": "stack",
+    "migrate": "check",
     "plan": "plan",
     "prove": "prove",
     "reset": "run",

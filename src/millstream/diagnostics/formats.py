@@ -27,11 +27,19 @@ def format_position(finding: Finding) -> str:
     return f"{finding.span.file}:{finding.span.line}:{finding.span.column}: " if finding.span else ""
 
 
-def format_json(findings: Sequence[Finding], guarantees: Sequence[Mapping[str, Any]]) -> str:
-    """Format findings as `{"findings": […], "guarantees": […]}`. Later versions only add keys to its objects."""
+def format_json(
+    findings: Sequence[Finding],
+    guarantees: Sequence[Mapping[str, Any]],
+    judged: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Format findings as `{"findings": […], "guarantees": […], "queries": […]}`. Later versions only add keys.
+
+    `queries` are those of scripts and declarative projects, with whether each was checked.
+    """
     document = {
         "findings": [finding_to_json(finding) for finding in findings],
         "guarantees": [{**guarantee, "reasons": list(guarantee["reasons"])} for guarantee in guarantees],
+        "queries": list(judged),
     }
     return json.dumps(document, indent=2, default=str) + "\n"
 

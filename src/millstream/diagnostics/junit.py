@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from html import escape  # xml.sax would load an HTTP client
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.finding import Finding, Severity
 from millstream.diagnostics.snippet import escape_control, mask_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
-def format_junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
-    """Build one suite: errors fail, other findings pass with their text, and a file without findings passes."""
+def format_junit(
+    findings: Sequence[Finding], files: Sequence[str], judged: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Build one suite: errors fail, other findings pass with their text, and a file without findings passes.
+
+    A query of a script passes if it was checked, and is skipped with the reason if not.
+    """
     files_with_findings = {finding.span.file for finding in findings if finding.span}
     cases = [_build_case(finding) for finding in findings]
     cases += [
@@ -24,12 +29,24 @@ def format_junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
         for file in files
         if file not in files_with_findings
     ]
+    cases += [_build_query_case(query) for query in judged]
     failures = sum(finding.severity is Severity.ERROR for finding in findings)
+    skipped = sum(not query["judged"] for query in judged)
     counts = f'tests="{len(cases)}" failures="{failures}" errors="0"'
+    counts += f' skipped="{skipped}"' if skipped else ""
     suite = [f'  <testsuite name="millstream check" {counts}>', *cases, "  </testsuite>"]
     return "\n".join(
         ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites {counts}>", *suite, "</testsuites>\n"]
     )
+
+
+def _build_query_case(query: Mapping[str, Any]) -> str:
+    line = f" line {query['line']}" if query["line"] else ""
+    name = f"query {query['query']}{line}"
+    opening = f"    <testcase classname={quote_attribute(query['target'])} name={quote_attribute(name)}"
+    if query["judged"]:
+        return f"{opening}/>"
+    return f"{opening}>\n      <skipped message={quote_attribute(query['reason'])}/>\n    </testcase>"
 
 
 def _build_case(finding: Finding) -> str:

@@ -27,12 +27,14 @@ def render(
     color: bool = False,
     guarantees: Sequence[Mapping[str, Any]] = (),
     pages: Mapping[str, str] = NO_PAGES,
+    judged: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Format all findings as one text that ends with a newline, or is empty if there is nothing to report.
 
     `texts` contains the content of the files of findings, by the name in their spans; a finding in another file is
     shown without its line. `guarantees` are mappings with `query`, `sink`, `guarantee` and `reasons`. `pages` are the
-    documentation pages of codes, for `sarif`. `color` applies only to `text`.
+    documentation pages of codes, for `sarif`. `judged` are the queries of scripts as `judged_to_json` returns them,
+    for `json`, `sarif` and `junit`. `color` applies only to `text`.
     """
     match form:
         case "text":
@@ -40,12 +42,12 @@ def render(
         case "concise":
             return format_concise(findings)
         case "json":
-            return format_json(findings, guarantees)
+            return format_json(findings, guarantees, judged)
         case "github":
             return format_github(findings)
         case "sarif":
-            return format_sarif(findings, texts, pages, __version__)
+            return format_sarif(findings, texts, pages, __version__, judged)
         case "junit":
-            return format_junit(findings, list(texts))
+            return format_junit(findings, list(texts), judged)
         case _:
             assert_never(form)

@@ -21,11 +21,15 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def format_sarif(
-    findings: Sequence[Finding], texts: Mapping[str, str], pages: Mapping[str, str], version: str
+    findings: Sequence[Finding],
+    texts: Mapping[str, str],
+    pages: Mapping[str, str],
+    version: str,
+    judged: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Build one run with all findings. The fingerprint of a finding does not change if lines are added above it.
 
-    `pages` are the documentation pages of codes.
+    `pages` are the documentation pages of codes. A query in `judged` that was not checked becomes a notification.
     """
     names = {finding.code: finding.name for finding in findings}
     codes = sorted(names)
@@ -39,7 +43,7 @@ def format_sarif(
     }
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True}],
+        "invocations": [_build_invocation(judged)],
         "columnKind": "unicodeCodePoints",
         "results": [
             _build_result(finding, codes.index(finding.code), lines, fingerprint_counts)
@@ -47,6 +51,30 @@ def format_sarif(
         ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _build_invocation(judged: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Describe the run: how many queries of scripts were checked, and why each of the others was not."""
+    if not judged:
+        return {"executionSuccessful": True}
+    notifications = [
+        {
+            "level": "note",
+            "message": {"text": f"query '{query['query']}' was not checked: {query['reason']}."},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": _build_location(query["file"] or query["target"]),
+                        "region": {"startLine": query["line"] or 1},
+                    }
+                }
+            ],
+        }
+        for query in judged
+        if not query["judged"]
+    ]
+    counts = {"queries": len(judged), "queriesJudged": len(judged) - len(notifications)}
+    return {"executionSuccessful": True, "toolExecutionNotifications": notifications, "properties": counts}
 
 
 def _build_rule(code: str, name: str, page: str) -> dict[str, Any]:

@@ -79,3 +79,38 @@ def test_nothing_to_check_is_said(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(WrongUse, match=name):
         find_targets([tmp_path / name])
+
+
+def test_a_folder_of_scripts_stands_for_those_that_start_queries(tmp_path: Path) -> None:
+    create_files(tmp_path, "jobs/helper.py", "shop/pipeline.yml", "shop/load.py")
+    for name in ("jobs/a.py", "jobs/b.ipynb", "shop/query.py"):
+        (tmp_path / name).write_text("frame.writeStream.start()\n")
+
+    assert list_targets(tmp_path) == [("script", "a.py"), ("script", "b.ipynb"), ("spec", "pipeline.yml")]
+
+
+def test_the_keys_of_a_declarative_spec_decide_and_not_its_name(tmp_path: Path) -> None:
+    create_files(tmp_path, "orders.yml")
+    (tmp_path / "my-pipeline.yaml").write_text("name: x\nlibraries:\n  - glob: {include: a.sql}\n")
+    (tmp_path / "old.yml").write_text("name: x\ndefinitions: []\n")
+
+    assert list_targets(tmp_path / "my-pipeline.yaml", tmp_path / "old.yml") == [
+        ("project", "my-pipeline.yaml"),
+        ("project", "old.yml"),
+    ]
+    assert list_targets(tmp_path) == [("project", "my-pipeline.yaml"), ("project", "old.yml")]
+
+
+@pytest.mark.parametrize("text", ["import dlt\n", "from pyspark import pipelines as dp\n"])
+def test_a_file_that_declares_tables_is_a_project_of_one_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tables.py").write_text(text)
+
+    assert list_targets(tmp_path / "tables.py") == [("project", "tables.py")]
+
+
+@pytest.mark.parametrize(("name", "language"), [("Job.scala", "Scala"), ("job.sql", "SQL"), ("job.R", "R")])
+def test_another_language_is_refused_by_its_name(tmp_path: Path, name: str, language: str) -> None:
+    create_files(tmp_path, name)
+
+    with pytest.raises(WrongUse, match=f"is {language}"):
+        find_targets([tmp_path / name])

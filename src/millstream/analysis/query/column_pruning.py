@@ -24,6 +24,27 @@ def find_used_columns(root: Operator, target: Operator) -> list[list[Column]]:
     return columns_used if columns_used is not None else [list(side.columns) for side in target.inputs]
 
 
+def list_needed_expressions(root: Operator, target: Operator) -> list[Expression]:
+    """Return the expressions of an operator that Spark evaluates, without columns that nothing above reads."""
+    needed_keys = _find_needed_outputs(root, {_build_key(column) for column in root.columns}, target)
+    is_projection = target.node == "Project" and len(target.columns) == len(target.expressions)
+    if not is_projection or needed_keys is None:
+        return list(target.expressions)
+    pairs = zip(target.columns, target.expressions, strict=False)
+    return [expression for column, expression in pairs if _build_key(column) in needed_keys]
+
+
+def _find_needed_outputs(operator: Operator, needed_keys: set[Known], target: Operator) -> set[Known] | None:
+    if operator is target:
+        return needed_keys
+    input_keys = _find_input_keys(operator, needed_keys)
+    keys_by_side = (
+        _find_needed_outputs(side, _map_to_input(operator, side, input_keys), target)
+        for side in operator.inputs
+    )
+    return next((keys for keys in keys_by_side if keys is not None), None)
+
+
 def _find_used_columns(
     operator: Operator, needed_keys: set[Known], target: Operator
 ) -> list[list[Column]] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.analysis.query.column_pruning import list_needed_expressions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,7 +59,7 @@ def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Exposed]:
         if not operator.is_streaming or not _belongs_to_user(operator, query, facts):
             continue
         checked = _list_checked_columns(operator)
-        for expression in operator.expressions:
+        for expression in list_needed_expressions(query.root, operator):
             for node in _list_unconditional(expression):
                 yield Exposed(node, operator, checked, decoded)
 

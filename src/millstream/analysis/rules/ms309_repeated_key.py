@@ -42,6 +42,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         ]
         if not sink.key or len(known) < len(sink.key) or None in known:
             continue
+        if facts.pipeline.queries[query.name].to[number].sink.orders_by_column:
+            # Of several changes of a key, the sink takes the last.
+            continue
         key_columns = frozenset(position for inputs in known for position in inputs or ())
         span = facts.places.value("queries", query.name, "to", number, "sink", "merge_on")
         if isinstance(operator, Aggregate):

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 
 
+# Formats whose rows replace those of the same key, also in append mode.
+_REPLACING = frozenset({"org.apache.spark.sql.cassandra", "cassandra", "hudi", "org.apache.hudi"})
+
+
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
     """Report writes that only append, in a function that does not use the batch id."""
     for sink in query.sinks:
@@ -23,7 +27,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         if function is None or function.uses_batch_id:
             continue
         for write in function.writes:
-            if not write.only_adds or write.format in spark_formats.STORE_NOTHING:
+            is_harmless = write.format in spark_formats.STORE_NOTHING or write.format in _REPLACING
+            if not write.only_adds or is_harmless:
                 continue
             suffix = f" to {write.format}" if write.format else ""
             yield CODE.warning(

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 
 
+_WINDOW = "struct<start:timestamp"
 _NULL_CHECKS = frozenset({"is_not_null", "is_null", "coalesce", "nvl", "try_parse_json", "parse_json"})
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report `from_json` and `from_csv` of a source's column, in a query that never checks for NULL."""
-    if any(_checks_for_null(operator) for operator in query.walk()):
+    windowed = {
+        id(child)
+        for operator in query.walk()
+        for child in operator.inputs
+        if _is_filter_of_window(operator, child)
+    }
+    if any(_checks_for_null(operator) for operator in query.walk() if id(operator) not in windowed):
         return
     for candidate in find_exposed(query, facts):
         call = candidate.expression
@@ -48,6 +55,18 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
 _CRASHES = "the batch with that message fails at each attempt, so no later message is ever read"
 _LOSES = "Spark neither fails nor counts it: the message is lost, and NULLs go into the sink"
 _FIX = "declare format and schema on the source: on_malformed then decides about invalid messages"
+
+
+def _is_filter_of_window(operator: Operator, child: Operator) -> bool:
+    """Return whether Spark added a filter for the window that an operator computes: it drops rows without a time."""
+    conditions = list(child.expressions)
+    return (
+        child.node == "Filter"
+        and operator.node == "Project"
+        and any(column.type.startswith(_WINDOW) for column in operator.columns)
+        and not any(column.type.startswith(_WINDOW) for column in child.columns)
+        and all(condition.function == "is_not_null" for condition in conditions)
+    )
 
 
 def _checks_for_null(operator: Operator) -> bool:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pyspark.sql import DataFrame
 
 from millstream.analysis.deduplicate import deduplicate_findings
 from millstream.analysis.rule_runner import load_rules, phrases_by_code, run_plan_rules
@@ -14,14 +11,26 @@ from millstream.analysis.suppressions import apply_suppressions
 from millstream.checking.check import Checked
 from millstream.checking.compat.start_check import RefusalCause, find_refusal
 from millstream.checking.scripts.guarantees import derive_guarantee
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
-from millstream.checking.scripts.query_plans import ScriptSpans, plan_query, streams_read
+from millstream.checking.scripts.query_plans import (
+    ScriptSpans,
+    plan_query,
+    plan_unknown_query,
+    streams_read,
+)
+from millstream.checking.scripts.setting_findings import find_setting_problems
 from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.judged_query import JudgedQuery
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.spec_file import sort_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
 
     from millstream.analysis.query.delivery_guarantee import Promise
     from millstream.analysis.query.plan_model import PlannedQuery
@@ -33,33 +42,59 @@ if TYPE_CHECKING:
 ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 
+# Rules that read the function of foreachBatch or foreach.
+_FUNCTION_RULES = "MS34"
+
+
 def check_recording(script_run: Ran, first: str, other_findings: Sequence[Finding] = ()) -> Checked:
     """Check what was recorded. `first` is the file whose findings come first, as findings name it.
 
-    `found` are earlier findings to include.
+    `other_findings` are earlier findings to include.
     """
     recording = script_run.recording
     places = ScriptSpans.of(recording, script_run.texts)
     verdict: list[Finding] = []
     plans: list[PlannedQuery] = []
     promised: list[Promise] = []
+    unknown: list[PlannedQuery] = []
     for query in recording.queries:
-        if not isinstance(query.frame, DataFrame):
+        if isinstance(query.frame, Unknown):
+            unknown.append(plan_unknown_query(query, recording.conf))
             continue
         refusals = list(find_start_refusals(query, query.frame, places))
         verdict += refusals
         plan = plan_query(query, places, recording.conf)
         plans.append(plan)
         promised.append(derive_guarantee(query, streams_read(plan, recording.sources), plan))
-    own_findings = [*other_findings, *find_script_problems(script_run), *find_shared_resources(recording)]
-    ruled = [*own_findings, *run_plan_rules(plans)]
+    own_findings = [
+        *other_findings,
+        *find_script_problems(script_run),
+        *find_shared_resources(recording),
+        *find_setting_problems(recording),
+    ]
+    # A function is read whatever the columns of its batches are.
+    of_functions = [
+        finding for finding in run_plan_rules(unknown) if finding.code.startswith(_FUNCTION_RULES)
+    ]
+    ruled = [*own_findings, *run_plan_rules(plans), *of_functions]
     files = {finding.span.file for finding in (*ruled, *verdict) if finding.span} | {first}
     texts = {name: text for name in files if (text := _read_text(name)) is not None}
     known = set(load_rules()) | ALLOWABLE
     unsuppressed = apply_suppressions(ruled, texts, known, known if script_run.raised is None else set())
     findings = sort_findings(deduplicate_findings(unsuppressed, verdict, phrases_by_code()), first)
-    has_errors = any(finding.severity is Severity.ERROR for finding in findings)
-    return Checked(findings, tuple(plans), [] if has_errors else promised, tuple(verdict), texts)
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    judged = tuple(_judged(query, recording) for query in recording.queries)
+    return Checked(findings, tuple(plans), [] if failed else promised, tuple(verdict), texts, judged=judged)
+
+
+def _judged(query: Started, recording: Recording) -> JudgedQuery:
+    """Return whether a query was checked, and else why not."""
+    if not isinstance(query.frame, Unknown):
+        return JudgedQuery(query.name, query.span)
+    doubt = query.frame.doubt
+    known = next((entry for entry in recording.doubts if entry == doubt), doubt)
+    what = f"{known.what} is not known, because {known.why}" if known.why else f"{known.what} is not known"
+    return JudgedQuery(query.name, query.span, what.replace(MARK, "…"))
 
 
 def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
@@ -88,14 +123,13 @@ def find_script_problems(script_run: Ran) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
     recording, raised = script_run.recording, script_run.raised
     if raised is not None:
-        empty = raised.is_missing_value and recording.has_emptied_sources
         yield build_finding(
             "MS114",
-            f"the script ends here: {raised.what}",
+            f"the script ends here: {raised.what}".replace(MARK, "…"),
             raised.span,
-            severity=Severity.INFO if empty else Severity.ERROR,
-            why="sources have no rows in a check, and the script needs a row: the code after this line is not checked"
-            if empty
+            severity=Severity.INFO if raised.is_only_here else Severity.ERROR,
+            why="the cause is the check: the code after this line is not checked"
+            if raised.is_only_here
             else raised.why,
             fix=raised.fix,
         )
@@ -106,7 +140,9 @@ def find_script_problems(script_run: Ran) -> Iterator[Finding]:
             None,
             severity=Severity.INFO,
             why="only queries that writeStream … start() or toTable() starts are checked",
-            fix="pass the arguments with which the script starts a query, after the file",
+            fix="pass the arguments with which the script starts a query, after the file"
+            if script_run.mentions_queries
+            else "name the file that starts one: this one has no writeStream",
         )
     for doubt in recording.doubts:
         yield describe_unknown(doubt, recording)
@@ -119,16 +155,19 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
     dependent = [
         query.name
         for query in recording.queries
-        if not isinstance(query.frame, DataFrame) and query.frame.doubt == doubt
+        if isinstance(query.frame, Unknown) and query.frame.doubt == doubt
     ]
     queries = (
         f"{_joined_names(dependent)} cannot be checked"
         if dependent
         else "code that uses it cannot be checked"
     )
-    message = f"{doubt.what} is not known here: {queries}"
+    message = f"{doubt.message or f'{doubt.what} is not known here'}: {queries}".replace(MARK, "…")
+    if doubt.message and not dependent:
+        message = doubt.message
     return build_finding(
-        "MS113", message, doubt.span, severity=Severity.INFO, why=doubt.why, fix=doubt.fix,
+        "MS114" if doubt.message else "MS113", message, doubt.span,
+        severity=Severity.INFO, why=doubt.why, fix=doubt.fix.replace(MARK, "…"),
         query=dependent[0] if len(dependent) == 1 else None,
     )  # fmt: skip
 
@@ -138,9 +177,9 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
     by_checkpoint: dict[str, list[Started]] = defaultdict(list)
     by_name: dict[str, list[Started]] = defaultdict(list)
     for query in recording.queries:
-        if query.checkpoint:
+        if query.checkpoint and MARK not in query.checkpoint:
             by_checkpoint[query.checkpoint.rstrip("/")].append(query)
-        if query.has_name:
+        if query.has_name and MARK not in query.name:
             by_name[query.name].append(query)
         if not query.checkpoint and query.format == "foreachBatch":
             yield build_finding(
@@ -205,7 +244,7 @@ def _wait_findings(script_run: Ran) -> Iterator[Finding]:
                 query=later[0].name,
             )
             return
-    if queries and not waits and not script_run.is_endless:
+    if queries and not waits and not script_run.is_endless and not script_run.keeps_queries:
         yield build_finding(
             "MS119",
             "the script ends without waiting for its queries",
@@ -230,7 +269,7 @@ def _joined_names(names: list[str]) -> str:
 
 def _read_text(name: str) -> str | None:
     try:
-        return Path(name).read_text(encoding="utf-8")
+        return call_sites.find_file(name).read_text(encoding="utf-8")
     except (OSError, ValueError):
         # The findings in this file are shown without their lines.
         return None

@@ -61,6 +61,15 @@ class ScriptSpans(Where):
 def plan_query(query: Started, places: ScriptSpans, conf: Mapping[str, str]) -> PlannedQuery:
     """Return a recorded query with the plan that Spark analysed for it."""
     root = _with_sources(operators(query.frame, places, query.mode), places.sources)  # type: ignore[arg-type]
+    return _planned(query, root, conf)
+
+
+def plan_unknown_query(query: Started, conf: Mapping[str, str]) -> PlannedQuery:
+    """Return a query whose table is not known: its settings and its function, with a plan that says nothing."""
+    return _planned(query, Operator(0, "Unknown", "", is_streaming=True), conf)
+
+
+def _planned(query: Started, root: Operator, conf: Mapping[str, str]) -> PlannedQuery:
     function = None
     if query.function is not None:
         function = batch_code(query.function, call_sites.display_name)

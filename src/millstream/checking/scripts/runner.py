@@ -6,24 +6,40 @@ import builtins
 import contextlib
 import sys
 import tempfile
+import time
 import traceback
 import types
-from dataclasses import dataclass, field
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.errors import ParseException, PySparkException
 from pyspark.errors import utils as error_utils
 from pyspark.sql import SparkSession
 
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
+from millstream.checking.scripts.execution import jvm_access
+from millstream.checking.scripts.execution.error_causes import find_cause
+from millstream.checking.scripts.execution.module_search import (
+    AbsentModuleFinder,
+    find_package_root,
+    forget_absent_modules,
+)
+from millstream.checking.scripts.execution.notebook_utilities import (
+    NOTEBOOK_DOUBT,
+    NotebookUtilities,
+    run_notebook,
+)
+from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
+from millstream.checking.scripts.execution.source_files import RUN, CodePart, is_notebook
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
-from millstream.checking.scripts.interception.placeholders import Absent
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.readers import ReaderPatch
 from millstream.checking.scripts.interception.recording import Doubt, Recording
 from millstream.checking.scripts.interception.sandbox import ScriptSandbox, Waits, as_python_runs, time_limit
@@ -34,7 +50,7 @@ from millstream.checking.scripts.interception.writers import WriterPatch
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.diagnostics.finding import Span
 
@@ -47,8 +63,12 @@ NOTEBOOK = ("dbutils", "display", "displayHTML")
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
 
-# The maximum number of missing modules that are replaced. Each of them costs one more run of the script.
-MOST_ABSENT = 20
+NOTHING_GIVEN: Mapping[str, str] = types.MappingProxyType({})
+
+# Each missing module and each statement that is left out costs one more run of the script.
+MOST_RUNS = 40
+# Seconds after which no further run is begun.
+MOST_SECONDS = 45.0
 
 
 @dataclass(frozen=True)
@@ -59,8 +79,8 @@ class Raised:
     why: str
     span: Span | None
     fix: str = ""
-    is_missing_value: bool = False
-    """True if a missing row may be the cause."""
+    is_only_here: bool = False
+    """True if the error has its cause in the check."""
 
 
 @dataclass
@@ -72,59 +92,126 @@ class Ran:
     """The user's original SQL, by the SQL text that Spark received."""
     raised: Raised | None = None
     is_endless: bool = False
+    keeps_queries: bool = False
+    """True for a notebook, whose queries run on after its last line."""
+    mentions_queries: bool = True
+    """False if the script's own text has no `writeStream`."""
     is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
 
 
-def run_script(spark: SparkSession, path: Path, args: Sequence[str] = ()) -> Ran:
+@dataclass
+class _Retries:
+    """What earlier runs of a script lacked, and the next run is given."""
+
+    absent: dict[str, Doubt] = field(default_factory=dict)
+    """Missing modules and names, each of which has a placeholder."""
+    skipped: SkippedStatements = field(default_factory=SkippedStatements)
+    roots: list[str] = field(default_factory=list)
+    """Folders above the script that hold packages of its project."""
+
+    known_columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the user gives, by the name of the table, path or topic."""
+
+    def recording(self) -> Recording:
+        """Return an empty recording with the doubts that are known before the run."""
+        doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
+        recording = Recording(doubts=doubts, known_columns=self.known_columns)
+        for doubt in self.skipped.doubts.values():
+            recording.doubt(doubt)
+        return recording
+
+
+def unreadable_script(error: SyntaxError, path: Path) -> Ran:
+    """Return the result for a file that is not Python."""
+    return Ran(Recording(), raised=describe_error(error, path, {}))
+
+
+def run_script(
+    spark: SparkSession,
+    path: Path,
+    parts: Sequence[CodePart],
+    args: Sequence[str] = (),
+    known_columns: Mapping[str, str] = NOTHING_GIVEN,
+) -> Ran:
     """Run the script as `python path args…` would, in this process, without connecting or writing to anything.
 
-    If a module is not installed, a placeholder replaces it and the script runs again. Never raises for anything
-    that the script does.
+    `parts` are its code: one, or the cells of a notebook. `known_columns` are those of tables, paths and topics.
+    If a module is not installed, or a statement has no result in a check, a placeholder replaces it and the script
+    runs again. Never raises for anything that the script does.
     """
-    absent: dict[str, Doubt] = {}
-    while True:
-        script_run, missing = _run_once(spark, path, list(args), absent)
-        if missing is None or missing.what in absent or len(absent) >= MOST_ABSENT:
+    retries = _Retries(known_columns=known_columns)
+    end = time.monotonic() + MOST_SECONDS
+    for _ in range(MOST_RUNS):
+        script_run, goes_further = _run_once(spark, path, parts, list(args), retries)
+        if not goes_further or time.monotonic() > end:
             return script_run
-        absent[missing.what] = missing
+    return script_run
 
 
 def _run_once(
-    spark: SparkSession, path: Path, args: list[str], absent: dict[str, Doubt]
-) -> tuple[Ran, Doubt | None]:
-    """Run the script once. The second value is the missing module or name that ended the run, or None."""
-    recording = Recording(doubts=[doubt for doubt in absent.values() if doubt.what not in _PROVIDED])
-    script_run = Ran(recording)
+    spark: SparkSession, path: Path, parts: Sequence[CodePart], args: list[str], retries: _Retries
+) -> tuple[Ran, bool]:
+    """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
+    recording = retries.recording()
+    has_notebook_names = any(name.startswith("name ") for name in retries.absent)
+    script_run = Ran(recording, keeps_queries=has_notebook_names or is_notebook(path))
+    script_run.mentions_queries = any("writeStream" in part.text for part in parts)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
-        as_python_runs(path, args),
-        _placeholders(absent, inside.session),
+        as_python_runs(path, args) as printed,
+        _placeholders(retries.absent, inside.session, recording),
+        Patches() as patches,
+        retries.skipped.applied(patches, lambda doubt, starts: _stand_in(doubt, recording, starts=starts)),
     ):
         script_run.texts = inside.statements.texts
+        sys.path.extend(retries.roots)
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         try:
             with time_limit(PATIENCE):
-                exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 - the purpose of the check
+                for part in parts:
+                    exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
         except Waits:
             script_run.is_endless = True
-        except SystemExit as exit_error:
-            if exit_error.code not in (None, 0):
-                fix = "if the script needs arguments, pass them after its name"
-                script_run.raised = Raised(
-                    f"it exits with {exit_error.code!r}", "", _user_line(exit_error, path), fix
-                )
-        except Exception as error:
-            if _is_bug(error):
+        except (SystemExit, Exception) as error:
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                return script_run, False
+            if isinstance(error, Exception) and _is_bug(error):
                 raise
-            if (missing := _missing(error, path)) is not None and missing.what not in absent:
-                return script_run, missing
+            if _provide(error, path, retries, recording):
+                return script_run, True
+            cause = find_cause(error, recording, printed.getvalue())
             script_run.raised = describe_error(error, path, script_run.texts)
-    return script_run, None
+            if cause is not None:
+                script_run.raised = replace(script_run.raised, is_only_here=True)
+                return script_run, retries.skipped.add(*cause)
+    return script_run, False
+
+
+def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:
+    """Return the placeholder for the result of a statement. If it starts a query, record an unknown one."""
+    recording.doubt(doubt)
+    if starts:
+        return Unknown(doubt, recording, streaming=True).writeStream.start()
+    return Absent(doubt)
+
+
+def _provide(error: BaseException, path: Path, retries: _Retries, recording: Recording) -> bool:
+    """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        root = find_package_root(error.name, path)
+        if root is not None and str(root) not in (*retries.roots, str(path.parent.resolve())):
+            retries.roots.append(str(root))
+            return True
+    missing = _missing(error, path, recording)
+    if missing is None or missing.what in retries.absent:
+        return False
+    retries.absent[missing.what] = missing
+    return True
 
 
 @dataclass
@@ -158,6 +245,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Insid
         WriterPatch(recording).install(patches)
         Manager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
+        jvm_access.install(patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
         patches.set(error_utils, "_capture_call_site", _call_site)
         SparkSession._instantiatedSession = SparkSession._activeSession = lent
@@ -178,18 +266,19 @@ def _call_site(_depth: int) -> str:
 
 
 @contextlib.contextmanager
-def _placeholders(absent: dict[str, Doubt], session: SparkSession) -> Iterator[None]:
+def _placeholders(absent: dict[str, Doubt], session: SparkSession, recording: Recording) -> Iterator[None]:
     """Provide placeholders for missing modules and for the names that a notebook defines."""
     names: dict[str, Any]
     modules = {
         name.removeprefix("module "): doubt for name, doubt in absent.items() if name.startswith("module ")
     }
-    finder = _Finder(modules)
+    finder = AbsentModuleFinder(modules)
     names = {
-        name.removeprefix("name "): Absent(doubt)
+        name.removeprefix("name "): NotebookUtilities(doubt) if name == "name dbutils" else Absent(doubt)
         for name, doubt in absent.items()
         if name.startswith("name ")
     }
+    names[RUN] = partial(run_notebook, recording)
     names |= {
         name: value for name, value in (("spark", session), ("sc", session.sparkContext)) if name in names
     }
@@ -202,47 +291,7 @@ def _placeholders(absent: dict[str, Doubt], session: SparkSession) -> Iterator[N
         sys.meta_path.remove(finder)
         for name in names:
             delattr(builtins, name)
-        for name in [
-            module_name for module_name, module in sys.modules.items() if isinstance(module, _Module)
-        ]:
-            del sys.modules[name]
-
-
-class _Finder(MetaPathFinder, Loader):
-    """Finds a module that is not installed, and all its submodules."""
-
-    def __init__(self, modules: dict[str, Doubt]) -> None:
-        self._modules = modules
-
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-        """Return a spec if the name is one of the missing modules or below it."""
-        known = any(name == module or name.startswith(f"{module}.") for module in self._modules)
-        return ModuleSpec(name, self, is_package=True) if known else None
-
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Return the placeholder."""
-        doubt = next(
-            candidate
-            for module, candidate in self._modules.items()
-            if f"{spec.name}.".startswith(f"{module}.")
-        )
-        return _Module(spec.name, doubt)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing, because a placeholder has no code."""
-
-
-class _Module(types.ModuleType):
-    """A placeholder for a module that is not installed."""
-
-    def __init__(self, name: str, doubt: Doubt) -> None:
-        super().__init__(name)
-        self.__dict__["_doubt"] = doubt
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Absent(self.__dict__["_doubt"])
+        forget_absent_modules()
 
 
 def _is_bug(error: Exception) -> bool:
@@ -265,18 +314,24 @@ def _is_bug(error: Exception) -> bool:
     )
 
 
-def _missing(error: Exception, path: Path) -> Doubt | None:
+def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | None:
     """Return the module or name whose absence ended the script."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        reason = "it is not installed here, so what the script does with it is not checked"
-        return Doubt(
-            f"module {error.name}",
-            reason,
-            _user_line(error, path),
-            "install it in Millstream's environment to have it checked",
+        is_removed = error.name.partition(".")[0] == "pyspark"
+        reason = (
+            f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
+            if is_removed
+            else "it is not installed here, so what the script does with it is not checked"
         )
+        fix = "" if is_removed else "install it in Millstream's environment to have it checked"
+        return Doubt(f"module {error.name}", reason, _user_line(error, path), fix)
     if isinstance(error, NameError) and error.name in (*NOTEBOOK, "spark", "sc"):
         reason = "notebooks define this name, and scripts do not have it"
+        return Doubt(f"name {error.name}", reason, _user_line(error, path))
+    if isinstance(error, NameError) and any(
+        doubt.what.startswith(NOTEBOOK_DOUBT) for doubt in recording.doubts
+    ):
+        reason = "a notebook that is not among the files here may define it"
         return Doubt(f"name {error.name}", reason, _user_line(error, path))
     return None
 
@@ -289,16 +344,13 @@ def describe_error(
         location = call_sites.line_span(error.filename or str(path), error.lineno or 1)
         return Raised(f"the script cannot be read: {error.msg}", "", location)
     if not isinstance(error, Exception):
-        return Raised(f"it exits: {type(error).__name__} {error}", "", _user_line(error, path))
+        return Raised(f"it exits with {getattr(error, 'code', error)!r}", "", _user_line(error, path))
     message, reason = error_parser.split_message(error)
     span = _user_line(error, path)
     text = text or _failed_text(error, texts)
     if isinstance(error, PySparkException) and text in texts:
         span = call_sites.span_within(texts[text], *error_parser.error_range(error, text))
-    is_missing_value = isinstance(error, IndexError | KeyError | StopIteration | ZeroDivisionError) or (
-        isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
-    )
-    return Raised(message, reason, span, error_parser.find_fix(error), is_missing_value=is_missing_value)
+    return Raised(message, reason, span, error_parser.find_fix(error))
 
 
 def _failed_text(error: Exception, texts: dict[str, call_sites.Given]) -> str | None:

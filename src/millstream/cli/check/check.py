@@ -32,14 +32,59 @@ class _WithArguments(click.Command):
     """A command that passes the words after `--` to the script that it checks."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words before `--`; store the rest in `ctx.obj`."""
-        index = args.index("--") if "--" in args else len(args)
-        ctx.obj = args[index + 1 :]
+        """Parse the words before `--`, or up to the name of the only script; store the rest in `ctx.obj`."""
+        index = self._end_of_script(args)
+        if index is None:
+            index = args.index("--") if "--" in args else len(args)
+            ctx.obj = args[index + 1 :]
+        else:
+            ctx.obj = args[index + 1 :] if args[index : index + 1] == ["--"] else args[index:]
+            own = {name for option in self.params for name in option.opts}
+            if taken := [word for word in ctx.obj if word.partition("=")[0] in own]:
+                click.echo(f"'{taken[0]}' goes to the script; put options of check before its name", err=True)
         return super().parse_args(ctx, args[:index])
+
+    def _end_of_script(self, args: list[str]) -> int | None:
+        """Return the index after the script's name, if a script is the only target and arguments follow it."""
+        takes_value = {
+            name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts
+        }
+        words = iter(enumerate(args))
+        for index, word in words:
+            if word == "--":
+                return None
+            if word in takes_value:
+                next(words, None)
+            elif not word.startswith("-"):
+                is_script = _is_script(Path(word))
+                has_arguments = index + 1 < len(args) and not _is_target(Path(args[index + 1]))
+                return index + 1 if is_script and has_arguments else None
+        return None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage, with the script's arguments at the end."""
         return [*super().collect_usage_pieces(ctx), "[ARGUMENT]..."]
+
+
+def _is_script(path: Path) -> bool:
+    """Return whether a path is a script or a notebook, and not a spec or a declarative project."""
+    from millstream.checking.targets import TargetKind, find_targets
+
+    if path.suffix not in (".py", ".ipynb") or not path.is_file():
+        return False
+    return [target.kind for target in find_targets([path])] == [TargetKind.SCRIPT]
+
+
+def _is_target(path: Path) -> bool:
+    """Return whether a word after a script is a further target, and not an argument of the script."""
+    from millstream.checking.targets import find_targets
+
+    if path.is_file():
+        return path.suffix in (".py", ".ipynb", ".yml", ".yaml")
+    try:
+        return path.is_dir() and bool(find_targets([path]))
+    except WrongUse:
+        return False
 
 
 @click.command(
@@ -57,6 +102,16 @@ class _WithArguments(click.Command):
 @click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, then check again.")
 @click.option("--unsafe-fixes", is_flag=True, help="Also apply the other fixes; they may change results.")
 @click.option("--diff", is_flag=True, help="Print the fixes as a patch, and apply none.")
+@click.option(
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Columns of a topic, path or table that a script reads: a DDL, Avro or JSON schema file.",
+)
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME=DDL", help="The same, as a DDL: 'orders=id INT'."
+)
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
@@ -71,20 +126,28 @@ def command(
     *,
     form: str,
     as_json: bool,
+    schemas: tuple[str, ...],
+    tables: tuple[str, ...],
     **chosen: bool,
 ) -> int:
     """Find errors in pipelines before anything runs.
 
-    A TARGET is a spec, a folder with specs in it, a PySpark script, or a folder with a spark-pipeline.yml. The
-    default is the spec in this folder or the nearest one above. Words after a script, or after --, are its arguments.
+    A TARGET is a spec, a PySpark script or notebook, the spec of a declarative project, or a folder with any of
+    them. The default is the spec in this folder or the nearest one above. All words after a script's name, or
+    after --, are the script's arguments.
+
+    --schema and --table give the columns of what a script reads and a check cannot know: a topic's schema, a path,
+    a table of a catalog. The file millstream-check.yml next to the script keeps them.
 
     The rules run first. Then Spark plans every view and query over empty streams. Nothing is connected to, unless
     --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
 
     Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
-    read, and with 4 if --connect cannot reach a system. With several targets, the highest code counts.
+    read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked. With
+    several targets, the highest code counts, and 5 the least.
     """
     from millstream.checking.batch_check import Checker
+    from millstream.checking.given_columns import read_columns
     from millstream.checking.targets import TargetKind
 
     check_targets, script_arguments = _targets(targets, file)
@@ -104,7 +167,10 @@ def command(
         fast=chosen["fast"],
         connect=chosen["connect"],
         arguments=[*script_arguments, *arguments],
+        columns=read_columns(schemas, tables),
         say=print_progress,
+        confines=foreign is not None,
+        changes_files=chosen["fix"] or chosen["unsafe_fixes"],
     ) as checker:
         if chosen["watch"]:
             from millstream.cli.check.watch import watch
@@ -117,6 +183,8 @@ def command(
         if chosen["fix"] or chosen["unsafe_fixes"]:
             reports = [_fixed(checker, report, unsafe=chosen["unsafe_fixes"]) for report in reports]
     print_progress("")
+    for door in checker.confinement.open_doors():
+        click.echo(f"note: {door}", err=True)
     return print_reports(reports, "json" if as_json else form, fast=chosen["fast"])
 
 
@@ -140,7 +208,9 @@ def print_reports(reports: Sequence[CheckReport], form: str, *, fast: bool, foll
             click.echo(format_total(reports))
     else:
         click.echo(_machine(reports, form), nl=False)
-    worst = max(report.exit_code for report in reports)
+    from millstream.checking.batch_check import find_exit_code
+
+    worst = find_exit_code(reports)
     if following and form == "text" and worst == 0 and all(report.loaded for report in reports):
         print_hint(f"next: {'millstream check' if fast else 'millstream run'}")
     return worst
@@ -148,6 +218,7 @@ def print_reports(reports: Sequence[CheckReport], form: str, *, fast: bool, foll
 
 def _text(report: CheckReport, *, named: bool) -> str:
     """Format the report of one target as text."""
+    from millstream.diagnostics.judged_query import format_judged
     from millstream.diagnostics.render import render
     from millstream.spec.secrets.redaction import redact_values
 
@@ -156,6 +227,8 @@ def _text(report: CheckReport, *, named: bool) -> str:
     rendered = redact_values(
         render(checked.findings, checked.texts, "text", use_colors(sys.stdout), guarantees)
     )
+    if checked.judged is not None:
+        rendered += redact_values(f"{format_judged(checked.judged)}\n")
     if not checked.findings:
         rendered = f"{format_counts(pipeline) if pipeline else report.target.name}, no findings\n\n{rendered}"
     return f"{report.target.name}\n\n{rendered}\n" if named else rendered
@@ -164,6 +237,7 @@ def _text(report: CheckReport, *, named: bool) -> str:
 def _machine(reports: Sequence[CheckReport], form: str) -> str:
     """Format the reports of all targets together for programs."""
     from millstream.analysis.rule_pages import read_page
+    from millstream.diagnostics.judged_query import judged_to_json
     from millstream.diagnostics.render import render
     from millstream.spec.secrets.redaction import redact_values
 
@@ -175,8 +249,13 @@ def _machine(reports: Sequence[CheckReport], form: str) -> str:
         for promise in report.checked.promises
     ]
     pages = {code: text for code in {finding.code for finding in findings} if (text := read_page(code))}
+    judged = [
+        judged_to_json(query, report.target.name)
+        for report in reports
+        for query in report.checked.judged or ()
+    ]
     return redact_values(
-        render(findings, texts, form, False, guarantees, pages)  # type: ignore[arg-type]  # noqa: FBT003 - colour
+        render(findings, texts, form, False, guarantees, pages, judged)  # type: ignore[arg-type]  # noqa: FBT003 - colour
     )
 
 
@@ -268,7 +347,9 @@ def _diff(reports: Sequence[CheckReport], *, unsafe: bool) -> int:
     print_progress("")
     parts = [render_patch(report.checked.findings, unsafe=unsafe) for report in reports]
     click.echo("".join(parts), nl=False)
-    return max([1 if any(parts) else 0, *(report.exit_code for report in reports)])
+    from millstream.checking.batch_check import find_exit_code
+
+    return max(1 if any(parts) else 0, find_exit_code(reports))
 
 
 def print_progress(words: str) -> None:

@@ -102,6 +102,9 @@ def classify_stability(kind: str, deterministic: bool | None, *, floating: bool)
 
     `deterministic` is the user's declaration for a function, or None for Spark's own functions.
     """
+    if kind == "ScalaUDF":
+        # Python declares none. Spark ML marks its own as nondeterministic only so that they run once per row.
+        return Stability.UNKNOWN
     if kind in _UNSTABLE or deterministic is False:
         return Stability.UNSTABLE
     if kind in _UNKNOWN:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import types
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import pipelines
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
-from pyspark.sql import DataFrame
 
+from millstream.checking.scripts.declarative.dlt_module import build_dlt_module
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
@@ -21,14 +23,14 @@ from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Recording, Started
 from millstream.checking.scripts.interception.sandbox import Waits, as_python_runs, time_limit
 from millstream.checking.scripts.interception.spark_formats import short_name
-from millstream.checking.scripts.runner import PATIENCE, Ran, describe_error, intercept_spark
+from millstream.checking.scripts.runner import NOTHING_GIVEN, PATIENCE, Ran, describe_error, intercept_spark
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -40,14 +42,16 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 
-def check_project(spark: SparkSession, spec: Path) -> Checked:
+def check_project(
+    spark: SparkSession, spec: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
+) -> Checked:
     """Check a Spark declarative-pipelines project by its `spark-pipeline.yml`.
 
     Its Python files run in this process, and each function of a flow is called once. Connects to nothing and
     writes nothing. Never raises for anything in the project.
     """
     project = read_project_spec(spec)
-    recording = Recording()
+    recording = Recording(known_columns=known_columns)
     script_run = Ran(recording, is_endless=True, is_script=False)
     findings = list(project.findings)
     if not any(entry.code == "MS001" for entry in findings):
@@ -61,6 +65,9 @@ def check_project(spark: SparkSession, spec: Path) -> Checked:
             patches.set(pipelines, "create_auto_cdc_flow", _auto_cdc_replacement(graph))
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
+            if importlib.util.find_spec("dlt") is None:
+                sys.modules["dlt"] = build_dlt_module(graph)
+                patches.after(partial(sys.modules.__delitem__, "dlt"))
             findings += _load_files(project, graph, inside)
             findings += _build_flows(project, graph, script_run)
             findings += graph.findings
@@ -114,7 +121,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: Ran) -> Iterato
             )
         elif flow.frame is not None:
             yield from _kind_findings(flow, dataset)
-            if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK):
+            if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK, DatasetKind.TABLE):
                 _record(flow, dataset, script_run.recording)
     targets = {graph.key(flow.target) for flow in graph.flows}
     for key, dataset in graph.datasets.items():
@@ -164,7 +171,7 @@ def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Fin
 def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) -> None:
     """Record a flow as a query in append mode with the available-now trigger. Spark stores its checkpoint."""
     assert flow.frame is not None
-    if isinstance(flow.frame, DataFrame) and not flow.frame.isStreaming:
+    if not isinstance(flow.frame, Unknown) and not flow.frame.isStreaming:
         return
     recording.queries.append(
         Started(

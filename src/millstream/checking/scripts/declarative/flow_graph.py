@@ -12,7 +12,8 @@ from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, Tem
 from pyspark.sql import DataFrame
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.diagnostics.spec_codes import build_finding
 
@@ -35,6 +36,8 @@ class DatasetKind(StrEnum):
     MATERIALIZED_VIEW = "materialized view"
     TEMPORARY_VIEW = "temporary view"
     SINK = "sink"
+    TABLE = "table"
+    """A table of `dlt`, which is a streaming table if its query reads a stream."""
 
 
 @dataclass
@@ -139,6 +142,9 @@ class FlowGraph(GraphElementRegistry):
     def key(self, name: str) -> str:
         """Return a dataset's name in lower case, without the pipeline's default catalog and database."""
         parts = [part.strip("`").lower() for part in name.split(".")]
+        if parts[0] == "live" and len(parts) > 1:
+            # The name of the pipeline's own schema in `dlt`.
+            parts = parts[1:]
         defaults = [self.project.catalog.lower(), self.project.database.lower()]
         if len(parts) == 3 and parts[0] == defaults[0]:
             parts = parts[1:]

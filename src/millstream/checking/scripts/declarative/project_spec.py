@@ -39,8 +39,13 @@ class Project:
 
 
 def read_project_spec(spec: Path) -> Project:
-    """Read a spec. Never raises for its contents: errors become `findings`."""
+    """Read a spec. Never raises for its contents: errors become `findings`.
+
+    A Python file is taken for a project of that one file.
+    """
     file = str(display_path(spec))
+    if spec.suffix == ".py":
+        return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
     try:
         text = spec.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -70,7 +75,8 @@ def _key_findings(document: YamlDocument) -> Iterator[Finding]:
     """Yield a finding for each key of a spec that Spark refuses."""
     for key in document.data:
         if key not in _KEYS:
-            near = find_nearest(str(key), _KEYS)
+            # Previews of Spark called them so.
+            near = "libraries" if key == "definitions" else find_nearest(str(key), _KEYS)
             yield build_finding(
                 "MS118",
                 f"Spark does not know the key '{key}' in a pipeline spec",
@@ -104,11 +110,13 @@ def _key_findings(document: YamlDocument) -> Iterator[Finding]:
 
 
 def _patterns(document: YamlDocument) -> Iterator[tuple[int, str]]:
-    libraries = document.data.get("libraries")
-    for number, entry in enumerate(libraries if isinstance(libraries, list) else ()):
-        inside: Any = entry.get("glob") if isinstance(entry, dict) else None
-        if isinstance(inside, dict) and isinstance(inside.get("include"), str):
-            yield number, inside["include"]
+    for key in ("libraries", "definitions"):
+        libraries = document.data.get(key)
+        for number, entry in enumerate(libraries if isinstance(libraries, list) else ()):
+            inside: Any = next(iter(entry.values()), None) if isinstance(entry, dict) else None
+            pattern = inside.get("include", inside.get("path")) if isinstance(inside, dict) else None
+            if isinstance(pattern, str):
+                yield number, pattern
 
 
 def _add_files(project: Project, document: YamlDocument, number: int, pattern: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import sys
 import sysconfig
 import threading
@@ -46,10 +47,19 @@ _CHANGES: dict[str, tuple[tuple[int, int | None], ...]] = {
     "os.utime": ((0, 3),),
 }
 _CONNECTIONS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_LOOKUPS = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _LIBRARIES = frozenset({"ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle"})
-_EVENTS = _PROGRAMS | _SIGNALS | _CONNECTIONS | _LIBRARIES | frozenset(_CHANGES) | {"open", "sqlite3.connect"}
+_EVENTS = (
+    _PROGRAMS
+    | _SIGNALS
+    | _CONNECTIONS
+    | _LOOKUPS
+    | _LIBRARIES
+    | frozenset(_CHANGES)
+    | {"open", "sqlite3.connect"}
+)
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared only
 _STANDARD_LIBRARY = str(Path(str(sysconfig.get_path("stdlib"))).resolve()) + "/"
 # Importing ctypes opens Python's own library. It is opened here, before the hook watches a script.
 _PYTHON = ctypes.pythonapi
@@ -109,6 +119,8 @@ class Audit:
                     )
         elif event in _CONNECTIONS:
             self.connect(args[1])
+        elif event in _LOOKUPS:
+            self._refuse_lookup(args[0])
         elif event in _LIBRARIES:
             _refuse_library(event, args)
         elif event == "sqlite3.connect":
@@ -123,6 +135,11 @@ class Audit:
         raise ConnectionRefusedError(
             f"a check does not open connections, and the script connects to {address}"
         )
+
+    def _refuse_lookup(self, host: Any) -> None:
+        if host in (None, "", *_LOOPBACK, socket.gethostname()) or call_sites.is_spark_call():
+            return
+        raise ConnectionRefusedError(f"a check does not open connections, and the script looks up {host}")
 
     def _is_script_code(self) -> bool:
         """Return whether the running code is the script's, or that of a thread that the script started."""

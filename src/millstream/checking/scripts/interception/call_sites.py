@@ -46,6 +46,9 @@ _EDGES = {
 
 _statements: list[Span | None] = []
 
+# Names in findings of files that do not have the name of the user's file.
+_given_names: dict[str, str] = {}
+
 # The working folder of the check.
 _start = [Path.cwd()]
 
@@ -198,8 +201,20 @@ def reset_caches() -> None:
     _start[:] = [Path.cwd()]
 
 
+def give_name(file: Path, name: str) -> None:
+    """Give a file another name in findings, such as `job.ipynb#cell-3` for the file of a cell."""
+    _given_names[str(file)] = name
+
+
+def find_file(name: str) -> Path:
+    """Return the file that findings call by this name."""
+    return next((Path(file) for file, label in _given_names.items() if label == name), Path(_start[0], name))
+
+
 def display_name(file: str | Path) -> str:
     """Return the name of a file in findings, even if the user's code has changed the working folder."""
+    if str(file) in _given_names:
+        return _given_names[str(file)]
     path, start = Path(file), _start[0]
     full_path = path if path.is_absolute() else Path.cwd() / path
     try:
@@ -247,7 +262,7 @@ def span_within(argument: Given, start: int, stop: int) -> Span:
     """Return the span of a part of an SQL text if the file contains the text verbatim, else of the call."""
     call, text = argument.span, argument.text
     try:
-        lines = TextLines(Path(_start[0], call.file).read_text(encoding="utf-8"))
+        lines = TextLines(find_file(call.file).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return call
     offset = lines.text.find(text)

@@ -1,17 +1,18 @@
-"""Placeholders for unknown values: a table whose columns are not known, a module that is not installed."""
+"""A placeholder for a table or a stream whose columns are not known."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.group import GroupedData
-from pyspark.sql.types import StructType
+
+from millstream.checking.scripts.interception.absent import MARK, Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from millstream.checking.scripts.interception.recording import Doubt, Recording
 
@@ -32,6 +33,9 @@ _ACTION_RESULTS: dict[str, Any] = {
     "foreachPartition": None,
     "inputFiles": (),
 }
+# Makes the writer of an unknown stream. The module of writers sets it.
+unknown_writers: list[Callable[[Unknown, Recording], Any]] = []
+
 _FRAME_METHODS = frozenset(name for name in dir(DataFrame) if not name.startswith("_")) | frozenset(
     name for name in dir(GroupedData) if not name.startswith("_")
 )
@@ -44,10 +48,13 @@ class Unknown:
         self._doubt = doubt
         self._recording = recording
         self.isStreaming = streaming
-        self.columns: list[str] = []
-        self.dtypes: list[tuple[str, str]] = []
-        self.schema = StructType()
-        self.sparkSession: Any = None
+        self.columns = self.dtypes = self.schema = Absent(doubt)
+        self.sparkSession: Any = SparkSession._instantiatedSession
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Spark's class, because a script may ask whether it has a DataFrame."""
+        return DataFrame
 
     @property
     def doubt(self) -> Doubt:
@@ -56,7 +63,7 @@ class Unknown:
 
     def beside(self, other: object) -> Unknown:
         """Return the result of an operation on this and another frame."""
-        is_streaming = self.isStreaming or bool(getattr(other, "isStreaming", False))
+        is_streaming = self.isStreaming or (is_frame(other) and bool(other.isStreaming))  # type: ignore[attr-defined]
         return (
             self
             if is_streaming == self.isStreaming
@@ -85,24 +92,23 @@ class Unknown:
             result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
             return lambda *_args, **_kwargs: result
         if name == "writeStream":
-            # Imported here because the modules of writers and placeholders import each other.
-            from millstream.checking.scripts.interception.writers import UnknownWriter  # noqa: PLC0415
-
-            return UnknownWriter(self, self._recording)
+            return unknown_writers[0](self, self._recording)
         if name in ("write", "writeTo", "rdd", "na", "stat"):
             return Absent(self._doubt, self)
         if name in _FRAME_METHODS:
             return lambda *args, **_kwargs: next(
-                (self.beside(argument) for argument in args if hasattr(argument, "isStreaming")), self
+                (self.beside(argument) for argument in args if is_frame(argument)), self
             )
         # Any other attribute is a column. Spark looks up the column when it is used.
         return F.col(name)
 
     def __getitem__(self, item: Any) -> Any:
-        return F.col(item) if isinstance(item, str) else self
+        return F.col(item) if isinstance(item, str) else F.col(MARK) if isinstance(item, int) else self
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
+
+def is_frame(value: object) -> bool:
+    """Return whether a value is a DataFrame, known or not. A column has every attribute, so its class decides."""
+    return isinstance(value, DataFrame)
 
 
 class _Groups:
@@ -115,53 +121,3 @@ class _Groups:
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *_args, **_kwargs: self if name in ("pivot", "cogroup") else self._frame
-
-
-class Absent:
-    """A placeholder for a missing module, class or value. Its attributes and results are absent too."""
-
-    def __init__(self, doubt: Doubt, frame: Unknown | None = None) -> None:
-        self.__dict__["_doubt"] = doubt
-        self.__dict__["_frame"] = frame
-
-    @property
-    def doubt(self) -> Doubt:
-        """The missing value, and the reason."""
-        doubt: Doubt = self.__dict__["_doubt"]
-        return doubt
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return an absent result."""
-        # A decorator returns its function, and a wrapper of a session builder returns that builder.
-        if len(args) == 1 and not kwargs and (callable(args[0]) or hasattr(args[0], "getOrCreate")):
-            return args[0]
-        builder = next(
-            (argument for argument in (*args, *kwargs.values()) if hasattr(argument, "getOrCreate")), None
-        )
-        return builder if builder is not None else (self._frame or self)
-
-    def __getitem__(self, item: Any) -> Any:
-        return self
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Ignore the value."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __enter__(self) -> Absent:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        """Do not handle the error."""
-
-    def __str__(self) -> str:
-        return ""

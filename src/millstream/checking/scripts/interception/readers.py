@@ -13,6 +13,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, SourceRead
 from millstream.checking.scripts.interception.spark_formats import (
@@ -34,8 +35,19 @@ if TYPE_CHECKING:
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Recording
+    from millstream.diagnostics.finding import Span
 
 Reader = DataStreamReader | DataFrameReader
+
+# Options that Spark reads before a query starts, with values that it accepts.
+_NEEDED = {
+    "assign": '{"topic":[0]}',
+    "host": "localhost",
+    "kafka.bootstrap.servers": "localhost:9092",
+    "port": "9999",
+    "subscribe": "topic",
+    "subscribepattern": "topic",
+}
 
 # The three columns that a change data feed adds to the columns of its table.
 _CHANGES = "_change_type string, _commit_version bigint, _commit_timestamp timestamp"
@@ -49,6 +61,8 @@ class _ReaderSettings:
     schema: Any = None
     options: dict[str, str] = field(default_factory=dict)
     name: str = ""
+    spans: dict[str, Span] = field(default_factory=dict)
+    """The call that sets each option."""
 
 
 class ReaderPatch:
@@ -112,6 +126,11 @@ class ReaderPatch:
         reader.options(**options)
         settings = _settings_of(reader)
         streaming = isinstance(reader, DataStreamReader)
+        unknown = next(
+            (value for value in (settings.schema, format, settings.format) if isinstance(value, Absent)), None
+        )
+        if unknown is not None:
+            return Unknown(unknown.doubt, self.recording, streaming=streaming)
         default = (
             reader._spark.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
             or spark_formats.DEFAULT
@@ -145,8 +164,7 @@ class ReaderPatch:
         self, spark: Any, settings: _ReaderSettings, place: str, *, streaming: bool
     ) -> Any:
         """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
-        key = place.replace("`", "").rstrip("/").lower()
-        schema = settings.schema or self.recording.tables.get(key) or self._python_columns(settings)
+        schema = settings.schema or self.recording.columns_of(place) or self._python_columns(settings)
         if schema is None and place:
             schema = _columns_of_files(spark, settings, place)
         if schema is not None:
@@ -160,7 +178,9 @@ class ReaderPatch:
             label,
             "its columns are not known without connecting",
             span,
-            "give the reader a schema with .schema(…)",
+            f"pass them: --table '{place}=DDL'"
+            if settings.format == "table" or not place
+            else "give the reader a schema with .schema(…)",
         )
         self.recording.has_emptied_sources = True
         return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
@@ -198,7 +218,9 @@ class ReaderPatch:
             # The same source is read again for another query.
             return base_name
         name = self.recording.fresh(base_name)
-        self.recording.sources[name] = SourceRead(name, settings.format, options, span, streaming)
+        self.recording.sources[name] = SourceRead(
+            name, settings.format, options, span, streaming, settings.schema is not None, settings.spans
+        )
         return name
 
     def _table(self, original: Any, reader: Reader, name: str) -> Any:
@@ -285,18 +307,31 @@ def _record_format(original: Any, reader: Any, source: str) -> Any:
 
 def _record_schema(original: Any, reader: Any, schema: Any) -> Any:
     _settings_of(reader).schema = schema
-    return original(reader, schema)
+    return reader if isinstance(schema, Absent) else original(reader, schema)
 
 
 def _record_option(original: Any, reader: Any, key: str, value: Any) -> Any:
+    if (span := call_sites.current_span()) is not None:
+        _settings_of(reader).spans[key] = span
     _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return original(reader, key, value)
+    return _pass_option(original, reader, key, value)
 
 
-def _record_options(original: Any, reader: Any, **options: Any) -> Any:
+def _record_options(_original: Any, reader: Any, **options: Any) -> Any:
     for key, value in options.items():
+        if (span := call_sites.current_span()) is not None:
+            _settings_of(reader).spans[key] = span
         _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return original(reader, **options)
+        _pass_option(reader.__class__.option, reader, key, value)
+    return reader
+
+
+def _pass_option(original: Any, reader: Any, key: str, value: Any) -> Any:
+    """Pass an option to Spark. One that is not known gets a value that Spark accepts, if it needs one at all."""
+    if not isinstance(value, Absent):
+        return original(reader, key, value)
+    needed = _NEEDED.get(key.lower())
+    return reader if needed is None else original(reader, key, needed)
 
 
 def _record_name(original: Any, reader: Any, name: str) -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
 
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.streaming_query import Handle
@@ -43,6 +45,8 @@ class Started:
     span: Span | None = None
     """The call that starts it."""
     mode_span: Span | None = None
+    option_spans: dict[str, Span] = field(default_factory=dict)
+    """The call that sets each option."""
     columns: StructType | None = None
     """The columns that the query writes, or None if they are not known."""
 
@@ -56,6 +60,10 @@ class SourceRead:
     options: dict[str, str]
     span: Span | None
     is_streaming: bool
+    has_schema: bool = True
+    """True if the script gives its columns."""
+    option_spans: dict[str, Span] = field(default_factory=dict)
+    """The call that sets each option."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ class Doubt:
     why: str
     span: Span | None
     fix: str = ""
+    message: str = ""
+    """The message of its finding, if it is a call that a check does not make."""
 
 
 @dataclass
@@ -88,12 +98,16 @@ class Recording:
     sources: dict[str, SourceRead] = field(default_factory=dict)
     tables: dict[str, StructType] = field(default_factory=dict)
     """Columns of tables and paths that the script creates or writes, by their name in lower case."""
+    known_columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the user gives for tables, paths and topics, by their name in lower case: DDL or Spark's JSON."""
     unknown: dict[str, Doubt] = field(default_factory=dict)
     """Temporary views with unknown columns, by their name in lower case."""
     doubts: list[Doubt] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     conf: dict[str, str] = field(default_factory=dict)
     """Session settings that the script changed."""
+    conf_spans: dict[str, Span] = field(default_factory=dict)
+    """The call that changes each of them, if it is known."""
     handles: list[Handle] = field(default_factory=list)
     """The query handles that the script received."""
     has_emptied_sources: bool = False
@@ -104,6 +118,15 @@ class Recording:
         if doubt not in self.doubts:
             self.doubts.append(doubt)
         return doubt
+
+    def columns_of(self, name: str) -> Any:
+        """Return the columns that the script or the user gives for a table, path or topic; None if neither does."""
+        key = name.replace("`", "").rstrip("/").lower()
+        schema = self.tables.get(key)
+        if schema is None and key in self.known_columns:
+            text = self.known_columns[key]
+            return StructType.fromJson(json.loads(text)) if text.startswith("{") else text
+        return schema
 
     def fresh(self, base_name: str) -> str:
         """Return a unique name for a source."""

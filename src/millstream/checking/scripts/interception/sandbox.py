@@ -172,8 +172,8 @@ def _without_opener(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def as_python_runs(path: Path, args: list[str]) -> Iterator[None]:
-    """Set up the process as `python path args…` does, and restore it afterwards."""
+def as_python_runs(path: Path, args: list[str]) -> Iterator[io.StringIO]:
+    """Set up the process as `python path args…` does, and restore it afterwards. Yields what the script prints."""
     before = dict(sys.modules)
     argv, search, folder, variables = sys.argv, list(sys.path), Path.cwd(), dict(os.environ)
     bytecode, root = sys.dont_write_bytecode, logging.getLogger()
@@ -190,7 +190,7 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         try:
-            yield
+            yield quiet
         finally:
             for thread in set(threading.enumerate()) - threads:
                 if not thread.daemon:

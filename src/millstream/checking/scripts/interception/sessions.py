@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.core.rdd import RDD
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.avro import functions as avro_functions
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.functions import builtin
 
-from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.recording import Doubt
 
 if TYPE_CHECKING:
     from millstream.checking.scripts.interception.monkeypatch import Patches
@@ -47,6 +52,7 @@ class Sessions:
         self.lent = lent
         self.recording = recording
         self.reading = reading
+        self._from_json: Any = None
 
     def install(self, patches: Patches) -> None:
         """Replace the methods of sessions, contexts, frames and their conf."""
@@ -71,7 +77,7 @@ class Sessions:
         self._frames(patches)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
-        patches.set(DataSourceRegistration, "register", self._register)
+        patches.set(DataSourceRegistration, "register", lambda _sources, kind: self._register(kind))
 
     def _frames(self, patches: Patches) -> None:
         for method in _TWO_FRAME_METHODS:
@@ -82,10 +88,28 @@ class Sessions:
         )
         for owner in (functions, builtin):
             patches.wrap(owner, "broadcast", self._two_frames)
+        self._from_json = functions.from_json
+        for owner in (functions, builtin):
+            patches.wrap(owner, "from_json", self._decode)
+        patches.wrap(avro_functions, "from_avro", self._decode)
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
             patches.set(ClassicFrame, method, lambda *_args: None)
+
+    def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:
+        """Decode with the schema that the user gives for the topic that was read last, if the script's is unknown."""
+        topics = [
+            source.options.get("subscribe", "")
+            for source in self.recording.sources.values()
+            if source.is_streaming
+        ]
+        columns = next(
+            (known for topic in reversed(topics) if (known := self.recording.columns_of(topic))), None
+        )
+        if isinstance(schema, Absent) and columns is not None:
+            return self._from_json(column, columns)
+        return original(column, schema, *more, **named)
 
     def _session(self, _original: Any, builder: Any) -> SparkSession:
         for key, value in builder._options.items():
@@ -103,14 +127,23 @@ class Sessions:
     def _set(self, _original: Any, conf: RuntimeConfig, key: str, value: Any) -> None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         self.recording.conf[key] = text
+        if (span := call_sites.current_span()) is not None:
+            self.recording.conf_spans[key] = span
         is_harmless = key.startswith("spark.sql.") and not key.startswith(_IGNORED_SETTINGS)
         if is_harmless and conf.isModifiable(key):
             conf._jconf.set(key, text)
 
     def _get(self, original: Any, conf: RuntimeConfig, key: str, *default: Any) -> Any:
-        return self.recording.conf[key] if key in self.recording.conf else original(conf, key, *default)
+        if key in self.recording.conf:
+            return self.recording.conf[key]
+        try:
+            return original(conf, key, *default)
+        except PySparkException:
+            span = call_sites.current_span()
+            doubt = Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
+            return Absent(self.recording.doubt(doubt))
 
-    def _register(self, _sources: Any, kind: Any) -> None:
+    def _register(self, kind: Any) -> None:
         self.reading.python_sources[kind.name().lower()] = kind
 
     def _two_frames(self, original: Any, frame: DataFrame, *args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,8 @@ from pyspark.sql.catalog import Catalog
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.placeholders import Absent, Unknown
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
 from millstream.connectors import spark_formats
@@ -59,7 +60,8 @@ class Statements:
 
     def _exists(self, original: Any, catalog: Catalog, name: str, *more: Any) -> bool:
         key = name.replace("`", "").lower()
-        return key in self.recording.tables or key in self.recording.unknown or original(catalog, name, *more)
+        known = (*self.recording.tables, *self.recording.known_columns, *self.recording.unknown)
+        return key in known or original(catalog, name, *more)
 
     def _sql(self, original: Any, session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803
         unknown = next(
@@ -129,13 +131,13 @@ class Statements:
             return session.read.format(kind).load(path)
         if name.lower() in self.recording.unknown:
             return Unknown(self.recording.unknown[name.lower()], self.recording, streaming=streaming)
-        schema = self.recording.tables.get(name.lower())
+        schema = self.recording.columns_of(name)
         if has_table(session, name):
             return None
         if schema is not None:
             return self.reading.empty_table(session, name, schema, streaming=streaming)
         reason = "its columns are not known without connecting"
-        doubt = Doubt(f"table {name}", reason, call_sites.current_span(), "read it with a schema")
+        doubt = Doubt(f"table {name}", reason, call_sites.current_span(), f"pass them: --table '{name}=DDL'")
         return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
 
     def _view(self, original: Any, session: Any, text: str, args: Any, plan: Any) -> Any:

@@ -84,8 +84,9 @@ class Handle(StreamingQuery):
         self._wait(bounded=True)
 
     def stop(self) -> None:
-        """Mark the query as stopped."""
+        """Mark the query as stopped. A script that stops its query does not have to wait for it."""
         self._looks = 0
+        self._wait(bounded=True)
 
     def explain(self, extended: bool = False) -> None:
         """Print nothing."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception import absent, call_sites, placeholders
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Started
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import Handle
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.recording import Recording
 
 _TRIGGERS = {
@@ -43,6 +44,9 @@ class WriterPatch:
 
     def install(self, patches: Patches) -> None:
         """Replace the methods that write or start, and record the settings of the others."""
+        writers = [lambda doubt: Unknown(doubt, self.recording, streaming=True).writeStream]
+        patches.set(absent, "open_writer", writers)
+        patches.set(placeholders, "unknown_writers", [UnknownWriter])
         for method in ("format", "outputMode", "queryName", "option", "options", "trigger", "partitionBy"):
             patches.wrap(DataStreamWriter, method, self._with_recording(method))
         patches.wrap(DataStreamWriter, "foreachBatch", self._foreach_batch)
@@ -82,10 +86,10 @@ class WriterPatch:
                 if session
                 else spark_formats.DEFAULT
             )
-        if session is not None:
+        if session is not None and not isinstance(query.frame, Unknown):
             query.columns = query.frame.schema
             keys = [query.target] if query.format != spark_formats.MEMORY else [query.name]
-            for key in filter(None, keys):
+            for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
         self.recording.queries.append(query)
         return Handle(query, self.recording)
@@ -139,7 +143,7 @@ class WriterPatch:
 
     def _batch(self, _original: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
         target = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, str)), "")
-        if target:
+        if target and absent.MARK not in target and not isinstance(writer._df, Unknown):
             self.recording.tables.setdefault(target.replace("`", "").rstrip("/").lower(), writer._df.schema)
 
     def _into_table(self, _original: Any, writer: Any, *_args: Any) -> None:
@@ -152,14 +156,21 @@ def record_setting(query: Started, method: str, args: tuple[Any, ...], kwargs: d
         case "format":
             query.format = short_name(str(args[0] if args else kwargs["source"]))
         case "outputMode":
-            query.mode = OutputMode(str(args[0] if args else kwargs["outputMode"]).lower())
+            # The writer of an unknown stream accepts any mode.
+            with contextlib.suppress(ValueError):
+                query.mode = OutputMode(str(args[0] if args else kwargs["outputMode"]).lower())
             query.mode_span = call_sites.current_span()
         case "queryName":
             query.name, query.has_name = str(args[0] if args else kwargs["queryName"]), True
         case "option":
-            query.options[str(args[0])] = str(args[1] if len(args) > 1 else kwargs["value"])
+            key = str(args[0] if args else kwargs["key"])
+            query.options[key] = str(args[-1] if "value" not in kwargs else kwargs["value"])
+            if (span := call_sites.current_span()) is not None:
+                query.option_spans[key] = span
         case "options":
             query.options.update({key: str(value) for key, value in kwargs.items()})
+            if (span := call_sites.current_span()) is not None:
+                query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
             query.trigger = _trigger(kwargs)
         case "partitionBy":

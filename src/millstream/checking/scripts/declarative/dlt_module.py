@@ -1,0 +1,97 @@
+"""Databricks' module `dlt` for files of a declarative project, in terms of Spark's own declarations."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
+from millstream.checking.scripts.interception import call_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.checking.scripts.declarative.flow_graph import FlowGraph
+
+_EXPECTATIONS = tuple(
+    f"expect{many}{action}" for many in ("", "_all") for action in ("", "_or_drop", "_or_fail")
+)
+
+
+def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
+    """Return the module. Its decorators declare the same datasets and flows in a graph as those of Spark."""
+    module = types.ModuleType("dlt")
+    values: dict[str, Any] = {
+        "table": _dataset(graph, DatasetKind.TABLE),
+        "materialized_view": _dataset(graph, DatasetKind.MATERIALIZED_VIEW),
+        "view": _dataset(graph, DatasetKind.TEMPORARY_VIEW),
+        "temporary_view": _dataset(graph, DatasetKind.TEMPORARY_VIEW),
+        "append_flow": _append_flow(graph),
+        "read": lambda name: _session().read.table(name),
+        "read_stream": lambda name: _session().readStream.table(name),
+        "readStream": lambda name: _session().readStream.table(name),
+    }
+    for name in ("create_streaming_table", "create_streaming_live_table", "create_target_table"):
+        values[name] = _streaming_table(graph)
+    for name in ("apply_changes", "create_auto_cdc_flow", "apply_changes_from_snapshot"):
+        values[name] = _changes(graph)
+    # An expectation decides about rows, not about columns.
+    values |= dict.fromkeys(_EXPECTATIONS, lambda *_args, **_named: lambda function: function)
+    vars(module).update(values)
+    return module
+
+
+def _session() -> SparkSession:
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    return session
+
+
+def _dataset(graph: FlowGraph, kind: DatasetKind) -> Callable[..., Any]:
+    """Return a decorator, with or without arguments, for the function of a dataset."""
+
+    def decorator(function: Any = None, *, name: str | None = None, schema: Any = None, **_named: Any) -> Any:
+        def declare(query: Any) -> Any:
+            code = getattr(query, "__code__", None)
+            span = (
+                call_sites.line_span(code.co_filename, code.co_firstlineno)
+                if code
+                else call_sites.current_span()
+            )
+            own_name = name or query.__name__
+            graph.declare(DeclaredDataset(own_name, kind, span, schema))
+            graph.flows.append(DeclaredFlow(own_name, own_name, query, span))
+            return query
+
+        return declare if function is None else declare(function)
+
+    return decorator
+
+
+def _append_flow(graph: FlowGraph) -> Callable[..., Any]:
+    def decorator(*, target: str, name: str | None = None, **_named: Any) -> Any:
+        def declare(query: Any) -> Any:
+            span = call_sites.line_span(query.__code__.co_filename, query.__code__.co_firstlineno)
+            graph.flows.append(DeclaredFlow(name or query.__name__, target, query, span))
+            return query
+
+        return declare
+
+    return decorator
+
+
+def _streaming_table(graph: FlowGraph) -> Callable[..., None]:
+    def create(name: str, *_args: Any, schema: Any = None, **_named: Any) -> None:
+        span = call_sites.current_span()
+        graph.declare(DeclaredDataset(name, DatasetKind.STREAMING_TABLE, span, schema))
+
+    return create
+
+
+def _changes(graph: FlowGraph) -> Callable[..., None]:
+    def create(target: str, *_args: Any, **_named: Any) -> None:
+        graph.changes(target, call_sites.current_span())
+
+    return create

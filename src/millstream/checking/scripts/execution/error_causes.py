@@ -1,0 +1,203 @@
+"""Find out whether an error of a script has its cause in the check, and not in the script."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from millstream.checking.scripts.execution.skipped_statements import find_statement
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
+from millstream.checking.scripts.interception.audit_hook import RefusedCall
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.recording import Doubt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from millstream.checking.scripts.execution.skipped_statements import Place
+    from millstream.checking.scripts.interception.recording import Recording
+
+# Modules that end a script whose arguments are missing.
+_ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
+_NO_ROWS = "sources have no rows in a check, and the script needs a row here"
+_FIX = "pass the script's arguments after its name"
+
+
+def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[Place, Doubt] | None:
+    """Return the statement that fails only in a check, and the reason; None if the error is the script's own.
+
+    `usage` is what the script printed last.
+    """
+    for raised in _chain(error):
+        steps = list(traceback.walk_tb(raised.__traceback__))
+        own = [
+            index
+            for index, (frame, _) in enumerate(steps)
+            if call_sites.is_user_file(frame.f_code.co_filename)
+        ]
+        if not own:
+            continue
+        frame, line = steps[own[-1]]
+        statement_found = find_statement(frame, line)
+        if statement_found is None:
+            continue
+        statement, conditions = statement_found
+        span = call_sites.line_span(frame.f_code.co_filename, line)
+        library = [inner for inner, _ in steps[own[-1] + 1 :]]
+        named = [statement, *(condition.test for condition in conditions)]
+        doubt = (
+            _refused_call(raised, span)
+            or _arguments(raised, library, statement, conditions, span, usage)
+            or _variable(raised, library, span)
+            or _stand_in(raised, library, frame, named, recording)
+            or _import(raised, span)
+            or _missing_row(raised, recording, span)
+        )
+        if doubt is not None:
+            return (frame.f_code.co_filename, statement.lineno, statement.col_offset), doubt
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error that came first, then those that the script raised while it handled it."""
+    errors: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in errors:
+        errors.append(current)
+        current = current.__cause__ or current.__context__
+    return reversed(errors)
+
+
+def _refused_call(error: BaseException, span: Any) -> Doubt | None:
+    """Return the doubt about a call that a check refuses: a connection, a program, a file."""
+    if not isinstance(error, RefusedCall) and "a check does not" not in str(error):
+        return None
+    message = str(error).replace(MARK, "…")
+    return Doubt(
+        "the result of this call", "the script is checked as if the call had no result", span, message=message
+    )
+
+
+def _arguments(
+    error: BaseException,
+    library: list[FrameType],
+    statement: ast.stmt,
+    conditions: list[Any],
+    span: Any,
+    usage: str,
+) -> Doubt | None:
+    """Return the doubt about arguments that the script was not given."""
+    modules = [f"{frame.f_globals.get('__name__', '')}." for frame in library]
+    is_parser = any(module.startswith(_ARGUMENT_PARSERS) for module in modules)
+    expressions = [statement, *(condition.test for condition in conditions)]
+    reads = any(_is_argv(node) for part in expressions for node in ast.walk(part))
+    if not (isinstance(error, SystemExit) and (is_parser or reads)) and not (
+        isinstance(error, IndexError | ValueError | TypeError) and reads
+    ):
+        return None
+    lines = [line.strip() for line in usage.strip().splitlines() if line.strip()]
+    why = (
+        "; ".join(lines[-2:]) if is_parser or isinstance(error, SystemExit) else f"it got {len(sys.argv) - 1}"
+    )
+    message = "the script needs arguments, and is checked as if they were any"
+    return Doubt("an argument of the script", why, span, _FIX, message=message)
+
+
+def _is_argv(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "argv") or (
+        isinstance(node, ast.Name) and node.id == "argv"
+    )
+
+
+def _variable(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about an environment variable that is not set."""
+    if not isinstance(error, KeyError) or not library or library[-1].f_globals.get("__name__") != "os":
+        return None
+    name = str(error.args[0])
+    fix = f"set it for the check: {name}=… millstream check …"
+    return Doubt(f"environment variable {name}", "it is not set here", span, fix)
+
+
+def _stand_in(
+    error: BaseException, library: list[FrameType], frame: FrameType, named: list[Any], recording: Recording
+) -> Doubt | None:
+    """Return the doubt of the stand-in that took part in an error."""
+    values = [value for inner in library for value in inner.f_locals.values()]
+    values += [value for part in named for value in _values(part, frame)]
+    doubt = next((doubt for value in values if (doubt := doubt_of(value)) is not None), None)
+    has_mark = any(isinstance(value, str) and MARK in value for value in values)
+    if doubt is None and (isinstance(error, AbsentError) or MARK in str(error) or has_mark):
+        known = [*recording.doubts, *recording.unknown.values()]
+        doubt = known[-1] if known else Doubt("a value", "it is not known in a check", None)
+    return doubt
+
+
+def doubt_of(value: Any, depth: int = 2) -> Doubt | None:
+    """Return the doubt of a stand-in, or of the first one in a collection or in the attributes of an object."""
+    if isinstance(value, Absent):
+        return value.doubt
+    if type(value) is Unknown:
+        return value.doubt
+    if isinstance(value, Doubt):
+        return value
+    if isinstance(value, AbsentBase):
+        return value._doubt
+    if not depth:
+        return None
+    inside: Any = ()
+    if type(value) in (list, tuple, set):
+        inside = value
+    elif type(value) is dict:
+        inside = value.values()
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        inside = vars(value).values() if _is_own_class(type(value)) else [vars(value).get("_doubt")]
+    return next(
+        (doubt for item in list(inside)[:50] if (doubt := doubt_of(item, depth - 1)) is not None), None
+    )
+
+
+def _is_own_class(kind: type) -> bool:
+    """Return whether the script, or a file of its project, defines a class."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and call_sites.is_user_file(file)
+
+
+def _values(node: ast.AST, frame: FrameType) -> Iterator[Any]:
+    """Yield the values of the names and attributes that a statement reads, without calling anything."""
+    body: list[ast.AST] = []
+    if isinstance(node, ast.If | ast.While | ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.Try):
+        body = [child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node]
+    skipped = {id(inner) for child in body for inner in ast.walk(child)}
+    for part in ast.walk(node):
+        if id(part) in skipped:
+            continue
+        if isinstance(part, ast.Name):
+            yield frame.f_locals.get(part.id, frame.f_globals.get(part.id))
+        elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            owner = frame.f_locals.get(part.value.id, frame.f_globals.get(part.value.id))
+            yield getattr(owner, "__dict__", {}).get(part.attr)
+
+
+def _import(error: BaseException, span: Any) -> Doubt | None:
+    """Return the doubt about a name that the installed version of a module does not have."""
+    if not isinstance(error, ImportError) or isinstance(error, ModuleNotFoundError) or not error.name:
+        return None
+    module = sys.modules.get(error.name)
+    if module is None or call_sites.is_user_file(getattr(module, "__file__", None) or "<"):
+        return None
+    why = f"the installed version of {error.name} does not have it: {error.msg}"
+    return Doubt(f"a name of module {error.name}", why, span)
+
+
+def _missing_row(error: BaseException, recording: Recording, span: Any) -> Doubt | None:
+    """Return the doubt about a row that the script reads from a source."""
+    is_missing_value = isinstance(error, IndexError | KeyError | StopIteration | ZeroDivisionError) or (
+        isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    )
+    if not is_missing_value or not recording.has_emptied_sources:
+        return None
+    return Doubt("a row of a source", _NO_ROWS, span)

@@ -1,0 +1,88 @@
+"""Replace modules that are not installed, and find the script's own packages."""
+
+from __future__ import annotations
+
+import sys
+import types
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
+
+from millstream.checking.scripts.interception.absent import Absent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.checking.scripts.interception.recording import Doubt
+
+# Files at the root of a project.
+_ROOT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+# The number of folders above a script that are searched if none of them looks like the root of a project.
+_FEW = 2
+_MOST = 6
+
+
+def find_package_root(module: str, script: Path) -> Path | None:
+    """Return the folder above a script, up to the root of its project, that holds a module of this name."""
+    name = module.partition(".")[0]
+    folders = list(script.resolve().parents)[:_MOST]
+    roots = [
+        index for index, folder in enumerate(folders) if any((folder / file).exists() for file in _ROOT_FILES)
+    ]
+    last = roots[0] if roots else _FEW
+    for folder in folders[: last + 1]:
+        for place in (folder, folder / "src"):
+            if (place / f"{name}.py").is_file() or _is_package(place / name):
+                return place
+    return None
+
+
+def _is_package(folder: Path) -> bool:
+    return folder.is_dir() and ((folder / "__init__.py").is_file() or any(folder.glob("**/*.py")))
+
+
+class AbsentModuleFinder(MetaPathFinder, Loader):
+    """Finds modules that are not installed, and all their submodules."""
+
+    def __init__(self, modules: dict[str, Doubt]) -> None:
+        self._modules = modules
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        """Return a spec if the name is one of the missing modules or below it."""
+        return ModuleSpec(name, self, is_package=True) if self._doubt(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return the placeholder."""
+        doubt = self._doubt(spec.name)
+        assert doubt is not None
+        return _AbsentModule(spec.name, doubt)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing, because a placeholder has no code."""
+
+    def _doubt(self, name: str) -> Doubt | None:
+        return next(
+            (doubt for module, doubt in self._modules.items() if f"{name}.".startswith(f"{module}.")), None
+        )
+
+
+class _AbsentModule(types.ModuleType):
+    """A placeholder for a module that is not installed."""
+
+    def __init__(self, name: str, doubt: Doubt) -> None:
+        super().__init__(name)
+        self.__dict__["_doubt"] = doubt
+        # `from module import *` defines nothing.
+        self.__dict__["__all__"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = getattr(Absent(self.__dict__["_doubt"]), name)
+        return value if isinstance(value, type) else Absent(self.__dict__["_doubt"])
+
+
+def forget_absent_modules() -> None:
+    """Remove the placeholders from the loaded modules."""
+    for name in [name for name, module in sys.modules.items() if isinstance(module, _AbsentModule)]:
+        del sys.modules[name]

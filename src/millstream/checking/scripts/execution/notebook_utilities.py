@@ -1,0 +1,72 @@
+"""What a notebook has and a script does not: `dbutils`, and the code of other notebooks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.checking.scripts.execution.source_files import find_notebook, open_parts
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.recording import Doubt
+
+if TYPE_CHECKING:
+    from millstream.checking.scripts.interception.recording import Recording
+
+# How the doubt about a notebook begins.
+NOTEBOOK_DOUBT = "notebook "
+
+
+def run_notebook(recording: Recording, name: str) -> None:
+    """Run another notebook in the namespace of the one that names it, as `%run` does."""
+    frame = sys._getframe(1)
+    path = find_notebook(name, Path(str(frame.f_globals.get("__file__", ""))).parent)
+    if path is None:
+        reason = "it is not among the files here, so the names that it defines are not known"
+        recording.doubt(Doubt(f"{NOTEBOOK_DOUBT}{name}", reason, call_sites.current_span()))
+        return
+    with open_parts(path) as parts:
+        for part in parts:
+            exec(compile(part.text, part.file, "exec"), frame.f_globals)  # noqa: S102 - the purpose of the check
+
+
+class NotebookUtilities:
+    """`dbutils`: widgets are known, and everything else is not."""
+
+    def __init__(self, doubt: Doubt) -> None:
+        self._doubt = doubt
+        self.widgets = Widgets(doubt)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(self._doubt)
+
+
+class Widgets:
+    """Input fields of a notebook. One without a default has no known value."""
+
+    def __init__(self, doubt: Doubt) -> None:
+        self._doubt = doubt
+        self._defaults: dict[str, str] = {}
+
+    def text(self, name: str, defaultValue: str = "", *_more: Any, **_named: Any) -> None:  # noqa: N803 - Databricks' name
+        """Record the default."""
+        self._defaults[name] = defaultValue
+
+    dropdown = combobox = multiselect = text
+
+    def get(self, name: str, *_more: Any) -> Any:
+        """Return the default."""
+        return self._defaults.get(name) or Absent(self._doubt)
+
+    getArgument = get  # noqa: N815 - Databricks' name
+
+    def remove(self, name: str) -> None:
+        """Forget a field."""
+        self._defaults.pop(name, None)
+
+    def removeAll(self) -> None:  # noqa: N802 - Databricks' name
+        """Forget all fields."""
+        self._defaults.clear()

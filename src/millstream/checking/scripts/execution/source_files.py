@@ -1,0 +1,148 @@
+"""Read a script, a notebook or a Databricks export as parts of Python code, line by line as in its file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.checking.scripts.interception import call_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The name by which a notebook runs another one.
+RUN = "__millstream_run__"
+
+_DATABRICKS = "# Databricks notebook source"
+_MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
+_SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
+_ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
+
+
+@dataclass(frozen=True)
+class CodePart:
+    """Python code, and the file that it is read from: a script, or a cell of a notebook."""
+
+    text: str
+    file: str
+
+
+def is_notebook(path: Path) -> bool:
+    """Return whether a file is a notebook: Jupyter's, or one that Databricks has exported as Python."""
+    if path.suffix == ".ipynb":
+        return True
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline().startswith(_DATABRICKS)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def open_parts(path: Path) -> Iterator[list[CodePart]]:
+    """Yield the code of a file. The cells of a notebook are separate files until the block ends.
+
+    Raises SyntaxError for a notebook that is not one.
+    """
+    if path.suffix != ".ipynb":
+        yield [CodePart(_read_script(path), str(path))]
+        return
+    with tempfile.TemporaryDirectory(prefix="millstream-cells-") as folder:
+        parts = []
+        for number, source in _read_cells(path):
+            cell = Path(folder, f"cell-{number}.py")
+            cell.write_text(source, encoding="utf-8")
+            call_sites.give_name(cell, f"{call_sites.display_name(path)}#cell-{number}")
+            parts.append(CodePart(source, str(cell)))
+        yield parts
+
+
+def _read_script(path: Path) -> str:
+    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+    return _without_databricks(text) if text.startswith(_DATABRICKS) else text
+
+
+def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the Python code of each code cell, counted from 1 among all cells."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for number, cell in enumerate(cells, 1):
+            source = cell["source"]
+            if cell["cell_type"] == "code":
+                yield number, without_magic(source if isinstance(source, str) else "".join(source))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SyntaxError(f"it is no Jupyter notebook: {error}") from error
+
+
+def without_magic(cell: str) -> str:
+    """Return a cell of Jupyter as Python: SQL becomes a call of `spark.sql`, other magic a comment."""
+    lines = cell.split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%") or re.match(r"%sql\b", lines[first]):
+        return "\n".join(["", *[""] * first, *_cell_magic(lines[first:])][1:])
+    return "\n".join(_line_magic(line) for line in lines)
+
+
+def _cell_magic(lines: list[str]) -> list[str]:
+    """Return the lines of a cell that begins with magic."""
+    magic, _, rest = lines[0].lstrip("%").partition(" ")
+    if magic == "sql":
+        return _as_sql([rest, *lines[1:]])
+    if magic in ("pyspark", "spark", "python", "time", "timeit", "capture"):
+        return ["", *(_line_magic(line) for line in lines[1:])]
+    return [f"# {line}" for line in lines]
+
+
+def _line_magic(line: str) -> str:
+    if run := re.match(r"(\s*)%run\s+[\"']?([^\"'\s]+)", line):
+        return f"{run[1]}{RUN}({run[2]!r})"
+    if assigned := _ASSIGNED_SHELL.match(line):
+        return f"{assigned[1]}None"
+    if shell := _SHELL.match(line):
+        return f"{shell[1]}pass  # {line.strip()}"
+    return line
+
+
+def _as_sql(lines: list[str]) -> list[str]:
+    """Return SQL as one call of `spark.sql`, on the same lines."""
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''").rstrip().rstrip(";")
+    if not text.strip() or ";" in text:
+        return [f"# {line}" for line in lines]
+    called = f'spark.sql("""{text}""")'.split("\n")
+    return [*called, *[""] * (len(lines) - len(called))]
+
+
+def _without_databricks(text: str) -> str:
+    """Return an export with its magic as Python. Magic is in comments, so all other lines stay as they are."""
+    lines, result, index = text.split("\n"), [], 0
+    while index < len(lines):
+        magic = _MAGIC.match(lines[index])
+        if magic is None:
+            result.append(lines[index])
+            index += 1
+            continue
+        block = []
+        while index < len(lines) and (next_magic := _MAGIC.match(lines[index])):
+            block.append(next_magic[1])
+            index += 1
+        if re.match(r"%sql\b", block[0]):
+            result += _as_sql([block[0][4:], *block[1:]])
+        elif block[0].startswith("%run"):
+            result += [_line_magic(block[0]), *[""] * (len(block) - 1)]
+        else:
+            result += [""] * len(block)
+    return "\n".join(result)
+
+
+def find_notebook(name: str, folder: Path) -> Path | None:
+    """Return the file of a notebook that `%run` names, relative to the folder of the one that runs it."""
+    for suffix in ("", ".py", ".ipynb"):
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    return None

@@ -1,0 +1,205 @@
+"""A stand-in for a value that is not known in a check, which accepts every operation of Python."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from millstream.checking.scripts.interception.recording import Doubt
+
+# The text of a stand-in. It is a valid name in Python and in SQL, so that paths and statements built from it can be
+# parsed, and it is recognised in the messages of errors.
+MARK = "not_known_in_a_check"
+
+# Makes the writer of a stream that nobody knows, from the doubt about it. The module of writers sets it.
+open_writer: list[Callable[[Doubt], Any]] = []
+
+_TEXT_METHODS = frozenset(name for name in dir(str) if not name.startswith("_"))
+_OWN = frozenset({"doubt", "keys", "writeStream"})
+
+
+class AbsentError(Exception):
+    """A stand-in for an exception class of a missing module."""
+
+
+class AbsentBase:
+    """A stand-in for a base class. Its attributes that a subclass does not define are not known."""
+
+    _doubt: Doubt
+
+    def __init__(self, *_args: Any, **_named: Any) -> None:
+        """Accept any arguments."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(type(self)._doubt)
+
+
+class Absent(str):
+    """A stand-in for a missing module, class or value. Whatever is computed from it is not known either.
+
+    It is a text, so that functions written in C, Java and Python accept it as a path, a name or an option.
+    """
+
+    _doubt: Doubt
+    _frame: Any
+
+    def __new__(cls, doubt: Doubt, frame: Any = None) -> Absent:
+        """Return the stand-in. `frame` is the unknown table that its calls return, if there is one."""
+        self = super().__new__(cls, MARK)
+        self.__dict__.update(_doubt=doubt, _frame=frame)
+        return self
+
+    @property
+    def doubt(self) -> Doubt:
+        """The missing value, and the reason."""
+        doubt: Doubt = self.__dict__["_doubt"]
+        return doubt
+
+    def keys(self) -> list[str]:
+        """Return no keys, so that `**` passes nothing."""
+        return []
+
+    @property
+    def writeStream(self) -> Any:  # noqa: N802 - Spark's name
+        """The writer of an unknown stream."""
+        return open_writer[0](self.doubt)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _TEXT_METHODS:
+            # A method of text would compute with the stand-in's own text.
+            return self
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name.endswith("_"):
+            raise AttributeError(name)
+        if name.endswith(("Error", "Exception")):
+            return AbsentError
+        return self
+
+    def __call__(self, *args: Any, **named: Any) -> Any:  # noqa: D102 - Python's own name
+        # A decorator returns its function, and a wrapper of a session builder returns that builder.
+        if len(args) == 1 and not named and _is_function(args[0]):
+            return args[0]
+        builder = next((value for value in (*args, *named.values()) if _is_builder(value)), None)
+        frame = self.__dict__["_frame"]
+        return builder if builder is not None else frame if frame is not None else self
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        if any(base is AbsentBase or isinstance(base, type) for base in bases):
+            return ()
+        return (type("AbsentBase", (AbsentBase,), {"_doubt": self.doubt}),)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield as many stand-ins as the caller unpacks, and one to a loop, so that its body is seen."""
+        return iter([self] * _values_wanted(sys._getframe(1)))
+
+    def __getitem__(self, item: Any) -> Any:
+        return self
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        """Ignore the value."""
+
+    def __delitem__(self, item: Any) -> None:
+        """Ignore the item."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Ignore the value."""
+
+    def __contains__(self, item: object) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __int__(self) -> int:
+        return 0
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return 0.0
+
+    def __str__(self) -> str:
+        return MARK
+
+    __repr__ = __str__
+
+    def __format__(self, _spec: str) -> str:
+        return MARK
+
+    def __hash__(self) -> int:
+        return hash(MARK)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Absent)
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, Absent)
+
+    def _compare(self, _other: object) -> bool:
+        return False
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+
+    def __add__(self, other: Any) -> Any:
+        return f"{MARK}{other}" if isinstance(other, str) and not isinstance(other, Absent) else self
+
+    def __radd__(self, other: Any) -> Any:
+        return f"{other}{MARK}" if isinstance(other, str) and not isinstance(other, Absent) else self
+
+    def _compute(self, *_others: object) -> Any:
+        return self
+
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = (
+        _compute
+    )
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = (
+        _compute
+    )
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __neg__ = __pos__ = __abs__ = __invert__ = _compute
+    __round__ = __enter__ = __copy__ = __deepcopy__ = _compute
+
+    def __divmod__(self, _other: object) -> tuple[Any, Any]:
+        return self, self
+
+    def __exit__(self, *raised: object) -> None:
+        """Do not handle the error."""
+
+    def __instancecheck__(self, _instance: object) -> bool:
+        return False
+
+    def __subclasscheck__(self, _kind: type) -> bool:
+        return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (MARK,)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, Absent)
+
+
+def _is_builder(value: object) -> bool:
+    return not isinstance(value, Absent) and hasattr(type(value), "getOrCreate")
+
+
+def _values_wanted(frame: Any) -> int:
+    """Return how many values the running instruction of a frame unpacks; 1 for every other instruction."""
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.offset == frame.f_lasti:
+            if instruction.opname == "UNPACK_SEQUENCE":
+                return int(instruction.arg or 0)
+            if instruction.opname == "UNPACK_EX":
+                argument = int(instruction.arg or 0)
+                return (argument & 0xFF) + (argument >> 8)
+    return 1

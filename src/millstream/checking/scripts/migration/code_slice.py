@@ -1,0 +1,286 @@
+"""Cut the statements that build a query's table out of a script, as a function of its sources."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_STARTS = ("start", "toTable")
+_READS = ("readStream", "read")
+_READERS = ("load", "json", "csv", "parquet", "orc", "text", "xml", "table", "jdbc")
+_COMPOUND = ast.If | ast.For | ast.While | ast.With | ast.Try
+
+
+class NotMovable(Exception):
+    """The code of a query cannot be cut out. The text says why, with the line."""
+
+
+@dataclass
+class CodeSlice:
+    """A function of sources that returns the table of a query, and what it needs in addition."""
+
+    function: str
+    sources: list[str]
+    imports: list[str] = field(default_factory=list)
+    definitions: list[str] = field(default_factory=list)
+    """Functions, classes and constants of the script, in its order."""
+
+
+class ScriptCode:
+    """The syntax tree of a script, from which the code of queries is cut."""
+
+    def __init__(self, text: str, sources: Mapping[int, str]) -> None:
+        """`sources` are the names of the sources by the line of the call that reads them."""
+        self._text = text
+        self._tree = ast.parse(text)
+        self._sources = sources
+        self._parents = {
+            id(child): node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
+        }
+
+    def extract(self, name: str, line: int) -> CodeSlice:
+        """Return the function for the query that is started on a line. Raises NotMovable."""
+        call = next((node for node in ast.walk(self._tree) if _is_start(node) and _ends_on(node, line)), None)
+        if call is None:
+            raise NotMovable(f"the call that starts it is not statements on line {line}")
+        statements = self._statements_before(call)
+        receiver = self._frame_of(call, statements)
+        needed = _names(self._replaced(receiver))
+        body = self._needed_statements(statements, needed)
+        parts = [*body, receiver]
+        self._refuse(parts)
+        definitions = self._definitions(needed)
+        for definition in definitions:
+            needed |= _names(definition)
+        sources = list(dict.fromkeys(source for part in parts for source in self._sources_in(part)))
+        lines = [line for part in body for line in ast.unparse(self._replaced(part)).splitlines()]
+        if "spark" in needed and sources:
+            lines.insert(0, f"spark = {sources[0]}.sparkSession")
+        lines.append(f"return {ast.unparse(self._replaced(receiver))}")
+        header = f"def {name}({', '.join(sources)}):"
+        return CodeSlice(
+            "\n".join([header, *(f"    {line}" for line in lines)]),
+            sources,
+            [ast.unparse(node) for node in self._imports(needed)],
+            [ast.unparse(node) for node in definitions],
+        )
+
+    def function(self, name: str) -> tuple[list[str], list[str]]:
+        """Return the imports and the definitions for a function of the script and all that it uses."""
+        needed = {name}
+        definitions = [_with_own_session(node) for node in self._definitions(needed)]
+        if not any(getattr(node, "name", "") == name for node in definitions):
+            raise NotMovable(f"the function {name} is not defined in the script itself")
+        for definition in definitions:
+            needed |= _names(definition)
+        return [ast.unparse(node) for node in self._imports(needed)], [
+            ast.unparse(node) for node in definitions
+        ]
+
+    def _statements_before(self, node: ast.AST) -> list[ast.stmt]:
+        """Return the statements that run before a call: those of the module, then those of its function."""
+        scopes: list[Sequence[ast.stmt]] = []
+        current: ast.AST | None = node
+        while current is not None and not isinstance(current, ast.Module):
+            if isinstance(current, ast.stmt):
+                siblings = self._siblings(current)
+                index = next(number for number, sibling in enumerate(siblings) if sibling is current)
+                scopes.insert(0, siblings[:index])
+            current = self._parents.get(id(current))
+        return [statement for scope in scopes for statement in scope]
+
+    def _siblings(self, statement: ast.stmt) -> list[ast.stmt]:
+        parent = self._parents[id(statement)]
+        for block in ("body", "orelse", "finalbody"):
+            statements = getattr(parent, block, None)
+            if isinstance(statements, list) and any(entry is statement for entry in statements):
+                return statements
+        return [statement]
+
+    def _frame_of(self, call: ast.AST, statements: Sequence[ast.stmt]) -> ast.expr:
+        """Return the expression before `.writeStream`, also if the writer has its own name."""
+        node: ast.AST = call
+        while True:
+            if isinstance(node, ast.Call):
+                node = node.func
+            elif isinstance(node, ast.Attribute):
+                if node.attr == "writeStream":
+                    return node.value
+                node = node.value
+            elif isinstance(node, ast.Name):
+                assigned = [statement for statement in statements if node.id in _assigned(statement)]
+                value = getattr(assigned[-1], "value", None) if assigned else None
+                if value is None:
+                    raise NotMovable(f"line {node.lineno}: where '{node.id}' comes from is not statements")
+                node = value
+            else:
+                raise NotMovable("its writer is not written as a chain of calls")
+
+    def _needed_statements(self, statements: Sequence[ast.stmt], needed: set[str]) -> list[ast.stmt]:
+        """Return the statements that assign what is needed, and add to `needed` what they need themselves."""
+        body: list[ast.stmt] = []
+        for statement in reversed(statements):
+            if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+                continue
+            if statement in self._tree.body and _is_constant(statement):
+                # It is among the definitions.
+                continue
+            views = _registered_views(statement)
+            is_view = any(view in text for view in views for part in body for text in _texts(part))
+            if not is_view and not (_assigned(statement) & needed):
+                continue
+            if self._is_source(statement) or _makes_session(statement):
+                continue
+            body.insert(0, statement)
+            needed |= _names(self._replaced(statement))
+        return body
+
+    def _is_source(self, statement: ast.stmt) -> bool:
+        """Return whether a statement only gives a name to a source, which is a parameter then."""
+        value = getattr(statement, "value", None)
+        return isinstance(value, ast.Call) and self._source_of(value) in _assigned(statement)
+
+    def _source_of(self, node: ast.AST) -> str:
+        """Return the name of the source that a call reads, "" for any other node."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return ""
+        if node.func.attr not in _READERS:
+            return ""
+        chain: ast.AST = node
+        while isinstance(chain, ast.Call | ast.Attribute):
+            if isinstance(chain, ast.Attribute) and chain.attr in _READS:
+                return self._sources.get(node.func.end_lineno or 0, "")
+            chain = chain.func if isinstance(chain, ast.Call) else chain.value
+        return ""
+
+    def _sources_in(self, node: ast.AST) -> Iterator[str]:
+        known = set(self._sources.values())
+        for part in ast.walk(node):
+            if name := self._source_of(part):
+                yield name
+            elif isinstance(part, ast.Name) and part.id in known and isinstance(part.ctx, ast.Load):
+                yield part.id
+
+    def _replaced(self, node: ast.AST) -> ast.AST:
+        """Return a copy of the code in which each read of a source is a name."""
+        script = self
+
+        class Reads(ast.NodeTransformer):
+            def visit_Call(self, call: ast.Call) -> ast.AST:
+                name = script._source_of(call)
+                return (
+                    ast.copy_location(ast.Name(name, ast.Load()), call) if name else self.generic_visit(call)
+                )
+
+        return Reads().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
+
+    def _refuse(self, parts: Sequence[ast.AST]) -> None:
+        """Raise NotMovable for code that depends on how the script was called, or reads a source out of sight."""
+        for part in parts:
+            for node in ast.walk(self._replaced(part)):
+                if isinstance(node, ast.Attribute) and node.attr == "readStream":
+                    raise NotMovable(f"line {node.lineno}: it reads a source in a way that is not recognised")
+                if isinstance(node, ast.Attribute) and node.attr in ("argv", "parse_args", "environ"):
+                    raise NotMovable(f"line {node.lineno}: its code depends on arguments of the script")
+
+    def _definitions(self, needed: set[str]) -> list[ast.stmt]:
+        """Return the functions and classes of the module that are needed, and constants that they need."""
+        statements: list[ast.stmt] = []
+        waiting, seen = set(needed), set()
+        while waiting:
+            name = waiting.pop()
+            seen.add(name)
+            for node in self._tree.body:
+                is_function = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
+                is_constant = _is_constant(node) and name in _assigned(node)
+                if (is_function or is_constant) and node not in statements:
+                    statements.append(node)
+                    waiting |= _names(node) - seen
+        return sorted(statements, key=lambda node: node.lineno)
+
+    def _imports(self, needed: set[str]) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [
+                    alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) in needed
+                ]
+                if any(alias.name == "*" for alias in node.names):
+                    result.append(node)
+                elif names and isinstance(node, ast.Import):
+                    result.append(ast.Import(names))
+                elif names and isinstance(node, ast.ImportFrom):
+                    result.append(ast.ImportFrom(node.module, names, node.level))
+        return result
+
+
+def _is_start(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STARTS
+
+
+def _ends_on(node: ast.AST, line: int) -> bool:
+    function = getattr(node, "func", None)
+    return getattr(function, "end_lineno", None) == line
+
+
+def _assigned(statement: ast.AST) -> set[str]:
+    """Return the names that a statement, or one inside it, assigns."""
+    return {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the names that code reads, without Python's own."""
+    names = {
+        part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+    }
+    return names - set(vars(builtins))
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and all(name.isupper() for name in _assigned(statement))
+
+
+def _with_own_session(definition: ast.stmt) -> ast.stmt:
+    """Return a function that takes `spark` from its batch, because the script's own session is not in a project."""
+    if not isinstance(definition, ast.FunctionDef) or not definition.args.args:
+        return definition
+    if "spark" not in _names(definition) or "spark" in {node.arg for node in definition.args.args}:
+        return definition
+    function = copy.deepcopy(definition)
+    function.body = [*ast.parse(f"spark = {function.args.args[0].arg}.sparkSession").body, *function.body]
+    return function
+
+
+def _makes_session(statement: ast.AST) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "getOrCreate" for node in ast.walk(statement))
+
+
+def _registered_views(statement: ast.AST) -> list[str]:
+    """Return the names of temporary views that a statement registers."""
+    return [
+        str(node.args[0].value)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("createOrReplaceTempView", "createTempView", "registerTempTable")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    ]
+
+
+def _texts(node: ast.AST) -> list[str]:
+    return [
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]

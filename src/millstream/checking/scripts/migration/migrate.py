@@ -1,0 +1,30 @@
+"""Turn a script into a project: run it as for a check, and write what was recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.checking.scripts.execution.source_files import open_parts
+from millstream.checking.scripts.findings import check_recording
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.migration.project_writer import MigratedProject, ProjectWriter
+from millstream.checking.scripts.runner import NOTHING_GIVEN, run_script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def migrate_script(
+    spark: SparkSession,
+    path: Path,
+    args: Sequence[str] = (),
+    known_columns: Mapping[str, str] = NOTHING_GIVEN,
+) -> MigratedProject:
+    """Return the project for a script. The script runs as in a check, and is not changed."""
+    with open_parts(path) as parts:
+        script_run = run_script(spark, path, parts, args, known_columns)
+        checked = check_recording(script_run, call_sites.display_name(path))
+        return ProjectWriter(path, script_run, {query.name: query for query in checked.queries}).write()

@@ -1,0 +1,176 @@
+"""Write the project of a script: the spec, the code of its views, and a page that lists what was moved."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from millstream.analysis.query.plan_model import Read
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
+from millstream.checking.scripts.migration.spec_parts import (
+    build_sink,
+    build_source,
+    build_trigger,
+    merge_columns,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from millstream.analysis.query.plan_model import PlannedQuery
+    from millstream.checking.scripts.interception.recording import Started
+    from millstream.checking.scripts.runner import Ran
+
+
+@dataclass
+class MigratedProject:
+    """The files of a project, by their names, and what of the script is not in them."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    moved: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    """What the project does in another way than the script."""
+    left: list[str] = field(default_factory=list)
+    """What was not moved, with the reason."""
+
+
+class ProjectWriter:
+    """Collects the parts of a project from a recorded script."""
+
+    def __init__(self, script: Path, script_run: Ran, plans: Mapping[str, PlannedQuery]) -> None:
+        self.script = script
+        self.recording = script_run.recording
+        self.plans = plans
+        self.names = {source.name: _identifier(source.name) for source in self.recording.sources.values()}
+        lines = {
+            source.span.line: self.names[source.name]
+            for source in self.recording.sources.values()
+            if source.span
+        }
+        self.code = ScriptCode(script.read_text(encoding="utf-8"), lines)
+        self.project = MigratedProject()
+        self.sources: dict[str, Any] = {}
+        self.views: dict[str, Any] = {}
+        self.queries: dict[str, Any] = {}
+        self.imports: dict[str, None] = {}
+        self.definitions: dict[str, None] = {}
+        self.functions: list[str] = []
+
+    def write(self) -> MigratedProject:
+        """Return the project. Nothing is written to disk, and the script is not touched."""
+        for query in self.recording.queries:
+            line = query.span.line if query.span else 0
+            try:
+                self._add(query, line)
+            except NotMovable as reason:
+                self.project.left.append(f"query '{query.name}' (line {line}): {reason}")
+        for doubt in self.recording.doubts:
+            if doubt.what.startswith("module ") and not self._has_import(doubt.what.removeprefix("module ")):
+                # Only code that is not moved uses it.
+                continue
+            where = f" (line {doubt.span.line})" if doubt.span else ""
+            self.project.left.append(f"{doubt.what}{where}: {doubt.why}")
+        if self.queries:
+            self.project.files["pipeline.yml"] = self._spec()
+            self.project.files["transforms.py"] = self._transforms()
+        self.project.files["MIGRATION.md"] = self._page()
+        return self.project
+
+    def _has_import(self, module: str) -> bool:
+        """Return whether code that was moved imports a module."""
+        return any(re.match(rf"(?:import|from) {re.escape(module)}\b", line) for line in self.imports)
+
+    def _add(self, query: Started, line: int) -> None:
+        if isinstance(query.frame, Unknown):
+            raise NotMovable(f"{query.frame.doubt.what} is not known")
+        name = _identifier(query.name)
+        while name in self.queries or name in self.names.values():
+            name = f"{name}_query"
+        code = self.code.extract(name, line)
+        sink, notes = self._sink(query)
+        plan = self.plans[query.name]
+        reads = {read.source: read for read in plan.walk() if isinstance(read, Read) and read.source}
+        entries = {}
+        for source in self.recording.sources.values():
+            if self.names[source.name] in code.sources:
+                entry, more = build_source(source, reads.get(source.name))
+                entries[self.names[source.name]] = entry
+                notes += [f"source '{source.name}': {note}" for note in more]
+        self.sources |= entries
+        self.imports |= dict.fromkeys(code.imports)
+        self.definitions |= dict.fromkeys(code.definitions)
+        self.functions.append(code.function)
+        entry = {"output_mode": str(query.mode)}
+        if (trigger := build_trigger(query)) is not None:
+            entry["trigger"] = trigger
+        self.queries[name] = entry | {"to": sink}
+        self.project.moved.append(f"query '{query.name}' (line {line}): query and view '{name}'")
+        self.project.differences += [note for note in notes if note not in self.project.differences]
+        if query.checkpoint:
+            self.project.differences.append(
+                f"query '{query.name}': its checkpoint {query.checkpoint} is not used; the project has its own"
+            )
+
+    def _sink(self, query: Started) -> tuple[dict[str, Any], list[str]]:
+        if query.format != "foreachBatch":
+            return build_sink(query)
+        function = getattr(query.function, "__name__", "")
+        if not function.isidentifier():
+            raise NotMovable("its foreachBatch function has no name")
+        imports, definitions = self.code.function(function)
+        keys = merge_columns("\n".join(definitions))
+        target = re.search(
+            r"DeltaTable\.for(Path|Name)\([^,]+,\s*[\"']([^\"']+)[\"']", "\n".join(definitions)
+        )
+        if keys is not None and target is not None:
+            place = {"path" if target[1] == "Path" else "table": target[2]}
+            return {"delta": {**place, "merge_on": keys}}, [f"{function}() became merge_on of a Delta sink"]
+        self.imports |= dict.fromkeys(imports)
+        self.definitions |= dict.fromkeys(definitions)
+        return {"foreach_batch": {"function": f"transforms:{function}"}}, []
+
+    def _spec(self) -> str:
+        document: dict[str, Any] = {
+            "name": _identifier(self.script.stem).replace("_", "-"),
+            "sources": self.sources,
+        }
+        settings = {
+            key: value
+            for key, value in self.recording.conf.items()
+            if key.startswith("spark.sql.") and "checkpointLocation" not in key and "catalog" not in key
+            and "extensions" not in key and "warehouse" not in key
+        }  # fmt: skip
+        if settings:
+            document["spark"] = settings
+        document["queries"] = self.queries
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+
+    def _transforms(self) -> str:
+        head = f'"""Views of the pipeline, from {self.script.name}."""\n\n'
+        parts = ["\n".join(sorted(self.imports)), *self.definitions, *self.functions]
+        return head + "\n\n\n".join(part for part in parts if part) + "\n"
+
+    def _page(self) -> str:
+        script = call_sites.display_name(self.script)
+        parts = [f"# What was moved from {script}"]
+        for title, entries in (
+            ("Moved", self.project.moved),
+            ("Done in another way", self.project.differences),
+            ("Not moved", self.project.left),
+        ):
+            lines = [f"- {entry}" for entry in entries] or ["Nothing."]
+            parts.append(f"## {title}\n\n" + "\n".join(lines))
+        return "\n\n".join(parts) + "\n"
+
+
+def _identifier(name: str) -> str:
+    """Return a name that both Python and a spec accept."""
+    text = re.sub(r"\W+", "_", name).strip("_").lower() or "query"
+    return f"{text}_" if keyword.iskeyword(text) else f"q_{text}" if text[0].isdigit() else text

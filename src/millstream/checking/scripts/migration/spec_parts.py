@@ -1,0 +1,138 @@
+"""The sources and sinks of a script in the words of a spec."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.migration.code_slice import NotMovable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from millstream.analysis.query.plan_model import Read
+    from millstream.checking.scripts.interception.recording import SourceRead, Started
+
+_FILES = ("json", "csv", "parquet", "orc", "text")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Options whose fields in a spec have the same name in snake_case.
+_SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
+    "kafka": (
+        "subscribe", "subscribePattern", "startingOffsets", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
+        "maxTriggerDelay", "minPartitions", "failOnDataLoss", "groupIdPrefix", "includeHeaders",
+    ),
+    "files": (
+        "maxFilesPerTrigger", "latestFirst", "fileNameOnly", "maxFileAge", "recursiveFileLookup", "pathGlobFilter",
+    ),
+    "rate": ("rowsPerSecond", "rampUpTime", "numPartitions"),
+    "socket": ("host", "port", "includeTimestamp"),
+    "delta": ("maxFilesPerTrigger", "startingVersion"),
+}  # fmt: skip
+_CREDENTIALS = re.compile(r"secret|passw|token|jaas|credential|private", re.IGNORECASE)
+
+
+def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any], list[str]]:
+    """Return a source's entry in a spec, and what differs from the script. Raises NotMovable."""
+    family = "files" if source.format in _FILES else source.format
+    if family not in _SOURCE_FIELDS:
+        raise NotMovable(f"there is no source kind for {source.format}")
+    settings: dict[str, Any] = {}
+    notes: list[str] = []
+    fields = {name.lower(): name for name in _SOURCE_FIELDS[family]}
+    for key, value in source.options.items():
+        if key.lower() in fields:
+            settings[_snake(fields[key.lower()])] = _typed(value)
+        elif key == "kafka.bootstrap.servers":
+            settings["bootstrap_servers"] = _text(value, "KAFKA")
+        elif key.lower() == "path":
+            settings["path"] = _text(value, "PATH")
+        elif _CREDENTIALS.search(key):
+            notes.append(f"the option '{key}' holds a secret: set it with security, and a variable")
+        else:
+            settings.setdefault("options", {})[key] = value
+    entry: dict[str, Any] = {source.format: settings}
+    if source.format == "kafka":
+        settings.setdefault("starting_offsets", "latest" if source.is_streaming else "earliest")
+        entry |= {"format": "raw", "keep": ["key", "topic", "partition", "offset", "timestamp"]}
+    elif family == "files" and source.format != "text" and read is not None:
+        entry["schema"] = {column.name: column.type for column in read.columns}
+    if source.format in ("json", "csv"):
+        notes.append(
+            "a malformed row ends the query (on_malformed: fail); in the script its columns became NULL"
+        )
+    if not source.is_streaming:
+        entry["static"] = True
+    return entry, notes
+
+
+def build_sink(query: Started) -> tuple[dict[str, Any], list[str]]:
+    """Return a query's sink in a spec, and what differs from the script. Raises NotMovable."""
+    kind, notes = query.format, []
+    options = {
+        key: value
+        for key, value in query.options.items()
+        if key.lower() not in ("path", "checkpointlocation")
+    }
+    settings: dict[str, Any] = {}
+    if kind in _FILES or kind == "delta":
+        is_table = kind == "delta" and "/" not in query.target
+        if not query.target or (kind != "delta" and "/" not in query.target and "." in query.target):
+            raise NotMovable(f"it writes the table '{query.target}' of a catalog as {kind}")
+        settings["table" if is_table else "path"] = _text(query.target, "PATH")
+        if query.partitioned:
+            settings["partition_by"] = list(query.partitioned)
+    elif kind == "kafka":
+        settings["bootstrap_servers"] = _text(options.pop("kafka.bootstrap.servers", ""), "KAFKA")
+        settings["topic"] = _text(options.pop("topic", ""), "TOPIC")
+        settings["format"] = "raw"
+        if query.columns is not None and "key" in query.columns.names:
+            settings["key"] = "key"
+    elif kind not in ("console", "memory"):
+        raise NotMovable(f"there is no sink kind for {kind}")
+    notes += [f"the option '{key}' of the sink is left out" for key in options]
+    return {kind: settings}, notes
+
+
+def build_trigger(query: Started) -> Any:
+    """Return a query's trigger as a spec writes it; None for the default."""
+    settings = query.trigger.model_dump(exclude_none=True, exclude_defaults=True, mode="json")
+    if settings.get("available_now") or settings.get("once"):
+        return "available_now"
+    return settings.get("processing_time")
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub("_", name).lower()
+
+
+def _typed(value: str) -> Any:
+    if value in ("true", "false"):
+        return value == "true"
+    return int(value) if value.isdigit() else value
+
+
+def _text(value: str, variable: str) -> str:
+    """Return a value, or a variable with a default that stands out, if the script's is not known."""
+    return f"${{{variable}:-set-{variable.lower()}}}" if not value or MARK in value else value
+
+
+def merge_columns(text: str) -> list[str] | None:
+    """Return the key of a foreachBatch function that merges into a Delta table and does nothing else."""
+    condition = re.search(
+        r"\.merge\(\s*[\w.()]+(?:\.alias\([^)]*\))?\s*,\s*(?:condition\s*=\s*)?[\"']([^\"']+)[\"']", text
+    )
+    updates = "whenMatchedUpdateAll()" in text and "whenNotMatchedInsertAll()" in text
+    if condition is None or not updates or text.count(".merge(") != 1 or ".write" in text:
+        return None
+    pairs = [
+        re.fullmatch(r"\s*\w+\.(\w+)\s*=\s*\w+\.(\w+)\s*", part)
+        for part in re.split(r"(?i)\band\b", condition[1])
+    ]
+    columns = [pair[1] for pair in pairs if pair is not None and pair[1] == pair[2]]
+    return columns if columns and len(columns) == len(pairs) else None
+
+
+def describe_options(options: Mapping[str, str]) -> str:
+    """Return options as one line, without values that may be secret."""
+    return ", ".join(f"{key}={'…' if _CREDENTIALS.search(key) else value}" for key, value in options.items())

@@ -1,0 +1,1 @@
+object Job extends App { val spark = SparkSession.builder.getOrCreate() }

@@ -1,0 +1,4 @@
+CREATE STREAMING TABLE totals AS
+SELECT user, count(*) AS n FROM STREAM clicks GROUP BY user;
+CREATE STREAMING TABLE clicks AS SELECT 'a' AS user, timestamp FROM STREAM rates;
+CREATE STREAMING TABLE rates AS SELECT * FROM STREAM missing.rates

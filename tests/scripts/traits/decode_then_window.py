@@ -1,0 +1,16 @@
+# judged: 1 of 1
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.getOrCreate()
+raw = (
+    spark.readStream.format("kafka")
+    .option("kafka.bootstrap.servers", "b:9092")
+    .option("subscribe", "t")
+    .load()
+)
+clicks = raw.select(  # warning: [MS553]
+    F.from_json(F.col("value").cast("string"), "page STRING, ts TIMESTAMP").alias("d")
+).select("d.*")
+counts = clicks.withWatermark("ts", "10 minutes").groupBy(F.window("ts", "5 minutes"), "page").count()
+counts.writeStream.outputMode("update").format("console").start().awaitTermination()

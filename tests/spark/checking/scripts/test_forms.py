@@ -1,0 +1,68 @@
+"""The forms in which other people's pipelines come: notebooks, exports, declarative projects under any name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.check import check_project_at, check_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.checking.check import Checked
+
+FORMS = Path(__file__).parents[3] / "scripts" / "forms"
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FORMS)
+    monkeypatch.setattr("millstream.checking.scripts.interception.call_sites._start", [FORMS])
+
+
+def places(checked: Checked) -> list[tuple[str, str]]:
+    """Code and place of each error and warning."""
+    return [
+        (one.code, f"{one.span.file}:{one.span.line}" if one.span else "")
+        for one in checked.findings
+        if str(one.severity) != "info"
+    ]
+
+
+def test_a_finding_in_a_notebook_has_its_cell(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "clicks.ipynb")
+
+    assert places(checked) == [("MS201", "clicks.ipynb#cell-4:1")]
+    assert checked.texts["clicks.ipynb#cell-4"].startswith("counts = ")
+    assert [query.name for query in checked.judged or ()] == ["query"]
+
+
+def test_an_export_runs_its_other_notebook_its_sql_and_its_widgets(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "export.py")
+
+    assert places(checked) == [("MS201", "export.py:24")]
+    assert [query.reason for query in checked.judged or ()] == [""]
+
+
+def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "lost_run.py")
+
+    assert [bool(query.reason) for query in checked.judged or ()] == [True, False]
+    assert places(checked) == [("MS311", "lost_run.py:9")]
+
+
+def test_the_keys_of_a_spec_tell_that_it_is_of_a_declarative_project(spark: SparkSession) -> None:
+    checked = check_project_at(spark, FORMS / "named_project" / "totals.pipeline.yml")
+
+    assert [query.name for query in checked.judged or ()] == ["totals", "clicks", "rates"]
+    assert {one.code for one in checked.findings} == {"MS113"}
+
+
+def test_tables_of_dlt_are_flows(spark: SparkSession) -> None:
+    checked = check_project_at(spark, FORMS / "dlt" / "medallion.py")
+
+    assert [query.name for query in checked.judged or ()] == ["bronze", "silver"]
+    assert places(checked) == [("MS201", "dlt/medallion.py:13")]

@@ -1,0 +1,55 @@
+"""Small scripts with the traits of other people's: what is said of each, and how many of its queries are judged."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.check import check_script
+from millstream.diagnostics.judged_query import format_judged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.checking.check import Checked
+
+FOLDER = Path(__file__).parents[3] / "scripts" / "traits"
+_MARK = re.compile(r"# (error|warning|info): \[(MS\d{3})\]")
+
+
+def found(checked: Checked, file: Path) -> list[tuple[int, str, str]]:
+    """Line, severity and code of each finding in a file."""
+    return sorted(
+        (one.span.line, str(one.severity), one.code)
+        for one in checked.findings
+        if one.span and Path(one.span.file).name == file.name
+    )
+
+
+def marked(file: Path) -> list[tuple[int, str, str]]:
+    """Line, severity and code of each comment in a file."""
+    lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    return sorted((number, mark[1], mark[2]) for number, line in lines for mark in _MARK.finditer(line))
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in FOLDER.glob("*.py")))
+def test_a_script_is_judged_as_its_comments_say(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(FOLDER)
+    file = FOLDER / name
+
+    checked = check_script(spark, file)
+
+    assert found(checked, file) == marked(file)
+    head = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# judged: ")
+    assert format_judged(checked.judged or ()).startswith(f"{head} quer")
+
+
+def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSession) -> None:
+    checked = check_script(spark, FOLDER / "package_of_the_repository.py")
+
+    assert found(checked, FOLDER.parent / "traitlib" / "sources.py") == [(2, "error", "MS311")]

@@ -1,0 +1,110 @@
+"""The code of a query, cut out of a script as a function of its sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
+from millstream.checking.scripts.migration.spec_parts import merge_columns
+
+SCRIPT = """import sys
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+DELAY = "10 minutes"
+unused = F.lit(1)
+
+def cleaned(frame):
+    return frame.where(F.col("user").isNotNull())
+
+spark = SparkSession.builder.getOrCreate()
+clicks = spark.readStream.schema("user STRING, at TIMESTAMP").json("in")
+countries = spark.read.schema("user STRING, country STRING").csv("c").dropDuplicates()
+late = cleaned(clicks).withWatermark("at", DELAY)
+counts = late.join(countries, "user").groupBy(F.window("at", "1 hour"), "country").count()
+writer = counts.writeStream.outputMode("append").format("parquet").option("path", "out")
+query = writer.option("checkpointLocation", "cp").start()
+other = clicks.where(f"user != '{sys.argv[1]}'").writeStream.format("console").start()
+query.awaitTermination()
+"""
+SOURCES = {12: "clicks", 13: "countries"}
+
+
+def test_a_query_is_cut_with_what_it_needs_and_nothing_else() -> None:
+    cut = ScriptCode(SCRIPT, SOURCES).extract("counts", 17)
+
+    assert cut.function.splitlines() == [
+        "def counts(countries, clicks):",
+        "    countries = countries.dropDuplicates()",
+        "    late = cleaned(clicks).withWatermark('at', DELAY)",
+        "    counts = late.join(countries, 'user').groupBy(F.window('at', '1 hour'), 'country').count()",
+        "    return counts",
+    ]
+    assert cut.imports == ["from pyspark.sql import functions as F"]
+    assert [definition.split("\n")[0] for definition in cut.definitions] == [
+        "DELAY = '10 minutes'",
+        "def cleaned(frame):",
+    ]
+    assert compile("\n".join([*cut.imports, *cut.definitions, cut.function]), "transforms.py", "exec")
+
+
+def test_code_that_depends_on_arguments_is_not_cut() -> None:
+    with pytest.raises(NotMovable, match="line 18: its code depends on arguments"):
+        ScriptCode(SCRIPT, SOURCES).extract("other", 18)
+
+
+def test_sql_over_temporary_views_is_cut_with_the_views() -> None:
+    script = (
+        "rates = spark.readStream.format('rate').load()\n"
+        "rates.createOrReplaceTempView('rates')\nrates.createOrReplaceTempView('others')\n"
+        "big = spark.sql('SELECT * FROM rates WHERE value > 3')\n"
+        "big.writeStream.format('console').start()\n"
+    )
+
+    assert ScriptCode(script, {1: "rates"}).extract("big", 5).function.splitlines() == [
+        "def big(rates):",
+        "    spark = rates.sparkSession",
+        "    rates.createOrReplaceTempView('rates')",
+        "    big = spark.sql('SELECT * FROM rates WHERE value > 3')",
+        "    return big",
+    ]
+
+
+def test_code_in_a_function_is_cut_with_that_of_the_module() -> None:
+    script = (
+        "LIMIT = 3\n\ndef main():\n    rates = spark.readStream.format('rate').load()\n"
+        "    query = rates.where(f'value > {LIMIT}').writeStream.format('console').start()\n"
+    )
+
+    cut = ScriptCode(script, {4: "rates"}).extract("query", 5)
+
+    assert cut.definitions == ["LIMIT = 3"]
+    assert cut.function == "def query(rates):\n    return rates.where(f'value > {LIMIT}')"
+
+
+def test_a_source_that_is_read_out_of_sight_is_not_cut() -> None:
+    script = "raw = spark.readStream.table(name)\nraw.writeStream.format('console').start()\n"
+
+    with pytest.raises(NotMovable, match="reads a source"):
+        ScriptCode(script, {}).extract("raw", 2)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rest", "columns"),
+    [
+        ("t.id = s.id", "", ["id"]),
+        ("t.id = s.id AND t.day = s.day", "", ["id", "day"]),
+        ("t.id = s.other", "", None),
+        ("t.id = s.id AND t.at < s.at", "", None),
+        ("t.id = s.id", "\nbatch.write.save('x')", None),
+    ],
+)
+def test_a_plain_merge_is_known_by_its_condition(
+    condition: str, rest: str, columns: list[str] | None
+) -> None:
+    text = (
+        f"table.alias('t').merge(batch.alias('s'), '{condition}')"
+        f".whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(){rest}"
+    )
+
+    assert merge_columns(text) == columns

@@ -1,0 +1,53 @@
+"""Notebooks and exports as Python: every line stays where it was."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.execution.source_files import open_parts, without_magic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ("%pip install x\na = 1", "pass  # %pip install x\na = 1"),
+        ("files = !ls /tmp\nb = 2", "files = None\nb = 2"),
+        ("%run ./other", "__millstream_run__('./other')"),
+        ("%%sql\nSELECT 1\nFROM t", 'spark.sql("""\nSELECT 1\nFROM t""")'),
+        ("%sql SELECT 1", 'spark.sql("""SELECT 1""")'),
+        ("%%bash\nrm -rf x", "# %%bash\n# rm -rf x"),
+        ("frame.show?\nc = 3", "pass  # frame.show?\nc = 3"),
+        ("rest = 7 % 3\nif x:\n    !echo", "rest = 7 % 3\nif x:\n    pass  # !echo"),
+    ],
+)
+def test_magic_becomes_python_on_the_same_lines(cell: str, code: str) -> None:
+    assert without_magic(cell) == code
+    assert ast.parse(without_magic(cell)) is not None
+
+
+def test_a_databricks_export_keeps_its_lines(tmp_path: Path) -> None:
+    export = tmp_path / "job.py"
+    export.write_text(
+        "# Databricks notebook source\n# MAGIC %sql\n# MAGIC SELECT 1 AS n\n# COMMAND ----------\n"
+        "# MAGIC %run ./more\n# COMMAND ----------\nx = 1\n"
+    )
+
+    with open_parts(export) as (part,):
+        lines = part.text.splitlines()
+
+    assert lines[1:3] == ['spark.sql("""', 'SELECT 1 AS n""")']
+    assert (lines[4], lines[6]) == ("__millstream_run__('./more')", "x = 1")
+
+
+def test_a_notebook_that_is_none_is_a_syntax_error(tmp_path: Path) -> None:
+    (tmp_path / "job.ipynb").write_text(json.dumps({"nothing": []}))
+
+    with pytest.raises(SyntaxError, match="no Jupyter notebook"), open_parts(tmp_path / "job.ipynb"):
+        pass

@@ -1,0 +1,49 @@
+"""Columns that the user gives for what a check cannot know."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.given_columns import read_columns, read_columns_file
+from millstream.diagnostics.failure import WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AVRO = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+def test_a_schema_comes_from_avro_or_ddl_and_a_table_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(AVRO))
+    (tmp_path / "click.ddl").write_text("user STRING\n")
+
+    columns = read_columns(
+        [f"Orders={tmp_path}/order.avsc", f"clicks={tmp_path}/click.ddl"], ["shop.`users`=id INT, age INT"]
+    )
+
+    assert columns == {"orders": "`id` bigint", "clicks": "user STRING", "shop.users": "id INT, age INT"}
+
+
+def test_the_file_beside_a_script_keeps_them(tmp_path: Path) -> None:
+    (tmp_path / "c.ddl").write_text("user STRING")
+    (tmp_path / "millstream-check.yml").write_text("schemas: {clicks: c.ddl}\ntables: {shop.users: id INT}\n")
+
+    assert read_columns_file(tmp_path) == {"clicks": "user STRING", "shop.users": "id INT"}
+    assert read_columns_file(tmp_path / "other") == {}
+
+
+@pytest.mark.parametrize("entry", ["orders", "=x", "orders="])
+def test_what_is_not_a_name_and_a_value_is_refused(entry: str) -> None:
+    with pytest.raises(WrongUse, match="NAME=DDL"):
+        read_columns([], [entry])
+
+
+@pytest.mark.parametrize("text", ["tables: [1]", "tables: {a", "schemas: {a: nothing.avsc}"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "millstream-check.yml").write_text(text)
+
+    with pytest.raises(WrongUse, match="cannot be read"):
+        read_columns_file(tmp_path)
