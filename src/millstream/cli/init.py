@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -43,6 +44,22 @@ def copy_example(name: str, into: Path) -> None:
     )
 
 
+def name_project(folder: Path, example: str) -> None:
+    """Give the copied pipeline and its README the name of the folder, if that can be a name."""
+    name = folder.resolve().name
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        return
+    for file, line, renamed in (
+        ("pipeline.yml", f"name: {example}", f"name: {name}"),
+        ("README.md", f"# {example}", f"# {name}"),
+    ):
+        path = folder / file
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            pattern = rf"^{re.escape(line)}$"
+            path.write_text(re.sub(pattern, renamed, text, count=1, flags=re.MULTILINE), encoding="utf-8")
+
+
 @click.command("init", short_help="Start a project from a template or an example.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option(
@@ -56,6 +73,7 @@ def command(folder: Path, name: str, *, listed: bool) -> None:
             click.echo(example)
         return
     copy_example(name, folder)
+    name_project(folder, name)
     write_schema(folder)
     change_folder = "" if folder == Path() else f"cd {folder} && "
     print_hint(f"{folder / 'pipeline.yml'} is ready; next: {change_folder}millstream check")

@@ -51,3 +51,17 @@ def test_what_a_run_left_behind_is_not_copied(tmp_path: Path) -> None:
     copy_example("ecommerce", tmp_path)
 
     assert not {"lake", ".millstream", "__pycache__"} & {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("hello", "hello"), ("my-shop", "my-shop"), ("2026", "starter"), ("a b", "starter")]
+)
+def test_a_project_has_the_name_of_its_folder_if_that_can_be_one(
+    folder: str, name: str, tmp_path: Path
+) -> None:
+    assert run_command(["init", str(tmp_path / folder)]) == 0
+
+    spec = (tmp_path / folder / "pipeline.yml").read_text(encoding="utf-8")
+    assert f"\nname: {name}\n" in spec
+    assert (tmp_path / folder / "README.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
+    assert run_command(["check", "--fast", "-f", str(tmp_path / folder)]) == 0
