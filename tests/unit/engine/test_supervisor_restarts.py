@@ -158,10 +158,10 @@ class Batches(Running):
         self.starts, self.asked = 0, False
         self.handle: Any = self
         self.delivery = self.following = None
-        self.active = self.delivered = False
+        self.is_active = self.delivered = False
 
     def start(self) -> None:
-        self.starts, self.asked, self.active = self.starts + 1, False, True
+        self.starts, self.asked, self.is_active = self.starts + 1, False, True
 
     def ask_to_end(self) -> None:
         self.asked = True
@@ -206,7 +206,7 @@ def test_a_query_that_is_asked_to_restart_commits_its_batch_and_starts_again() -
     made.restart("funnel")
     made._look_at(made.watched[0])
     assert (query.asked, query.starts) == (True, 1)
-    query.active = False
+    query.is_active = False
     made._look_at(made.watched[0])
     made._look_at(made.watched[0])
     made._look_at(made.watched[0])

@@ -35,7 +35,7 @@ STUCK_BATCHES = 3
 STUCK = 60.0
 
 
-class Judgement(NamedTuple):
+class QueryJudgement(NamedTuple):
     """The state of a query, since when, and why."""
 
     state: State
@@ -43,15 +43,15 @@ class Judgement(NamedTuple):
     why: str
 
 
-def judge(query: QueryState, now: float) -> Judgement:
+def judge(query: QueryState, now: float) -> QueryJudgement:
     """Return the worst state that holds for a query at a time."""
-    verdict = Judgement(query.state, query.since, query.why)
+    verdict = QueryJudgement(query.state, query.since, query.why)
     if query.state in ("failed", "stopped", "retrying", "waiting"):
         return verdict
     return max([verdict, *_problems(query, now)], key=lambda judgement: GRAVITY.index(judgement.state))
 
 
-def _problems(query: QueryState, now: float) -> Iterator[Judgement]:
+def _problems(query: QueryState, now: float) -> Iterator[QueryJudgement]:
     long_batch = _judge_running_batch(query, now)
     for problem in (
         long_batch,
@@ -65,7 +65,7 @@ def _problems(query: QueryState, now: float) -> Iterator[Judgement]:
             yield problem
 
 
-def _judge_running_batch(query: QueryState, now: float) -> Judgement | None:
+def _judge_running_batch(query: QueryState, now: float) -> QueryJudgement | None:
     """Return `slow` or `stalled` for a batch that has run for too many triggers."""
     batch = query.running
     if batch is None or not query.interval:
@@ -78,10 +78,10 @@ def _judge_running_batch(query: QueryState, now: float) -> Judgement | None:
     if sinks := batch.describe_sinks():
         why = f"{why}; {sinks}"
     limit = max(STALLED_FIRST_BATCH if is_first else STALLED_BATCH, STALLED_TRIGGERS * query.interval)
-    return Judgement("stalled" if seconds > limit else "slow", batch.began, why)
+    return QueryJudgement("stalled" if seconds > limit else "slow", batch.began, why)
 
 
-def _judge_silence(query: QueryState, now: float) -> Judgement | None:
+def _judge_silence(query: QueryState, now: float) -> QueryJudgement | None:
     """Return `stalled` for a query that has given no sign of life, and runs no batch."""
     if not query.starts or (query.running is not None and query.interval):
         return None
@@ -90,10 +90,12 @@ def _judge_silence(query: QueryState, now: float) -> Judgement | None:
     silence = query.silence(now)
     if silence <= patience:
         return None
-    return Judgement("stalled", query.last_event_at, f"no batch was committed for {format_seconds(silence)}")
+    return QueryJudgement(
+        "stalled", query.last_event_at, f"no batch was committed for {format_seconds(silence)}"
+    )
 
 
-def _judge_lag(query: QueryState, now: float) -> Judgement | None:
+def _judge_lag(query: QueryState, now: float) -> QueryJudgement | None:
     """Return `falling_behind` if more records wait than arrive in two triggers, and ever more."""
     interval = query.interval or query.seconds() or 1.0
     length = max(GROWING, GROWING_TRIGGERS * interval)
@@ -104,14 +106,14 @@ def _judge_lag(query: QueryState, now: float) -> Judgement | None:
     if behind <= 2 * interval * (query.arrival_rate() or 0.0):
         return None
     then = next(records for at, records in query.behind if at >= now - length)
-    return Judgement(
+    return QueryJudgement(
         "falling_behind",
         now - length,
         f"{format_count(behind, 'record')} wait, and {then:,} did {format_seconds(length)} ago",
     )
 
 
-def _judge_watermark(query: QueryState) -> Judgement | None:
+def _judge_watermark(query: QueryState) -> QueryJudgement | None:
     """Return `watermark_stuck` if newer rows arrive and the watermark does not move."""
     stuck = query.watermark
     if stuck.value is None or query.batch_at is None or query.state == "idle":
@@ -125,7 +127,7 @@ def _judge_watermark(query: QueryState) -> Judgement | None:
     ):
         return None
     at = timestamps.format_timestamp(stuck.value)[11:19]
-    return Judgement(
+    return QueryJudgement(
         "watermark_stuck",
         stuck.since,
         f"the watermark has been at {at} UTC for {format_seconds(stood)} although newer rows arrive: one of the "
@@ -133,14 +135,14 @@ def _judge_watermark(query: QueryState) -> Judgement | None:
     )
 
 
-def _judge_spool(query: QueryState) -> Judgement | None:
+def _judge_spool(query: QueryState) -> QueryJudgement | None:
     """Return `spooling` while batches wait for a sink that refuses them."""
     if not query.spooled:
         return None
     sink, spool = next(iter(query.spooled.items()))
     others = f", and others for {len(query.spooled) - 1} more" if len(query.spooled) > 1 else ""
     count = f"{spool.batches:,} {'batch waits' if spool.batches == 1 else 'batches wait'}"
-    return Judgement("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
+    return QueryJudgement("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
 
 
 def format_seconds(seconds: float) -> str:

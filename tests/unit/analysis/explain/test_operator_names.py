@@ -15,12 +15,12 @@ def named(*operators: Operator) -> list[tuple[str, int, bool]]:
 
 def deduplicated() -> Deduplicate:
     return Deduplicate(
-        1, "Deduplicate", "", (marked(),), (ID,), streaming=True, keys=(ID,), within_watermark=True
+        1, "Deduplicate", "", (marked(),), (ID,), is_streaming=True, keys=(ID,), within_watermark=True
     )
 
 
 def test_branches_of_a_union_are_named_once_with_their_number() -> None:
-    union = Operator(1, "Union", "", (marked("clicks"), marked("carts")), (ID,), streaming=True)
+    union = Operator(1, "Union", "", (marked("clicks"), marked("carts")), (ID,), is_streaming=True)
 
     assert named(
         read("clicks"), marked(), deduplicated(), read("carts"), marked(), deduplicated(), union, windowed()

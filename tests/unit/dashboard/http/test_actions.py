@@ -60,7 +60,7 @@ def served(feed: EventStream, run: Run, tmp_path: Path) -> Iterator[app.Page]:
     feed.actions = RunActions(pipeline, run.end, run.restart, run.asked.append)
     feed.folded.actions = NAMES
     made = app.serve(feed, MadeUp(), port=0, static=tmp_path)
-    made.server.guard = Guard(made.server.server_address[1], TOKEN, local=True)
+    made.server.guard = Guard(made.server.server_address[1], TOKEN, is_local=True)
     yield made
     made.close()
 
@@ -148,7 +148,7 @@ def test_a_page_over_a_run_that_offers_nothing_has_no_actions(tmp_path: Path) ->
         "queries": {"funnel": {"from": "clicks", "to": {"console": {}}}},
     }
 
-    with LivePage(Pipeline.model_validate(spec), ["funnel"], PageOptions(served=False)) as page:
+    with LivePage(Pipeline.model_validate(spec), ["funnel"], PageOptions(is_served=False)) as page:
         assert page.feed.document()["actions"] == []
 
 
