@@ -68,10 +68,10 @@ def look_at(
     source: str, reader: EndOffsets, feed: EventStream, clock: Callable[[], float] = time.time
 ) -> None:
     """Ask once, and record the result or the silence. The time of a result is that before the question."""
-    asked = clock()
+    asked_at = clock()
     try:
         ends = reader.read()
     except MillstreamError as error:
-        feed.observe_silence(source, error.what, asked)
+        feed.observe_silence(source, error.what, asked_at)
     else:
-        feed.observe_ends(source, ends, asked)
+        feed.observe_ends(source, ends, asked_at)

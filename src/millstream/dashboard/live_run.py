@@ -178,8 +178,8 @@ def describe_plan(query: PlannedQuery) -> dict[str, Any]:
     """Return the operators of a query by their names, and its steps in sentences."""
     steps = list_steps(query)
     operators = [
-        {"name": one.name, "text": one.text, "times": one.times, "state": one.has_state}
-        for one in name_operators(steps)
+        {"name": operator.name, "text": operator.text, "times": operator.times, "state": operator.has_state}
+        for operator in name_operators(steps)
     ]
     return {"query": query.name, "steps": [step.text for step in steps], "operators": operators}
 

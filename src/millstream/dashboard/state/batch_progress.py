@@ -40,7 +40,7 @@ def split_duration(
     inside the other parts and is no part of the sum.
     """
     seconds = {name: milliseconds / 1000 for name, milliseconds in duration_ms.items()}
-    whole = seconds.get("triggerExecution", sum(seconds.values()))
+    total = seconds.get("triggerExecution", sum(seconds.values()))
     offsets = seconds.get("latestOffset", 0.0) + seconds.get("getBatch", 0.0)
     commit = seconds.get("walCommit", 0.0) + seconds.get("commitOffsets", 0.0)
     planning = seconds.get("queryPlanning", 0.0)
@@ -56,7 +56,7 @@ def split_duration(
         parts.append(("sink", sink, took))
     parts.append(("work", "reading, computing and writing" if not written else "rest of the work", left))
     parts.append(("commit", "checkpoint", commit))
-    parts.append(("other", "other", whole - offsets - planning - work - commit))
+    parts.append(("other", "other", total - offsets - planning - work - commit))
     shown = [_part(kind, name, took) for kind, name, took in parts if round(took, 3) > 0 or kind == "sink"]
     if state_ms:
         shown.append(_part("state", "state store, time of all tasks", state_ms / 1000))

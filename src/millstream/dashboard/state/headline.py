@@ -54,7 +54,7 @@ class Phase(NamedTuple):
     since: float
 
 
-class Facts(NamedTuple):
+class HeadlineFacts(NamedTuple):
     """What a headline is made of, at a time in seconds since 1970."""
 
     now: float
@@ -70,7 +70,7 @@ class Facts(NamedTuple):
     is_stopping: bool = False
 
 
-def build_headline(facts: Facts) -> api_schema.Headline:
+def build_headline(facts: HeadlineFacts) -> api_schema.Headline:
     """Return the headline of a run: its most serious news, else how far it has read."""
     worst, run = facts.worst, facts.run
     if worst is not None and worst["level"] in ("bad", "warn"):
@@ -120,7 +120,7 @@ def _headline(
     }
 
 
-def _of_worst(facts: Facts, worst: api_schema.Worst) -> api_schema.Headline:
+def _of_worst(facts: HeadlineFacts, worst: api_schema.Worst) -> api_schema.Headline:
     others = [
         f"{query['name']} {word_of(query['state'])}"
         for query in facts.queries
@@ -141,7 +141,7 @@ def word_of(state: api_schema.State) -> str:
     return WORDS.get(state, state)
 
 
-def _of_end(facts: Facts) -> api_schema.Headline:
+def _of_end(facts: HeadlineFacts) -> api_schema.Headline:
     run = facts.run
     code, ended = run["exit_code"], run["ended"]
     seconds = timestamps.parse(ended or timestamps.format_timestamp(facts.now)) - timestamps.parse(
@@ -157,7 +157,7 @@ def _of_end(facts: Facts) -> api_schema.Headline:
     )
 
 
-def _of_alert(facts: Facts, firing: api_schema.Alert) -> api_schema.Headline:
+def _of_alert(facts: HeadlineFacts, firing: api_schema.Alert) -> api_schema.Headline:
     texts = [
         f"{alert['query']}: {alert['text']}"
         for alert in facts.alerts
@@ -167,7 +167,7 @@ def _of_alert(facts: Facts, firing: api_schema.Alert) -> api_schema.Headline:
     return _headline("warn", "alert", f"Alert: {name}", " · ".join(texts), firing["since"], alert=name)
 
 
-def _of_wellbeing(facts: Facts, worst: api_schema.Worst) -> api_schema.Headline:
+def _of_wellbeing(facts: HeadlineFacts, worst: api_schema.Worst) -> api_schema.Headline:
     queries = facts.queries
     total = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
     starting = [query for query in queries if query["state"] == "starting"]
@@ -204,7 +204,7 @@ def _describe_start(query: api_schema.QueryDetails) -> str:
     return text
 
 
-def _describe_lag(facts: Facts) -> str:
+def _describe_lag(facts: HeadlineFacts) -> str:
     """Return how many records wait. Claims that all are read only if the broker has just said so."""
     known = [query for query in facts.queries if query["behind"] is not None]
     seen = [timestamps.parse(query["behind_at"]) for query in known if query["behind_at"]]
@@ -219,7 +219,7 @@ def _describe_lag(facts: Facts) -> str:
     return text if is_current else f"{text}, as of {format_seconds(age)} ago"
 
 
-def _is_catching_up(facts: Facts) -> bool:
+def _is_catching_up(facts: HeadlineFacts) -> bool:
     """Return whether more records wait for a query than arrive in two of its triggers."""
     for query in facts.queries:
         interval = query["trigger_seconds"] or query["batch_seconds"] or 1.0

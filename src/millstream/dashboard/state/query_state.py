@@ -208,7 +208,7 @@ class QueryState:
         rates = []
         for sums in self.arrivals.values():
             last_at, last = sums[-1]
-            at, first = next(one for one in sums if one[0] >= last_at - _ARRIVAL)
+            at, first = next(entry for entry in sums if entry[0] >= last_at - _ARRIVAL)
             if last_at > at:
                 rates.append(max(0, last - first) / (last_at - at))
         return round(sum(rates), 1) if rates else None
@@ -216,7 +216,7 @@ class QueryState:
     def behind_at(self) -> float | None:
         """Return the time of the oldest end offset in the lag, or None without a lag."""
         return min(
-            (one.latest_at for one in self.partitions.values() if one.offset is not None), default=None
+            (entry.latest_at for entry in self.partitions.values() if entry.offset is not None), default=None
         )
 
     def silence(self, now: float) -> float:

@@ -35,7 +35,7 @@ STUCK_BATCHES = 3
 STUCK = 60.0
 
 
-class Verdict(NamedTuple):
+class QueryVerdict(NamedTuple):
     """The state of a query, since when, and why."""
 
     state: State
@@ -43,15 +43,15 @@ class Verdict(NamedTuple):
     why: str
 
 
-def judge(query: QueryState, now: float) -> Verdict:
+def judge(query: QueryState, now: float) -> QueryVerdict:
     """Return the worst state that holds for a query at a time."""
-    verdict = Verdict(query.state, query.since, query.why)
+    verdict = QueryVerdict(query.state, query.since, query.why)
     if query.state in ("failed", "stopped", "retrying", "waiting"):
         return verdict
-    return max([verdict, *_problems(query, now)], key=lambda one: GRAVITY.index(one.state))
+    return max([verdict, *_problems(query, now)], key=lambda candidate: GRAVITY.index(candidate.state))
 
 
-def _problems(query: QueryState, now: float) -> Iterator[Verdict]:
+def _problems(query: QueryState, now: float) -> Iterator[QueryVerdict]:
     long_batch = _judge_running_batch(query, now)
     for problem in (
         long_batch,
@@ -65,7 +65,7 @@ def _problems(query: QueryState, now: float) -> Iterator[Verdict]:
             yield problem
 
 
-def _judge_running_batch(query: QueryState, now: float) -> Verdict | None:
+def _judge_running_batch(query: QueryState, now: float) -> QueryVerdict | None:
     """Return `slow` or `stalled` for a batch that has run for too many triggers."""
     batch = query.running
     if batch is None or not query.interval:
@@ -78,10 +78,10 @@ def _judge_running_batch(query: QueryState, now: float) -> Verdict | None:
     if sinks := batch.describe_sinks():
         why = f"{why}; {sinks}"
     limit = max(STALLED_FIRST_BATCH if is_first else STALLED_BATCH, STALLED_TRIGGERS * query.interval)
-    return Verdict("stalled" if seconds > limit else "slow", batch.began, why)
+    return QueryVerdict("stalled" if seconds > limit else "slow", batch.began, why)
 
 
-def _judge_silence(query: QueryState, now: float) -> Verdict | None:
+def _judge_silence(query: QueryState, now: float) -> QueryVerdict | None:
     """Return `stalled` for a query that has given no sign of life, and runs no batch."""
     if not query.starts or (query.running is not None and query.interval):
         return None
@@ -90,10 +90,12 @@ def _judge_silence(query: QueryState, now: float) -> Verdict | None:
     silence = query.silence(now)
     if silence <= patience:
         return None
-    return Verdict("stalled", query.last_event_at, f"no batch was committed for {format_seconds(silence)}")
+    return QueryVerdict(
+        "stalled", query.last_event_at, f"no batch was committed for {format_seconds(silence)}"
+    )
 
 
-def _judge_lag(query: QueryState, now: float) -> Verdict | None:
+def _judge_lag(query: QueryState, now: float) -> QueryVerdict | None:
     """Return `falling_behind` if more records wait than arrive in two triggers, and ever more."""
     interval = query.interval or query.seconds() or 1.0
     length = max(GROWING, GROWING_TRIGGERS * interval)
@@ -104,14 +106,14 @@ def _judge_lag(query: QueryState, now: float) -> Verdict | None:
     if behind <= 2 * interval * (query.arrival_rate() or 0.0):
         return None
     then = next(records for at, records in query.behind if at >= now - length)
-    return Verdict(
+    return QueryVerdict(
         "falling_behind",
         now - length,
         f"{format_count(behind, 'record')} wait, and {then:,} did {format_seconds(length)} ago",
     )
 
 
-def _judge_watermark(query: QueryState) -> Verdict | None:
+def _judge_watermark(query: QueryState) -> QueryVerdict | None:
     """Return `watermark_stuck` if newer rows arrive and the watermark does not move."""
     stuck = query.watermark
     if stuck.value is None or query.batch_at is None or query.state == "idle":
@@ -125,7 +127,7 @@ def _judge_watermark(query: QueryState) -> Verdict | None:
     ):
         return None
     at = timestamps.format_timestamp(stuck.value)[11:19]
-    return Verdict(
+    return QueryVerdict(
         "watermark_stuck",
         stuck.since,
         f"the watermark has been at {at} UTC for {format_seconds(stood)} although newer rows arrive: one of the "
@@ -133,25 +135,25 @@ def _judge_watermark(query: QueryState) -> Verdict | None:
     )
 
 
-def _judge_spool(query: QueryState) -> Verdict | None:
+def _judge_spool(query: QueryState) -> QueryVerdict | None:
     """Return `spooling` while batches wait for a sink that refuses them."""
     if not query.spooled:
         return None
     sink, spool = next(iter(query.spooled.items()))
     others = f", and others for {len(query.spooled) - 1} more" if len(query.spooled) > 1 else ""
     count = f"{spool.batches:,} {'batch waits' if spool.batches == 1 else 'batches wait'}"
-    return Verdict("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
+    return QueryVerdict("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
 
 
 def format_seconds(seconds: float) -> str:
     """Format a length of time: `7.5 s`, `41 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min" + (f" {total % 60} s" if total % 60 else "")
     minutes = round(seconds / 60)
     if minutes < 1440:
         return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")

@@ -11,7 +11,7 @@ from millstream.dashboard.state.alerts import Alarms
 from millstream.dashboard.state.api_schema import GRAVITY, LEVELS
 from millstream.dashboard.state.dead_letter_counts import Counted
 from millstream.dashboard.state.graph_state import Drawing
-from millstream.dashboard.state.headline import Facts, Phase, Silence, build_headline
+from millstream.dashboard.state.headline import HeadlineFacts, Phase, Silence, build_headline
 from millstream.dashboard.state.query_state import QueryState
 from millstream.engine.events.event_messages import format_event
 
@@ -200,7 +200,7 @@ class RunState:
         rates = [details["input_rate"] for details in queries if details["input_rate"] is not None]
         columns = list(zip(*self.history, strict=True)) or [()] * 4
         run = cast("api_schema.Run", dict(self.run))
-        facts = Facts(
+        facts = HeadlineFacts(
             now,
             run,
             queries,
