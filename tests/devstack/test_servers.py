@@ -224,7 +224,7 @@ def test_a_broker_of_elsewhere_that_is_away_is_one_sentence(project: Project) ->
 
 def test_traffic_in_a_thread_stops_when_told_and_sums_up(running: Running) -> None:
     declared = read_traffic(running[0].folder / "traffic.yml")
-    sending = send.Running(declared, send.SendPlan.of(declared, seed=11), running[1]["kafka"])
+    sending = send.TrafficRun(declared, send.SendPlan.of(declared, seed=11), running[1]["kafka"])
 
     waited = wait_for(lambda: sending.summary.topics["events"].total >= 5)
     summary = sending.stop()

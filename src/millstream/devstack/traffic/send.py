@@ -230,7 +230,7 @@ class Sender:
         self.journal.write(json.dumps(line) + "\n")
 
 
-class Running:
+class TrafficRun:
     """Traffic sent by a thread of this process until `stop`."""
 
     def __init__(self, traffic: Traffic, plan: SendPlan, kafka: str, journal: Path | None = None) -> None:
