@@ -15,9 +15,9 @@ class Query:
     """A query that a test moves on."""
 
     handle = None
-    active = True
-    delivered = False
-    idle = False
+    is_active = True
+    has_delivered = False
+    is_idle = False
     batch = None
     waits_for: str | None = None
 
@@ -31,7 +31,7 @@ class Query:
     def settle(self) -> None: ...
     def ask_to_end(self) -> None: ...
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return True
 
     def has_passed_gaps(self) -> bool:
@@ -78,22 +78,22 @@ def seconds_of(clock: Clock, queries: list[Query]) -> float:
 
 def test_the_time_begins_with_the_first_committed_batch(clock: Clock) -> None:
     slow, fast = Query("slow"), Query("fast")
-    clock.due[45] = lambda: setattr(fast, "delivered", True)
+    clock.due[45] = lambda: setattr(fast, "has_delivered", True)
 
     assert seconds_of(clock, [slow, fast]) == 65
 
 
 def test_the_time_begins_when_no_source_has_rows(clock: Clock) -> None:
     query = Query("quiet")
-    clock.due[5] = lambda: setattr(query, "idle", True)
+    clock.due[5] = lambda: setattr(query, "is_idle", True)
 
     assert seconds_of(clock, [query]) == 25
 
 
 def test_one_idle_query_does_not_begin_the_time_of_another_in_its_first_batch(clock: Clock) -> None:
     quiet, busy = Query("quiet"), Query("busy")
-    quiet.idle = True
-    clock.due[30] = lambda: setattr(busy, "delivered", True)
+    quiet.is_idle = True
+    clock.due[30] = lambda: setattr(busy, "has_delivered", True)
 
     assert seconds_of(clock, [quiet, busy]) == 50
 

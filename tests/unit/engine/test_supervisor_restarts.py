@@ -158,7 +158,7 @@ class Batches(Running):
         self.starts, self.asked = 0, False
         self.handle: Any = self
         self.delivery = self.following = None
-        self.is_active = self.delivered = False
+        self.is_active = self.has_delivered = False
 
     def start(self) -> None:
         self.starts, self.asked, self.is_active = self.starts + 1, False, True
