@@ -31,8 +31,10 @@ def order(key: str, amount: int, minute: int) -> dict[str, Any]:
 @pytest.fixture
 def folder(project: Project) -> Path:
     """The checkpoint of a query that has run two batches."""
-    made = project.pipeline(views={"sums": {"sql": SUMS}})
-    made = made.model_copy(update={"queries": {"sums": made.queries["sums"]}})
+    sink = {"delta": {"path": str(project.folder / "sums"), "merge_on": ["since", "id"]}}
+    made = project.pipeline(
+        views={"sums": {"sql": SUMS}}, queries={"sums": {"output_mode": "update", "to": sink}}
+    )
     project.add_lines(order("a", 1, 1), order("b", 5, 2))
     project.add_lines(order("a", 2, 3), order("c", 7, 14))
     assert project.run(made, RunOptions(until_caught_up=True))
