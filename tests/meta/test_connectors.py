@@ -28,11 +28,11 @@ OTHER_MEANINGS = frozenset({"csv", "files", "foreach", "json", "rate", "socket",
 
 MAY_NAME_A_KIND = {
     "checking/scripts/interception/spark_formats.py": "what Spark's own readers and writers of a script do",
-    "checking/scripts/setting_findings.py": "an option of Spark's Kafka reader",
-    "checking/scripts/spark_options.py": "the options of Spark's own readers and writers",
-    "checking/scripts/migration/code_slice.py": "methods of Spark's own readers",
-    "checking/scripts/migration/project_writer.py": "a function of a script is written as a sink of a spec",
-    "checking/scripts/migration/spec_parts.py": "a format of a script is written as a kind of a spec",
+    "checking/scripts/spark_options.py": "the options of Spark's own readers and writers of a script",
+    "checking/scripts/setting_findings.py": "as above: values of those options that Spark refuses",
+    "checking/scripts/migration/code_slice.py": "methods of Spark's readers in a script",
+    "checking/scripts/migration/project_writer.py": "the sink that replaces a function of a script",
+    "checking/scripts/migration/spec_parts.py": "Spark's formats in a script, and the kinds that replace them",
     "spark/cds_training.py": "loads the classes of the locked jars, so that an archive has them",
     "spec/secrets/redaction.py": "words of everyday messages, which are no passwords",
 }

@@ -299,7 +299,7 @@ def _common_fields(
         "text": node.text,
         "inputs": (child,),
         "columns": columns,
-        "streaming": child.is_streaming,
+        "is_streaming": child.is_streaming,
         "span": span,
     }
 
