@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE)]
 
 from measure import cpu_seconds  # noqa: E402 - found by the line above
 
-from millstream.connectors.api.sink import SinkIdentity  # noqa: E402
+from millstream.connectors.api.writer import SinkIdentity  # noqa: E402
 from millstream.connectors.delta.commit import small_merge  # noqa: E402
 from millstream.connectors.delta.sink import DeltaSink  # noqa: E402
 from millstream.spark.session import open_session  # noqa: E402

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from millstream.connectors.api.sink import SinkIdentity
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit import small_merge
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, SmallMerge
 from millstream.connectors.delta.sink import DeltaSink
