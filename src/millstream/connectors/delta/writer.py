@@ -162,9 +162,7 @@ class DeltaWriter(Writer):
                 if self._changes:
                     self._changes.keep_deletions(frame)
                 hit_failpoint("delta.before")
-                outcome = self._merge_small(small, frame.schema, commit_options)
-                if outcome is MergeOutcome.UNFIT:
-                    self._commit(frame, batch_id, commit_options)
+                outcome = self._commit(frame, batch_id, commit_options, small)
                 hit_failpoint("delta.committed")
             except Exception as error:
                 # Any failure leaves open whether the commit happened, so the log is read again.
@@ -226,8 +224,16 @@ class DeltaWriter(Writer):
             "userMetadata": self._commit_metadata(batch_id),
         }
 
-    def _commit(self, frame: DataFrame, batch_id: int, commit_options: dict[str, str]) -> None:
-        """Make one attempt to commit the batch."""
+    def _commit(
+        self, frame: DataFrame, batch_id: int, commit_options: dict[str, str], small: pa.Table | None
+    ) -> MergeOutcome:
+        """Make one attempt to commit the batch; `UNFIT` if Spark did it."""
+        outcome = self._merge_small(small, frame.schema, commit_options)
+        if outcome is MergeOutcome.UNFIT:
+            self._commit_with_spark(frame, batch_id, commit_options)
+        return outcome
+
+    def _commit_with_spark(self, frame: DataFrame, batch_id: int, commit_options: dict[str, str]) -> None:
         if self._sink.replaced is not None and self._exists:
             self._replace(frame, batch_id, commit_options, self._sink.replaced)
         elif self.identity.mode is OutputMode.COMPLETE:
