@@ -25,14 +25,22 @@ def shop(make_project: Callable[[], Project]) -> Project:
 
 
 def read_output(done: Done) -> str:
-    """The sentence and the cure that the command ended with; fails on anything else at the end."""
+    """The error that the command ended with, with its fix; fails on anything else at the end.
+
+    An error about a source or a sink has its place in the spec, as a finding of `check` has.
+    """
     assert "Traceback" not in done.err + done.out
     assert "Exception" not in done.err + done.out, "a name out of a program, where a sentence belongs"
+    assert done.err.count("fix: ") == 1
+    assert done.out == ""
+    if (begin := done.err.find("error[")) >= 0:
+        error = done.err[begin:]
+        assert error.endswith("\n1 error\n")
+        assert "  --> pipeline.yml:" in error
+        return error
     *_, sentence, fix = done.err.rstrip("\n").split("\n")
     assert sentence.startswith("millstream: ")
     assert fix.startswith("  fix: ")
-    assert done.err.count("fix: ") == 1
-    assert done.out == ""
     return f"{sentence}\n{fix}"
 
 
