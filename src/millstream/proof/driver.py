@@ -55,8 +55,8 @@ class Driver:
         """Monotonic time at which the driver had both an order and a session."""
         self.started = threading.Event()
         """Set when a query runs."""
-        self.batches = 0
-        """Number of committed batches that the driver has reported."""
+        self.batches_by_query: Counter[str] = Counter()
+        """Number of committed batches that the driver has reported, by query."""
         self.queries: set[str] = set()
         """Queries that the driver has reported as started."""
         self.troubles: list[str] = []
@@ -167,6 +167,11 @@ class Driver:
         if self._ready and self._ordered and self.began is None:
             self.began = time.monotonic()
 
+    @property
+    def batches(self) -> int:
+        """Number of committed batches that the driver has reported."""
+        return self.batches_by_query.total()
+
     def _read_events(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -182,7 +187,7 @@ class Driver:
                 self.queries.add(str(event.get("query", "")))
                 self.started.set()
             case "batch_committed":
-                self.batches += 1
+                self.batches_by_query[str(event.get("query", ""))] += 1
             case "backfilled":
                 self.backfills += 1
                 self.backfilled[f"{event['query']} {event['sink']}"] += int(str(event["added"]))

@@ -98,6 +98,12 @@ class Scene:
         self.feed.extra()
         self.until(driver, event, lambda: driver.batches >= target)
 
+    def batches_of_each(self, driver: Driver, event: str) -> None:
+        """Feed, and wait until each query of the driver has committed a batch, and all of them two or more."""
+        self.feed.extra()
+        queries = set(self.pipeline.queries)
+        self.until(driver, event, lambda: queries <= {*driver.batches_by_query} and driver.batches >= 2)
+
     def ended(self, drivers: list[Driver], event: str) -> Driver:
         """Feed, and wait until one of the drivers has ended by itself. Raises `MillstreamError` if none does."""
         started = last_fed = time.monotonic()

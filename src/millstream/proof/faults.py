@@ -100,7 +100,8 @@ class Zombie:
         first.freeze()
         scene.unlock()
         second = scene.drivers.start()
-        scene.batches(second, 2, "it had written the batch that its predecessor had started")
+        # Of each query: if the predecessor were the first to plan a batch of one, the successor would have to end.
+        scene.batches_of_each(second, "it had written the batch that its predecessor had started")
         first.resume()
         scene.until(second, "the frozen driver had ended", lambda: first.wait(0) is not None)
         require_explained_exit(first, self.name)
