@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -47,7 +48,9 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         for number in session_of(process):
-            os.kill(number, signal.SIGKILL)
+            # It may have ended since we looked.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
         process.wait(PATIENCE)
         if process.stdout is not None:
             process.stdout.close()
@@ -69,6 +72,11 @@ def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
     return actual
 
 
+def jvm_of(process: subprocess.Popen[str]) -> int:
+    """The JVM of a run. A process that the JVM is about to start has its name for a moment, and a later number."""
+    return min(number for number, name in session_of(process).items() if name == "java")
+
+
 def emptied(process: subprocess.Popen[str]) -> dict[int, str]:
     """What is left of a session after some patience; nothing when all have ended."""
     until = time.monotonic() + PATIENCE
@@ -80,7 +88,7 @@ def emptied(process: subprocess.Popen[str]) -> dict[int, str]:
 def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    jvm = next(number for number, name in session_of(running).items() if name == "java")
+    jvm = jvm_of(running)
 
     os.kill(jvm, signal.SIGKILL)
     code = running.wait(PATIENCE)
@@ -96,7 +104,7 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
 def test_the_jvm_of_a_killed_driver_is_waited_for_by_the_next_start_and_ends(
     running: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jvm = next(number for number, name in session_of(running).items() if name == "java")
+    jvm = jvm_of(running)
     checkpoint = tmp_path / ".millstream" / "checkpoints" / "ticks"
     # Standing still it does not end as fast as it would, as though it were in the middle of a write.
     os.kill(jvm, signal.SIGSTOP)
