@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType, TimestampType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +52,7 @@ def _name_columns(frame: DataFrame, store: StateStore) -> Iterator[Column]:
             yield F.col("key").getField(field.name).alias(own or field.name)
     if isinstance(value, StructType):
         names = _value_names(store, len(value.fields))
-        for number, field in enumerate(value.fields):
-            column = F.col("value").getField(field.name)
+        for number, (field, column) in enumerate(_list_fields("value", value)):
             if field.name == _EXPIRY and isinstance(field.dataType, LongType):
                 yield F.timestamp_micros(column).alias(REMOVED)
             else:
@@ -64,6 +63,17 @@ def _name_columns(frame: DataFrame, store: StateStore) -> Iterator[Column]:
     if isinstance(key, StructType) and (window := _find_window(key)):
         yield F.col("key").getField(window).getField("end").alias(REMOVED)
     yield F.col("partition_id").alias("partition")
+
+
+def _list_fields(name: str, struct: StructType) -> list[tuple[StructField, Column]]:
+    """Return the fields of a struct with their columns. Two sums of a query have buffers of one name, `sum`."""
+    numbered = [
+        StructField(f"_{number}", field.dataType, field.nullable)
+        for number, field in enumerate(struct.fields)
+    ]
+    # A cast between structs goes by position.
+    column = F.col(name).cast(StructType(numbered))
+    return [(field, column.getField(f"_{number}")) for number, field in enumerate(struct.fields)]
 
 
 def _value_names(store: StateStore, count: int) -> list[str]:

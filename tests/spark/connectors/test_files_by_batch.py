@@ -136,7 +136,7 @@ def test_a_folder_of_moved_files_is_refused(spark: SparkSession, sink: ParquetSi
 def test_moved_files_are_refused_beside_folders_of_batches(spark: SparkSession, sink: ParquetSink) -> None:
     opened(spark, sink).write(batch(spark, 0), 0)
 
-    with pytest.raises(NotReady, match="folders of their own"):
+    with pytest.raises(NotReady, match="one folder for each batch"):
         opened(spark, sink.model_copy(update={"layout": "moved"}))
 
 

@@ -129,7 +129,7 @@ def test_more_letters_of_a_view_than_a_batch_can_carry_end_it_until_they_are_dro
 ) -> None:
     monkeypatch.setattr("millstream.frames.expectations.MOST_LETTERS", 1)
     monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_LETTERS", 1)
-    project.put(GOOD, LOW, NONE)
+    project.add_lines(GOOD, LOW, NONE)
 
     assert not project.run(expecting(project, "dead_letter", "view"))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.group import GroupedData
 
 from millstream.checking.scripts.interception.absent import MARK, Absent
+from millstream.spark.internals import default_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ class Unknown:
         self._recording = recording
         self.isStreaming = streaming
         self.columns = self.dtypes = self.schema = Absent(doubt)
-        self.sparkSession: Any = SparkSession._instantiatedSession
+        self.sparkSession: Any = default_session()
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
