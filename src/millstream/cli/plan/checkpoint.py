@@ -129,7 +129,7 @@ def repair(
     chosen = _chosen(pipeline, queries)
     with ExitStack() as locks:
         lock_checkpoints(pipeline, chosen, locks)
-        check_checkpoints(pipeline, chosen, mend=True, say=click.echo)
+        check_checkpoints(pipeline, chosen, repair=True, say=click.echo)
     click.echo("next: millstream run", err=True)
 
 

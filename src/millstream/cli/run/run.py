@@ -179,7 +179,7 @@ def start(
         except NotReady as failure:
             exit_with_place(failure, loaded)
         lock_checkpoints(pipeline, queries, stack)
-        check_checkpoints(pipeline, queries, mend=options.repair, say=display.say)
+        check_checkpoints(pipeline, queries, repair=options.repair, say=display.say)
         check_start(pipeline, queries)
         for warning in orphan_warnings(pipeline):
             display.say(warning)

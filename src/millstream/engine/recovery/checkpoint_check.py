@@ -22,7 +22,7 @@ def check_checkpoints(
     pipeline: Pipeline,
     queries: Sequence[str],
     *,
-    mend: bool = False,
+    repair: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Check each query's checkpoint. The caller has the locks. `say` receives a sentence for each completed repair.
@@ -35,7 +35,7 @@ def check_checkpoints(
         # One repair may uncover further damage: torn offsets are checked before the state that they lead to.
         while damages := find_damage(folder):
             damage_found = damages[0]
-            if not (mend and damage_found.is_repairable):
+            if not (repair and damage_found.is_repairable):
                 raise _refusal(query, damages)
             for copy in _repair(folder, damage_found):
                 say(f"{query}: {damage_found.file.relative_to(folder)} is kept as {copy.relative_to(folder)}")

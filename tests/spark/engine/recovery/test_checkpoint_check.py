@@ -75,7 +75,7 @@ def test_torn_first_offsets_are_mended_with_the_state_that_they_led_to(project: 
             file.unlink()
     (folder / "offsets" / "0").write_text("")
 
-    check_checkpoints(project.pipeline(), ["sums"], mend=True)
+    check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
     assert run(project)
     assert project.rows("sums") == rows
@@ -89,7 +89,7 @@ def test_an_empty_commit_ends_spark_and_mended_it_changes_no_sink(project: Proje
     with pytest.raises(CannotGoOn, match=r"commits/\d+ is empty") as error:
         check_checkpoints(project.pipeline(), ["sums"])
     assert "run --repair --select sums" in error.value.fix
-    check_checkpoints(project.pipeline(), ["sums"], mend=True)
+    check_checkpoints(project.pipeline(), ["sums"], repair=True)
     project.add_lines(C)
     fine = run(project)
 
@@ -104,7 +104,7 @@ def test_empty_offsets_of_a_batch_that_a_sink_holds_are_not_planned_again(projec
     run(project, "copy")
     project.forget_last_commit("copy")
     empty(project.folder / ".millstream" / "checkpoints" / "copy", "offsets")
-    check_checkpoints(project.pipeline(), ["copy"], mend=True)
+    check_checkpoints(project.pipeline(), ["copy"], repair=True)
     project.add_lines(C)
 
     fine = run(project, "copy")
@@ -121,7 +121,7 @@ def test_empty_offsets_of_a_batch_that_no_sink_holds_are_planned_again(project: 
     folder = project.folder / ".millstream" / "checkpoints" / "sums"
     newest = project.numbers("sums", "offsets")[-1]
     (folder / "offsets" / str(newest + 1)).write_text("")
-    check_checkpoints(project.pipeline(), ["sums"], mend=True)
+    check_checkpoints(project.pipeline(), ["sums"], repair=True)
     project.add_lines(B)
 
     assert run(project)
@@ -133,7 +133,7 @@ def test_offsets_that_are_gone_under_a_commit_are_refused(project: Project, fold
     (folder / "offsets" / str(newest)).unlink()
 
     with pytest.raises(CannotGoOn, match=f"offsets/{newest} is gone, and batch {newest} was committed"):
-        check_checkpoints(project.pipeline(), ["sums"], mend=True)
+        check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 
 def test_a_checkpoint_without_its_logs_is_refused_by_the_sinks(project: Project, folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_lost_delta_of_one_partition_is_named(project: Project, folder: Path) 
     newest.unlink()
 
     with pytest.raises(CannotGoOn, match=f"state/0/1/{newest.name} is gone"):
-        check_checkpoints(project.pipeline(), ["sums"], mend=True)
+        check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 
 def test_state_that_is_gone_wholly_is_told_in_the_same_words(project: Project, folder: Path) -> None:
@@ -171,13 +171,13 @@ def test_an_entry_of_the_files_that_were_read_is_missed(project: Project, folder
     (folder / "sources" / "0" / "0").unlink()
 
     with pytest.raises(CannotGoOn, match="sources/0/0 is gone"):
-        check_checkpoints(project.pipeline(), ["sums"], mend=True)
+        check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 
 def test_the_id_comes_back_from_the_record(project: Project, folder: Path) -> None:
     before = (folder / "metadata").read_text()
     (folder / "metadata").write_text("")
-    check_checkpoints(project.pipeline(), ["sums"], mend=True)
+    check_checkpoints(project.pipeline(), ["sums"], repair=True)
     rows = project.rows("sums")
 
     assert run(project)
