@@ -80,7 +80,7 @@ def test_a_replayed_batch_is_not_sent_again(spark: SparkSession, broker: Broker)
     writer = opened(spark, broker, topic, query)
 
     assert writer.has_batch(1)
-    assert writer.write(batch(spark, 100), 1).skipped
+    assert writer.write(batch(spark, 100), 1).is_skipped
     assert writer.write(batch(spark, 200), 2).rows == 100
     assert committed(broker, topic) == list(range(300))
 

@@ -85,7 +85,7 @@ def test_every_other_hook_of_a_sink_has_a_default_that_promises_nothing() -> Non
     assert [sink.rows(1), sink.into("other"), sink.replacing_range(EventTimeRange())] == [None] * 3
     assert sink.identity() == {"kind": "minimal", "target": "out"}
     assert sink.clear_command() == "empty out"
-    assert [writer.has_batch(0), writer.has_ledger, sink.replaces(APPEND)] == [False] * 3
+    assert [writer.has_batch(0), writer.has_ledger, sink.replaces_table(APPEND)] == [False] * 3
 
 
 def test_a_hook_stands_in_one_file() -> None:

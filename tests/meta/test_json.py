@@ -68,7 +68,7 @@ def test_a_backfill_has_the_fields_that_the_page_shows(samples: list[dict[str, A
 
 
 def test_a_backfill_of_batches_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
-    report = BatchReport("shop", "q", dry=False, outcomes=[BatchOutcome("postgres:orders", 5, 120)])
+    report = BatchReport("shop", "q", is_dry_run=False, outcomes=[BatchOutcome("postgres:orders", 5, 120)])
     text = next(sample for sample in samples if "batches" in sample)
 
     messages = report.to_json()

@@ -60,7 +60,7 @@ def started_again(
     try:
         writer.open(spark, batch(spark, 0).schema)
         assert writer.has_batch(LAST) is held
-        assert writer.write(batch(spark, LAST), LAST).skipped is held
+        assert writer.write(batch(spark, LAST), LAST).is_skipped is held
     finally:
         writer.close()
 

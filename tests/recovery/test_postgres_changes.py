@@ -33,7 +33,7 @@ def sink_of(stack: Endpoints, kind: int = 1, way: str = "driver") -> Sink:
 def wrote(sink: Sink, frame: DataFrame, batch_id: int) -> bool:
     with closing(writer_of(sink, "append")) as writer:
         writer.open(frame.sparkSession, frame.schema)
-        return not writer.write(frame, batch_id).skipped
+        return not writer.write(frame, batch_id).is_skipped
 
 
 def table(stack: Endpoints, sink: Sink) -> set[tuple[Any, ...]]:

@@ -61,18 +61,21 @@ def source_facts(kind: type[Source]) -> Iterator[str]:
     yield f"A bare value stands for `{kind.main}`."
     ways = [
         word
-        for word, can in (("a stream", kind.streams), ("a static table (`static: true`)", kind.static))
+        for word, can in (
+            ("a stream", kind.can_stream),
+            ("a static table (`static: true`)", kind.can_read_once),
+        )
         if can
     ]
     yield f"Can be read as {' and as '.join(ways)}."
     yield (
         "Replayable: reading the same offsets again gives the same rows."
-        if kind.replayable
+        if kind.is_replayable
         else "Not replayable: a batch read again may have other rows, and no sink behind it is exactly-once."
     )
-    if kind.payload:
+    if kind.has_payload:
         yield "Rows are messages: `format` and `schema` decode their bytes, `keep` says what stands beside."
-    if kind.columns and not kind.payload:
+    if kind.columns and not kind.has_payload:
         yield f"Columns: `{kind.columns}`."
     if kind.place:
         place = ", ".join(f"`{column.lstrip('_')}`" for column in kind.place)

@@ -49,7 +49,7 @@ class BatchReport:
 
     pipeline: str
     query: str
-    dry: bool
+    is_dry_run: bool
     outcomes: list[BatchOutcome] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -58,7 +58,7 @@ class BatchReport:
         return {
             "pipeline": self.pipeline,
             "query": self.query,
-            "written": not self.dry,
+            "written": not self.is_dry_run,
             "batches": [
                 {"sink": outcome.sink, "batch": outcome.batch, "rows": outcome.rows}
                 for outcome in self.outcomes
@@ -224,12 +224,12 @@ class _BatchBackfill:
             self.say(f"{self.query}: computing batch {batch}")
             frame = self._frame(batch)
             missing = {key: writer for key, (writer, lacking) in writers.items() if batch in lacking}
-            is_cached = self.report.dry or sum(writer.passes for writer in missing.values()) > 1
+            is_cached = self.report.is_dry_run or sum(writer.passes for writer in missing.values()) > 1
             if is_cached:
                 frame = persisted(frame)
             try:
                 for key, writer in missing.items():
-                    if self.report.dry:
+                    if self.report.is_dry_run:
                         self.report.outcomes.append(BatchOutcome(key, batch, frame.count()))
                         continue
                     if key not in opened_keys:

@@ -163,7 +163,7 @@ class _QueryBackfill:
                 self.part, self.query, self.time_range, event_time.input_time_reach(self.plan), raw
             )
         time_range = self._final_range(progress)
-        if self.options.dry:
+        if self.options.is_dry_run:
             static = {
                 name: entry.model_copy(update={"static": True}) for name, entry in self.part.sources.items()
             }

@@ -129,7 +129,7 @@ def bounded_reader(spark: SparkSession, pipeline: Pipeline, at: Stand, *, bounde
 def require_rereadable(pipeline: Pipeline) -> None:
     """Raise `WrongUse` for a stream that cannot be read a second time."""
     for name, entry in pipeline.sources.items():
-        if not entry.static and not entry.source.static:
+        if not entry.static and not entry.source.can_read_once:
             raise WrongUse(
                 f"source '{name}' ({entry.source.describe()}) stores nothing that could be read again",
                 "choose queries that read other sources: millstream backfill QUERY",

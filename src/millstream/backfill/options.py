@@ -24,7 +24,7 @@ class BackfillOptions:
     """Delete rows in the range that the recomputed result does not contain."""
     compare: bool = False
     """Write nothing, and report every difference."""
-    dry: bool = False
+    is_dry_run: bool = False
     """Write nothing, and report what would be written."""
     accept_gap: bool = False
     """Continue although the sources no longer have all input of the range."""
@@ -34,7 +34,7 @@ class BackfillOptions:
     @property
     def writes(self) -> bool:
         """Whether the backfill writes."""
-        return not (self.compare or self.dry)
+        return not (self.compare or self.is_dry_run)
 
 
 def parse_time(text: str) -> datetime:

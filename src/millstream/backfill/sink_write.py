@@ -54,7 +54,7 @@ def open_backfill_write(
     def write_rows(rows: DataFrame) -> None:
         # Open the writer again, so that it sees batches written in the meantime.
         with _opened(bound_sink.writer(identity), spark, schema) as writer:
-            if writer.has_batch(number) or writer.write(rows, number).skipped:
+            if writer.has_batch(number) or writer.write(rows, number).is_skipped:
                 raise MillstreamError(
                     f"another backfill of query '{target.query}' has written to {sink.describe()} in the meantime",
                     "run this one again; it compares again",

@@ -30,7 +30,7 @@ class BackfillTarget:
     @property
     def row_key(self) -> tuple[str, ...]:
         """The key by which a row replaces another; empty if rows have no key."""
-        return self.sink.row_key if self.sink.replaces(self.mode) else ()
+        return self.sink.row_key if self.sink.replaces_table(self.mode) else ()
 
 
 def select_targets(

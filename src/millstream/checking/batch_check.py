@@ -74,14 +74,14 @@ class CheckReport:
 class Checker:
     """Checks targets, each in a separate session. A context manager that stops Spark at the end.
 
-    `load` reads a spec. `fast` checks without Spark, `connect` connects to the servers too. `arguments` are passed
-    to a script. `columns` are the DDL of tables, paths and topics that only the user knows, by name. `say` receives
-    progress messages.
+    `load` reads a spec. `is_fast` checks without Spark, `connects` connects to the servers too. `arguments` are
+    passed to a script. `columns` are the DDL of tables, paths and topics that only the user knows, by name. `say`
+    receives progress messages.
     """
 
     load: Callable[[Path], Loaded]
-    fast: bool = False
-    connect: bool = False
+    is_fast: bool = False
+    connects: bool = False
     arguments: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = _silent
@@ -123,9 +123,9 @@ class Checker:
     def _report(self, target: CheckTarget, loaded: Loaded | None) -> CheckReport:
         if loaded is None:
             return CheckReport(target, self._check_script(target))
-        if self.fast or loaded.has_errors or loaded.pipeline is None:
-            return CheckReport(target, check(loaded, connect=self.connect), loaded)
-        if self.connect:
+        if self.is_fast or loaded.has_errors or loaded.pipeline is None:
+            return CheckReport(target, check(loaded, connect=self.connects), loaded)
+        if self.connects:
             self.say(f"connecting to the servers of {target.name} ...")
             connected = check(loaded, connect=True)
             # A missing server or topic is known in a second. Spark needs twenty to add what it knows.
@@ -136,7 +136,7 @@ class Checker:
         spark = self.spark()
         self.say(f"checking {target.name} with Spark ...")
         with separate_session(spark, _session_settings(loaded.pipeline.spark)) as session:
-            return CheckReport(target, check(loaded, session, connect=self.connect), loaded)
+            return CheckReport(target, check(loaded, session, connect=self.connects), loaded)
 
     def _check_script(self, target: CheckTarget) -> Checked:
         """Run a script or a project, and check the calls that it makes to Spark."""

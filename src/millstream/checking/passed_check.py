@@ -95,7 +95,7 @@ def _may_read_anything(pipeline: Pipeline) -> bool:
 
 def _is_opened(entry: SourceEntry) -> bool:
     """Return whether a check opens the source to read its columns."""
-    return (entry.source.columns or (None if entry.source.payload else entry.ddl)) is None
+    return (entry.source.columns or (None if entry.source.has_payload else entry.ddl)) is None
 
 
 def _list_files(entry: SourceEntry) -> list[str] | None:

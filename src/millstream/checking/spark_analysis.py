@@ -77,7 +77,7 @@ def analyse_pipeline(spark: SparkSession, loaded: Loaded) -> Examined:
 
 def empty_reader(spark: SparkSession, folder: str, name: str, entry: SourceEntry) -> DataFrame:
     """Return a frame with a source's columns and no rows, read from an empty folder if the columns are declared."""
-    ddl = entry.source.columns or (None if entry.source.payload else entry.ddl)
+    ddl = entry.source.columns or (None if entry.source.has_payload else entry.ddl)
     if ddl is None:
         return read_source(spark, name, entry)
     if Keep.HEADERS in entry.keep:
@@ -224,7 +224,7 @@ class _Analysis:
                 name=entry.sink.describe(),
                 kind=entry.sink.kind,
                 # If no row replaces another, as in a topic in append mode, the key identifies no row of the sink.
-                key=entry.sink.row_key if entry.sink.replaces(query.output_mode) else (),
+                key=entry.sink.row_key if entry.sink.replaces_table(query.output_mode) else (),
                 routed_by=entry.sink.routed_by,
                 span=places.key("queries", name, "to", number, "sink"),
                 function=self._function_code(entry.sink),

@@ -25,7 +25,7 @@ class Offsets:
 
     `sources` has one entry per source, in the order of the plan: Spark's own JSON, or None if the source had no data
     yet. `watermark` and `timestamp` are in milliseconds since 1970. `conf` are the settings that Spark keeps for the
-    life of the checkpoint. `epoch` is true for continuous processing, which writes nothing but offsets.
+    life of the checkpoint. `is_epoch` is true for continuous processing, which writes nothing but offsets.
     """
 
     batch_id: int
@@ -33,7 +33,7 @@ class Offsets:
     timestamp: int
     conf: Mapping[str, str]
     sources: tuple[str | None, ...]
-    epoch: bool = False
+    is_epoch: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,5 +155,5 @@ def _parse_offsets(batch_id: int, file: Path) -> Offsets:
         timestamp=int(header.get("batchTimestampMs", 0)),
         conf=header.get("conf", {}),
         sources=tuple(None if text == NOTHING else text for text in texts),
-        epoch=not lines[0],
+        is_epoch=not lines[0],
     )

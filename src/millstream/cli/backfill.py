@@ -108,7 +108,7 @@ def command(
         sink=sink,
         replace=replace,
         compare=compare,
-        dry=dry_run,
+        is_dry_run=dry_run,
         accept_gap=accept_gap,
         limit=limit,
     )
@@ -218,7 +218,7 @@ def _next(report: BackfillReport, options: BackfillOptions) -> None:
     following = {
         options.compare and not report.is_equal: "millstream backfill --dry-run",
         options.compare and report.is_equal: "millstream run",
-        options.dry: "millstream backfill, without --dry-run",
+        options.is_dry_run: "millstream backfill, without --dry-run",
         options.writes: "millstream backfill --compare",
     }
     print_hint(f"next: {following[True]}")

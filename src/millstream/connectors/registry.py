@@ -36,7 +36,7 @@ def dead_letter_stores() -> dict[str, type[DeadLetterStore]]:
 
 def default_dead_letter_store() -> type[DeadLetterStore]:
     """Return the store for dead letters given as a plain path."""
-    return next(kind for kind in dead_letter_stores().values() if kind.plain)
+    return next(kind for kind in dead_letter_stores().values() if kind.is_default)
 
 
 @cache

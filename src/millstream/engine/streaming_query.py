@@ -144,7 +144,7 @@ class RunningQuery:
         checkpoint.ensure_id()
         planned = checkpoint.planned()
         newest = None if planned is None or self.trigger.continuous else checkpoint.offsets(planned)
-        if newest is not None and newest.epoch:
+        if newest is not None and newest.is_epoch:
             raise CannotGoOn(
                 f"checkpoint {checkpoint.folder} was written under a continuous trigger, "
                 "and Spark cannot start a batch from it",
@@ -174,7 +174,7 @@ class RunningQuery:
             query_id = str(checkpoint.query_id())
             self.notes = notes = Notes(checkpoint, query_id)
             writers = self._writers(query_id)
-            notes.content = any(writer.sums for writer in writers.values())
+            notes.content = any(writer.has_checksums for writer in writers.values())
             reconciliation = SinkReconciliation(
                 self.name,
                 checkpoint,

@@ -45,7 +45,7 @@ KEPT = f"array<struct<{', '.join(f'`{name}`: {kind}' for name, kind in {**PLACE,
 
 def raw_columns(entry: SourceEntry, columns: Sequence[str]) -> list[str]:
     """Return those of a source's raw columns that a dead letter needs."""
-    position_columns = set(PLACE) if entry.source.payload else set()
+    position_columns = set(PLACE) if entry.source.has_payload else set()
     return [column for column in columns if column in position_columns or column == FILE]
 
 
@@ -118,4 +118,4 @@ def malformed_letters(entry: SourceEntry, columns: Sequence[str], reason: str, c
 
 def _can_reread(entry: SourceEntry) -> bool:
     has_ranges = type(entry.source).read_range is not Source.read_range
-    return has_ranges and (entry.source.payload or entry.ddl is not None)
+    return has_ranges and (entry.source.has_payload or entry.ddl is not None)

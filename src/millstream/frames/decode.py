@@ -67,7 +67,7 @@ def decode_rows(entry: SourceEntry, raw: DataFrame) -> DataFrame:
 
     The reason is NULL for a good row, else a clause that says what is wrong with it.
     """
-    if not entry.source.payload or entry.format is Format.RAW:
+    if not entry.source.has_payload or entry.format is Format.RAW:
         return raw.withColumn(REASON, _reason_of_columns(entry, raw))
     if entry.format is Format.AVRO:
         return avro_decode.decode_avro(entry, raw, DECODED).withColumn(
@@ -152,7 +152,7 @@ def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:
 
 def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
     """Count rows and malformed rows as they pass, and record the newest event time."""
-    size = "length(`value`)" if entry.source.payload else "1000"
+    size = "length(`value`)" if entry.source.has_payload else "1000"
     metrics = [
         "count(1) AS `rows`",
         f"count({REASON}) AS malformed",
@@ -182,7 +182,7 @@ def _fail_if_malformed(name: str, entry: SourceEntry) -> Column:
 def select_view_columns(entry: SourceEntry, raw: DataFrame) -> list[Column]:
     """Return the columns that views see: the schema's, then the message's own that are kept."""
     keep = [F.col(column.value) for column in entry.keep]
-    if not entry.source.payload:
+    if not entry.source.has_payload:
         hidden_columns = {CORRUPT, *entry.source.place}
         return [
             F.col(f"`{column}`")

@@ -35,7 +35,7 @@ def preview_rows(
 
     def reader(source: str, entry: SourceEntry) -> DataFrame:
         kind = entry.source
-        if not kind.static:
+        if not kind.can_read_once:
             # Spark generates such rows on demand. An empty table lets other views be previewed.
             return spark.createDataFrame([], kind.columns or entry.ddl or "value STRING")
         newest = kind if pipeline.sources[source].static else kind.newest(NEWEST)

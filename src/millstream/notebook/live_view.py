@@ -70,7 +70,7 @@ class Newest:
         return empty_frame(self._columns) if collected is None else to_pandas_frame(collected)
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the query is running."""
         try:
             return self._query.isActive

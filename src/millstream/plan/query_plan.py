@@ -25,7 +25,7 @@ class QueryPlan:
     query: str
     checkpoint: str
     judgements: tuple[Judgement, ...] = ()
-    begins: bool = False
+    is_new: bool = False
     """Whether there is no checkpoint yet, so that the query begins with its sources' first records."""
 
     @property

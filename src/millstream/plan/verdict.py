@@ -35,7 +35,7 @@ class RestartVerdict(StrEnum):
         return self in (RestartVerdict.START_AFRESH, RestartVerdict.SILENTLY_WRONG)
 
     @property
-    def continues(self) -> bool:
+    def can_continue(self) -> bool:
         """Whether the query resumes with right rows."""
         return self in (RestartVerdict.CONTINUES, RestartVerdict.CONTINUES_WITH_NOTE)
 

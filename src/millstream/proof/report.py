@@ -27,7 +27,7 @@ class ProofReport:
     @property
     def is_equal(self) -> bool:
         """Whether at least one sink could be compared, and every sink contains what its guarantee requires."""
-        compared = any(verdict.compared for verdict in self.verdicts)
+        compared = any(verdict.is_compared for verdict in self.verdicts)
         return compared and all(verdict.is_equal for verdict in self.verdicts)
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class ProofReport:
             "commits_deleted": self.tally.removed,
             "rows_fed": self.rows,
             "seconds": round(self.seconds, 1),
-            "sinks": [{**asdict(verdict), "fine": verdict.is_equal} for verdict in self.verdicts],
+            "sinks": [_sink_json(verdict) for verdict in self.verdicts],
             "notes": list(self.notes),
         }
 
@@ -120,8 +120,14 @@ class ProofReport:
 
 
 def _verdict(verdict: Verdict) -> str:
-    if not verdict.compared:
+    if not verdict.is_compared:
         return "not compared"
-    if verdict.unproven:
+    if verdict.is_unproven:
         return "NOTHING PROVEN"
     return "as promised" if verdict.is_equal else "BROKEN"
+
+
+def _sink_json(verdict: Verdict) -> dict[str, Any]:
+    fields = asdict(verdict)
+    unproven, compared = fields.pop("is_unproven"), fields.pop("is_compared")
+    return {**fields, "unproven": unproven, "compared": compared, "fine": verdict.is_equal}

@@ -93,7 +93,7 @@ class RowGenerator:
 
     def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")
-        if self.entry.source.payload and self.entry.format is Format.CSV:
+        if self.entry.source.has_payload and self.entry.format is Format.CSV:
             line = io.StringIO()
             csv.writer(line, delimiter=self.entry.options.get("sep", ","), lineterminator="").writerow(
                 values.values()

@@ -84,7 +84,7 @@ def test_a_batch_that_comes_again_changes_nothing(kind: int, spark: SparkSession
 
     old.write(changes.frame(spark, first), 0)
 
-    assert opened(spark, sink, changes.frame(spark, second)).write(changes.frame(spark, second), 1).skipped
+    assert opened(spark, sink, changes.frame(spark, second)).write(changes.frame(spark, second), 1).is_skipped
     assert table(spark, sink, kind) == before
 
 

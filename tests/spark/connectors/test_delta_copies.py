@@ -72,7 +72,7 @@ def test_a_batch_of_a_copied_checkpoint_that_delta_passes_over_ends_the_query(
         copy.write(batch(spark, 100), 1)
     replayed = same.write(batch(spark, 10), 1)
 
-    assert replayed == WriteResult(rows=0, skipped=True)
+    assert replayed == WriteResult(rows=0, is_skipped=True)
     assert rows(spark, sink) == before
 
 
@@ -85,7 +85,7 @@ def test_a_merge_that_changes_nothing_is_told_as_written(spark: SparkSession, tm
 
     for number, low in ((1, 200), (2, 10)):
         result = delta_writer.write(batch(spark, low), number)
-        assert (result.rows, result.skipped) == (3, False)
+        assert (result.rows, result.is_skipped) == (3, False)
 
 
 def rows(spark: SparkSession, sink: DeltaSink) -> list[Any]:

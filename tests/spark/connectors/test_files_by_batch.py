@@ -112,7 +112,7 @@ def test_of_two_drivers_at_one_batch_the_first_holds(
     monkeypatch.setattr(ByBatch, "commit", overtaken)
     write_result = slow.write(batch(spark, 0), 0)
 
-    assert write_result.skipped
+    assert write_result.is_skipped
     assert ids(tmp_path / "out") == list(range(10))
 
 
@@ -173,7 +173,7 @@ def test_any_file_system_of_hadoop_renames_a_folder_once(
         patch.setattr(ByBatch, "finish", lambda *_: False)
         write_result = writer.write(batch(spark, 0), 0)
 
-    assert write_result.skipped
+    assert write_result.is_skipped
     assert ids(tmp_path / "out") == list(range(10))
     assert opened(spark, sink).has_batch(0)
 

@@ -73,7 +73,7 @@ def test_batches_stand_beside_each_other(spark: SparkSession, sink: ParquetSink,
     writer.write(batch(spark, 10), 1)
 
     assert ids(tmp_path / "out") == count_ids(0, 20)
-    assert (first.rows, first.skipped) == (10, False)
+    assert (first.rows, first.is_skipped) == (10, False)
 
 
 def test_spark_reads_what_was_written(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_replayed_batch_changes_nothing(spark: SparkSession, sink: ParquetSink
 
     write_result = opened(spark, sink).write(batch(spark, 0), 7)
 
-    assert write_result.skipped
+    assert write_result.is_skipped
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -168,7 +168,7 @@ def test_a_batch_is_there_once_whatever_step_it_died_at(
     write_result = writer.write(batch(spark, 10), 1)
 
     assert ids(tmp_path / "out") == count_ids(0, 20)
-    assert stored == write_result.skipped
+    assert stored == write_result.is_skipped
     assert LocalPlace(tmp_path / "out").names(manifest.STAGING) == []
 
 
@@ -219,7 +219,7 @@ def test_two_drivers_at_one_batch_write_it_once(
         write_result = slow.write(batch(spark, 0), 0)
 
     assert ids(tmp_path / "out") == count_ids(0)
-    assert write_result.skipped
+    assert write_result.is_skipped
 
 
 def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
@@ -272,7 +272,7 @@ def test_old_manifests_go_and_their_batches_stay_known(
         writer.write(batch(spark, 10 * number), number)
 
     files_writer = opened(spark, sink)
-    replayed = [files_writer.write(batch(spark, 10 * number), number).skipped for number in range(5)]
+    replayed = [files_writer.write(batch(spark, 10 * number), number).is_skipped for number in range(5)]
 
     assert manifest.list_batches(files_writer.place, files_writer.identity) == [2, 3, 4]
     assert replayed == [True] * 5
@@ -370,7 +370,7 @@ def test_any_file_system_of_hadoop_keeps_the_same_promises(
     files_writer = opened(spark, sink)
 
     assert files_writer.has_batch(0)
-    assert files_writer.write(batch(spark, 0), 0).skipped
+    assert files_writer.write(batch(spark, 0), 0).is_skipped
     assert not files_writer.place.create(f"{manifest.manifest_folder(files_writer.identity)}/0.json", "{}")
     assert ids(tmp_path / "out") == count_ids(0)
     assert (

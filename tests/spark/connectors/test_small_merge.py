@@ -87,7 +87,7 @@ def test_a_repeated_batch_changes_nothing(spark: SparkSession, sink: DeltaSink) 
     writer.write(rows(spark, (2, NOON, "later", 3.0)), 2)
 
     writer._last = 0  # as a driver that looked before the others wrote
-    assert writer.write(rows(spark, *SECOND), 1).skipped
+    assert writer.write(rows(spark, *SECOND), 1).is_skipped
 
     assert (2, "later", 3.0) in held(spark, sink)
 
@@ -95,7 +95,7 @@ def test_a_repeated_batch_changes_nothing(spark: SparkSession, sink: DeltaSink) 
 def test_spark_appends_and_merges_after_it(spark: SparkSession, sink: DeltaSink) -> None:
     writer = opened(spark, sink, rows(spark, *FIRST))
     for batch in range(12):
-        assert writer.write(rows(spark, (batch, NOON, str(batch), None)), batch).skipped is False
+        assert writer.write(rows(spark, (batch, NOON, str(batch), None)), batch).is_skipped is False
     writer.write(rows(spark, (None, NOON, "no id", None)), 12)
     writer.write(rows(spark, (None, NOON, "still no id", None)), 13)
 
@@ -116,7 +116,7 @@ def test_the_number_survives_a_checkpoint_of_the_log(spark: SparkSession, sink: 
     again = opened(spark, sink, rows(spark, *FIRST))
 
     assert again.has_batch(1)
-    assert again.write(rows(spark, *SECOND), 1).skipped
+    assert again.write(rows(spark, *SECOND), 1).is_skipped
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ class Plans:
             below.columns,
             is_streaming=True,
             keys=keys,
-            within_watermark=within,
+            is_within_watermark=within,
         )
 
     def query(

@@ -73,8 +73,8 @@ def test_a_repeated_batch_and_an_older_one_change_nothing(tmp_path: Path) -> Non
     first = writer(tmp_path)
     first.write(rows(("a", 1)), 4)
 
-    assert first.write(rows(("a", 1)), 4).skipped
-    assert writer(tmp_path).write(rows(("x", 9)), 3).skipped
+    assert first.write(rows(("a", 1)), 4).is_skipped
+    assert writer(tmp_path).write(rows(("x", 9)), 3).is_skipped
     assert stored(tmp_path) == [("a", 1)]
 
 
@@ -107,7 +107,7 @@ def test_a_commit_whose_confirmation_was_lost_is_found_in_the_ledger(tmp_path: P
     unsure.write(rows(("a", 1)), 0)
     unsure._last = None
 
-    assert unsure.write(rows(("a", 1)), 0).skipped
+    assert unsure.write(rows(("a", 1)), 0).is_skipped
     assert stored(tmp_path) == [("a", 1)]
 
 
@@ -183,7 +183,7 @@ def test_a_process_killed_around_its_commit_leaves_the_whole_batch_or_nothing(
     is_committed = point == "duckdb.committed"
 
     assert entry.batch == int(is_committed)
-    assert again.write(rows(("b", 2), ("c", 3)), 1).skipped is is_committed
+    assert again.write(rows(("b", 2), ("c", 3)), 1).is_skipped is is_committed
     assert stored(tmp_path) == [("a", 1), ("b", 2), ("c", 3)]
 
 

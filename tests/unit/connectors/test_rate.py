@@ -6,7 +6,7 @@ from millstream.connectors.rate.source import RateSource
 
 
 def test_rows_of_the_clock_cannot_be_replayed() -> None:
-    assert not RateSource.replayable
+    assert not RateSource.is_replayable
 
 
 def test_a_ramp_of_half_a_second_is_a_problem() -> None:

@@ -45,17 +45,17 @@ def test_a_sink_with_a_missing_row_is_broken_whatever_else_is_said_of_it() -> No
 
 
 def test_a_sink_that_cannot_be_compared_beside_one_that_can_leaves_the_proof_fine() -> None:
-    proof_report = report(verdict(compared=False), verdict())
+    proof_report = report(verdict(is_compared=False), verdict())
 
     assert (report_summary(proof_report), proof_report.is_equal) == (["not compared", "as promised"], True)
 
 
 def test_nothing_is_proven_where_no_sink_can_be_compared() -> None:
-    assert not report(verdict(compared=False)).is_equal
+    assert not report(verdict(is_compared=False)).is_equal
 
 
 def test_nothing_is_proven_by_a_sink_that_must_hold_nothing() -> None:
-    proof_report = report(verdict(unproven=True), verdict())
+    proof_report = report(verdict(is_unproven=True), verdict())
 
     assert (report_summary(proof_report), proof_report.is_equal) == (["NOTHING PROVEN", "as promised"], False)
 

@@ -86,7 +86,7 @@ def name_operator(operator: Operator) -> str:
             )
             return f"aggregate by {keys}" if keys else "aggregate all rows"
         case Deduplicate():
-            suffix = " within watermark" if operator.within_watermark else ""
+            suffix = " within watermark" if operator.is_within_watermark else ""
             return f"deduplicate by {join_words(state_retention.name_keys(operator.keys))}{suffix}"
         case Join():
             sides = (

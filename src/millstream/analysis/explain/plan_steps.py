@@ -126,7 +126,7 @@ def describe_step(operator: Operator, mode: OutputMode) -> str:
             return _describe_aggregate(operator)
         case Deduplicate():
             key_names = join_words(state_retention.name_keys(operator.keys))
-            suffix = " within the watermark" if operator.within_watermark else ""
+            suffix = " within the watermark" if operator.is_within_watermark else ""
             return f"keeps the first row of each {key_names}{suffix}"
         case Join():
             return _describe_join(operator)

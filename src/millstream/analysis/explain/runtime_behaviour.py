@@ -124,7 +124,7 @@ def describe_crash(
     pipeline = graph.pipeline
     entry = pipeline.queries[name]
     streams = [source for source in graph.sources_of(name) if not pipeline.sources[source].static]
-    unreplayable = [stream for stream in streams if not pipeline.sources[stream].source.replayable]
+    unreplayable = [stream for stream in streams if not pipeline.sources[stream].source.is_replayable]
     replayable = [stream for stream in streams if stream not in unreplayable]
     sentences = [
         "the batch in progress runs again first: its offsets are in the checkpoint, its commit is not"

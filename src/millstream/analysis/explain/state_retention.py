@@ -67,7 +67,7 @@ def describe_removal(operator: StatefulOperator, mode: OutputMode) -> str:
             else _describe_key_removal(key)
         )
     if isinstance(operator, Deduplicate):
-        if operator.within_watermark and (delay := find_watermark_delay(operator)) is not None:
+        if operator.is_within_watermark and (delay := find_watermark_delay(operator)) is not None:
             return (
                 f"once the watermark passes the time of its first row plus {format_duration(delay)}, "
                 f"that is {format_duration(2 * delay)} after that row at the earliest"
@@ -75,7 +75,7 @@ def describe_removal(operator: StatefulOperator, mode: OutputMode) -> str:
         event_time_key = next((key for key in operator.keys if key.delay is not None), None)
         return (
             _describe_key_removal(event_time_key)
-            if event_time_key and not operator.within_watermark
+            if event_time_key and not operator.is_within_watermark
             else operator.leaves or "never"
         )
     return _describe_join_removal(operator) if isinstance(operator, Join) else operator.leaves or "never"

@@ -143,7 +143,7 @@ class BatchFunctionFacts:
                 is_append(call),
                 self.spans(call.node),
                 refuses_existing=is_refusing and has_fixed_arguments(call, local_names),
-                no_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
+                cannot_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
             )
         return None
 

@@ -89,7 +89,7 @@ def _find_input_keys(operator: Operator, needed_keys: set[Known]) -> set[Known]:
     }
     if isinstance(operator, Aggregate):
         return own_keys
-    if isinstance(operator, Deduplicate) and operator.within_watermark:
+    if isinstance(operator, Deduplicate) and operator.is_within_watermark:
         # Spark prunes no column below such a deduplication.
         return {_build_key(column) for side in operator.inputs for column in side.columns}
     keys = {_build_key(key) for key in operator.keys} if isinstance(operator, Deduplicate) else set()

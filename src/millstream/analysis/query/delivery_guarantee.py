@@ -56,7 +56,7 @@ class Promise:
 
     `reasons` go from the sources over the views to the sink. `conditions` must be true for the guarantee, and are
     not checked. `weakest` is the link that prevents a stronger guarantee, or a condition if the guarantee is already
-    the strongest; `None` if there is neither. `planned` means that the views were read from a plan instead of
+    the strongest; `None` if there is neither. `is_planned` means that the views were read from a plan instead of
     assumed to be deterministic. `number` is the sink's index in its query, from 0.
     """
 
@@ -66,7 +66,7 @@ class Promise:
     reasons: tuple[str, ...]
     weakest: GuaranteeReason | None = None
     conditions: tuple[GuaranteeReason, ...] = ()
-    planned: bool = False
+    is_planned: bool = False
     number: int = 0
 
     def plain(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Promise:
             "reasons": list(self.reasons),
             "weakest": self.weakest.plain() if self.weakest else None,
             "conditions": [condition.plain() for condition in self.conditions],
-            "planned": self.planned,
+            "planned": self.is_planned,
         }
 
 
@@ -185,13 +185,13 @@ class _Link:
 
     name: str
     kind: str
-    static: bool
+    is_static: bool
     replay: ReplayBehaviour
     span: Span | None
 
     def reason(self) -> GuaranteeReason:
         """Build the sentence about this source."""
-        subject = f"{'static source' if self.static else 'source'} '{self.name}'"
+        subject = f"{'static source' if self.is_static else 'source'} '{self.name}'"
         match self.replay.how:
             case Replayability.CONDITIONAL:
                 return GuaranteeReason(f"{subject}: {self.replay.text}", self.span)
@@ -224,13 +224,13 @@ def _describe_sources(sources: Sequence[_Link]) -> list[str]:
     """Describe the sources; those with the same exact replay share one sentence."""
     names_by_text: dict[str, list[str]] = {}
     for link in sources:
-        if link.replay.how is Replayability.EXACT and not link.static:
+        if link.replay.how is Replayability.EXACT and not link.is_static:
             names_by_text.setdefault(link.replay.text, []).append(link.name)
     shared = [
         f"source{'s' if len(names) > 1 else ''} {join_quoted(names)} {text}"
         for text, names in names_by_text.items()
     ]
-    other_links = [link for link in sources if link.replay.how is not Replayability.EXACT or link.static]
+    other_links = [link for link in sources if link.replay.how is not Replayability.EXACT or link.is_static]
     return shared + [link.reason().text for link in other_links]
 
 

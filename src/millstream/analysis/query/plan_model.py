@@ -220,7 +220,7 @@ class Deduplicate(StatefulOperator):
     """`dropDuplicates`, `dropDuplicatesWithinWatermark`, DISTINCT."""
 
     keys: tuple[Column, ...] = ()
-    within_watermark: bool = False
+    is_within_watermark: bool = False
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class BatchWrite:
     span: Span | None = None
     refuses_existing: bool = False
     """True if the write refuses an existing target, and has the same target each time."""
-    no_replay: bool = False
+    cannot_replay: bool = False
     """True if the write refuses an existing target, and a repeated batch has the same target."""
 
 

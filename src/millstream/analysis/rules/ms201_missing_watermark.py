@@ -75,7 +75,7 @@ def _grows_without_watermark(query: PlannedQuery, operator: Aggregate | Deduplic
     """
     if isinstance(operator, Aggregate):
         return event_time.has_time_key(operator) or query.output_mode is OutputMode.APPEND
-    if operator.within_watermark:
+    if operator.is_within_watermark:
         return True
     unbounded_keys = [key for key in operator.keys if not event_time.is_bounded(operator, key)]
     return bool(unbounded_keys) and not event_time.is_keyed_by_sinks(query, operator)
@@ -83,7 +83,7 @@ def _grows_without_watermark(query: PlannedQuery, operator: Aggregate | Deduplic
 
 def _suggest_fix(operator: Aggregate | Deduplicate, source: str) -> str:
     delay_fix = f"declare a watermark that says how late a row of '{source}' may be"
-    if isinstance(operator, Aggregate) or operator.within_watermark:
+    if isinstance(operator, Aggregate) or operator.is_within_watermark:
         return delay_fix
     return f"{delay_fix}, and deduplicate within the watermark"
 
@@ -113,7 +113,7 @@ def _list_streams_without_watermark(facts: Facts, view: str) -> Iterator[tuple[s
     known = {name.lower(): name for name in (*pipeline.sources, *pipeline.views)}
     reported: set[str] = set()
     reading = parse_sql(pipeline.views[view].sql or "")
-    for mark in () if reading.watermarked else reading.tables:
+    for mark in () if reading.has_watermark else reading.tables:
         pending = [known.get(mark.text.lower(), "")]
         visited: set[str] = set()
         while pending:
@@ -129,7 +129,7 @@ def _list_streams_without_watermark(facts: Facts, view: str) -> Iterator[tuple[s
             elif (
                 name in pipeline.views
                 and (sql := pipeline.views[name].sql)
-                and not parse_sql(sql).watermarked
+                and not parse_sql(sql).has_watermark
             ):
                 pending.extend(facts.graph.reads[name])
 
@@ -161,7 +161,7 @@ def _declared_times(facts: Facts, source: str) -> list[str]:
         columns = dict(column.split(" ", 1) for column in entry.source.columns.split(", "))
     else:
         # The columns of an undecoded message.
-        columns = {"timestamp": "timestamp"} if entry.source.payload and entry.format is None else {}
+        columns = {"timestamp": "timestamp"} if entry.source.has_payload and entry.format is None else {}
     return [name for name, kind in columns.items() if kind.lower().startswith("timestamp")]
 
 

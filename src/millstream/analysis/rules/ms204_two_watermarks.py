@@ -56,7 +56,7 @@ def _find_lower_watermark(operator: Operator, *, aggregated: bool) -> tuple[Wate
         if isinstance(child, WatermarkOperator) and child.is_streaming:
             return child, aggregated
         if (isinstance(child, Join) and child.is_stream_stream) or (
-            isinstance(child, Deduplicate) and not child.within_watermark
+            isinstance(child, Deduplicate) and not child.is_within_watermark
         ):
             continue
         result = _find_lower_watermark(child, aggregated=aggregated or isinstance(child, Aggregate))

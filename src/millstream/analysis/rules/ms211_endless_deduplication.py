@@ -25,7 +25,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     for operator in query.of(Deduplicate):
         # Spark itself refuses a DISTINCT of SQL in append mode.
         is_refused = operator.node == "Distinct" and query.output_mode is OutputMode.APPEND
-        if is_refused or operator.within_watermark or any(key.delay is not None for key in operator.keys):
+        if is_refused or operator.is_within_watermark or any(key.delay is not None for key in operator.keys):
             continue
         unbounded_keys = [key.name for key in operator.keys if not event_time.is_bounded(operator, key)]
         if (

@@ -56,7 +56,7 @@ def _find_reason(query: PlannedQuery, operator: Aggregate | Deduplicate) -> str:
     is_refused = operator.node == "Distinct" and query.output_mode is OutputMode.APPEND
     if (
         is_refused
-        or operator.within_watermark
+        or operator.is_within_watermark
         or any(key.delay is not None for key in operator.keys)
         or event_time.find_lost_watermark(operator)
     ):

@@ -150,4 +150,6 @@ def _check_sources(facts: Facts, query: str, flows: str) -> Iterator[Finding]:
 
 
 def _has_batch_limit(facts: Facts, query: str) -> bool:
-    return any(facts.pipeline.sources[name].source.limited() for name in facts.graph.sources_of(query))
+    return any(
+        facts.pipeline.sources[name].source.has_batch_limit() for name in facts.graph.sources_of(query)
+    )

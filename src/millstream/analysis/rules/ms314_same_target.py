@@ -37,7 +37,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                     query=query,
                 )
             others = [previous_query for previous_query in previous if previous_query != query]
-            if entry.sink.sole:
+            if entry.sink.is_sole_writer:
                 single_writers.setdefault(place, query)
             if others and place in single_writers:
                 yield CODE.error(

@@ -24,7 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for query, number, entry in facts.sinks():
         mode = facts.pipeline.queries[query].output_mode
         cost = entry.sink.conflict_cost(mode)
-        if not cost or entry.sink.sole or mode is OutputMode.COMPLETE:
+        if not cost or entry.sink.is_sole_writer or mode is OutputMode.COMPLETE:
             continue
         for place in sorted(entry.sink.writes_to()):
             other = first_writers.setdefault(place, query)

@@ -43,4 +43,4 @@ def _is_unbounded(read: Read) -> bool:
     bounds = [
         key for key in read.options if key.lower().startswith("max") and key.lower().endswith("pertrigger")
     ]
-    return kind is not None and kind.replayable and not bounds
+    return kind is not None and kind.is_replayable and not bounds

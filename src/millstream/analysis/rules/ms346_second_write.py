@@ -22,7 +22,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for sink in query.sinks:
         function = sink.function
         for write in function.writes if function else ():
-            if write.no_replay and not write.refuses_existing:
+            if write.cannot_replay and not write.refuses_existing:
                 yield CODE.warning(
                     f"query '{query.name}' fails when a batch is repeated: this write refuses an existing target",
                     write.span,

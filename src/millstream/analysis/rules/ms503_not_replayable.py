@@ -25,10 +25,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     for query in facts.graph.writes:
         streams = [name for name in facts.graph.sources_of(query) if not facts.pipeline.sources[name].static]
         source_models = {name: facts.pipeline.sources[name].source for name in streams}
-        replayable = [name for name in streams if source_models[name].replayable]
+        replayable = [name for name in streams if source_models[name].is_replayable]
         for name in streams:
             is_trial = source_models[name].is_generated and not replayable
-            if source_models[name].replayable or is_trial or name in reported:
+            if source_models[name].is_replayable or is_trial or name in reported:
                 continue
             if not (
                 replayable

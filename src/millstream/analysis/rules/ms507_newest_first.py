@@ -17,7 +17,7 @@ CODE = Code.of(__name__)
 def check(facts: Facts) -> Iterator[Finding]:
     """Check sources with a watermark."""
     for name, entry in facts.pipeline.sources.items():
-        if entry.static or entry.watermark is None or not entry.source.newest_first():
+        if entry.static or entry.watermark is None or not entry.source.may_read_newest_first():
             continue
         delay = entry.watermark.delay_threshold
         yield CODE.warning(

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         for place in entry.sink.writes_to()
     }
     for name, entry in facts.pipeline.sources.items():
-        if not entry.static or entry.source.reread:
+        if not entry.static or entry.source.is_reread_each_batch:
             continue
         for place in sorted(entry.source.reads_from() & set(writers)):
             writer = writers[place][0]

@@ -46,6 +46,6 @@ def _list_keys(operator: StatefulOperator) -> tuple[Column, ...]:
 def _may_change(facts: Facts, name: str) -> bool:
     """Return whether the source is a static table whose current version each batch reads."""
     entry = facts.pipeline.sources.get(name)
-    if entry is None or not entry.static or not entry.source.reread:
+    if entry is None or not entry.static or not entry.source.is_reread_each_batch:
         return False
     return entry.source.replay(static=True).how is not Replayability.EXACT

@@ -24,12 +24,12 @@ class Cure:
     """A pattern of Spark's message or error class."""
     fix: str
     """The fix, beginning with a verb."""
-    other_mode: bool = False
+    has_other_mode: bool = False
     """True if another output mode may be proposed when Spark accepts the plan in one."""
 
 
-def _cure(ids: str, construct: str, pattern: str, fix: str, *, other_mode: bool = False) -> Cure:
-    return Cure(tuple(ids.split()), construct, re.compile(pattern), fix, other_mode)
+def _cure(ids: str, construct: str, pattern: str, fix: str, *, has_other_mode: bool = False) -> Cure:
+    return Cure(tuple(ids.split()), construct, re.compile(pattern), fix, has_other_mode)
 
 
 # The first entry whose pattern matches applies. The messages are those of Spark 4.2.
@@ -57,7 +57,7 @@ CURES: tuple[Cure, ...] = (
         "an aggregation in append mode without a watermarked time among its keys",
         r"streaming aggregations without watermark",
         "set a watermark on the source and group by its time column or by a window of it, unchanged from the source",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP012",
@@ -70,14 +70,14 @@ CURES: tuple[Cure, ...] = (
         "complete mode without an aggregation",
         r"no streaming aggregations",
         "aggregate in the query, or write the rows as they arrive",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP014",
         "a change data feed that the query processes further, in a mode other than append",
         r"Change Data Capture \(CDC\) streaming reads",
         "read the changes unmodified in one query, and process them in another",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP020",
@@ -115,7 +115,7 @@ CURES: tuple[Cure, ...] = (
         r"GroupsWithState.* is not supported with \w+ output mode|"
         r"applyInPandasWithState in \w+ mode is not supported with \w+ output mode",
         "give the function the output mode of the query",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP025",
@@ -147,7 +147,7 @@ CURES: tuple[Cure, ...] = (
         "a join of two streams in an output mode that does not support it",
         r"join between two streaming DataFrames/Datasets is not supported in",
         "join in a separate query in append mode, and process its output in another",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP033",
@@ -190,7 +190,7 @@ CURES: tuple[Cure, ...] = (
         "a stateful operator after an aggregation in update or complete mode, or after an event-time timeout",
         r"Detected pattern of possible 'correctness' issue",
         "write the first result to a table or topic and read it in a second query",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP050",
@@ -203,14 +203,14 @@ CURES: tuple[Cure, ...] = (
         "a sort, except of aggregated rows in complete mode",
         r"Sorting is not supported",
         "remove the sort: a stream has no last row; sort where the result is read",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP052",
         "a limit in update mode",
         r"Limits are not supported",
         "remove the limit",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP052",
@@ -325,7 +325,7 @@ CURES: tuple[Cure, ...] = (
         "real-time mode in append or complete mode",
         r"STREAMING_REAL_TIME_MODE\.OUTPUT_MODE_NOT_SUPPORTED",
         "write a trigger such as '1 second'",
-        other_mode=True,
+        has_other_mode=True,
     ),
     _cure(
         "SP065",
@@ -344,7 +344,7 @@ CURES: tuple[Cure, ...] = (
         "a sink in an output mode that it does not support",
         r"UNSUPPORTED_DATASOURCE|DELTA_UNSUPPORTED_OUTPUT_MODE",
         "choose a sink that accepts updated rows",
-        other_mode=True,
+        has_other_mode=True,
     ),
 )
 
@@ -357,6 +357,6 @@ def find_hint(message: str, modes: Sequence[OutputMode] = ()) -> str:
     matching = next((hint for hint in CURES if hint.pattern.search(message)), None)
     if matching is None:
         return ""
-    if not matching.other_mode or not modes:
+    if not matching.has_other_mode or not modes:
         return matching.fix
     return f"{matching.fix}; or run the query in output mode {' or '.join(modes)}"

@@ -56,7 +56,7 @@ class Refusal:
     """The output modes in which Spark accepts the same plan with the same trigger."""
     error: PySparkException
     """Spark's error."""
-    late: bool = False
+    is_late: bool = False
     """True if `start()` accepts the query, which then fails in its first batch."""
     node: Any = None
     """The JVM object of the refused operator or expression, or None if the whole query is refused."""

@@ -25,7 +25,7 @@ class Context:
     flow: ColumnFlow
     processor: str
     """The class of the user's stateful processor, if its call was noted."""
-    complete: bool
+    is_complete: bool
 
     def value(self, parsed: Parsed) -> Expression:
         """Return the value of a top-level expression of a field."""

@@ -88,7 +88,7 @@ def specialise_operator(base: Operator, of: Context) -> Operator:
                 keys, within=within, every=len(keys) == len(columns)
             )
             return Deduplicate(
-                **common_fields, growth=bounded, leaves=leaves, keys=keys, within_watermark=within
+                **common_fields, growth=bounded, leaves=leaves, keys=keys, is_within_watermark=within
             )
         case "Join" if len(of.below) == 2:
             return build_join(common_fields, of)
@@ -223,7 +223,7 @@ def _aggregate(common_fields: dict[str, Any], of: Context) -> Operator:
         for tree in of.fields.get("aggregateExpressions", ())
         for expression in _functions(tree, of.value(tree))
     )
-    bounded, leaves = state_growth.growth_of_aggregate(keys, window, event_time_key, complete=of.complete)
+    bounded, leaves = state_growth.growth_of_aggregate(keys, window, event_time_key, complete=of.is_complete)
     return Aggregate(
         **common_fields,
         growth=bounded,

@@ -132,7 +132,7 @@ class _Builder:
         )
         origin = self._origin(node)
         processor = origin.processor if isinstance(origin, SourceCall) else ""
-        context = Context(node, below, fields, values, flow, processor, complete=self._complete)
+        context = Context(node, below, fields, values, flow, processor, is_complete=self._complete)
         return BuiltOperator(
             node_mapping.specialise_operator(base, context),
             [attribute.id for attribute in node.output],
@@ -255,7 +255,7 @@ class _Builder:
                     growth=growth,
                     leaves=leaves,
                     keys=keys,
-                    within_watermark=within,
+                    is_within_watermark=within,
                 )
         return BuiltOperator(operator, [item.id for item in node.output])
 

@@ -53,7 +53,7 @@ def derive_guarantee(query: Started, sources: Sequence[SourceRead], plan: Planne
         weakest = sink_reason
     reasons = tuple(dict.fromkeys(entry.text for entry in (*source_reasons, *plan_reasons, sink_reason)))
     label = f"{query.format} {query.target}".strip()
-    return Promise(query.name, label, result, reasons, weakest, planned=plan is not None)
+    return Promise(query.name, label, result, reasons, weakest, is_planned=plan is not None)
 
 
 def _sink(query: Started, plan: PlannedQuery | None) -> tuple[Guarantee, str]:

@@ -164,8 +164,8 @@ def command(
             )
     with Checker(
         load=lambda path: load_project(path, overrides, env_file),
-        fast=chosen["fast"],
-        connect=chosen["connect"],
+        is_fast=chosen["fast"],
+        connects=chosen["connect"],
         arguments=[*script_arguments, *arguments],
         columns=read_columns(schemas, tables),
         say=print_progress,

@@ -185,7 +185,7 @@ def replay(
 
 def _print_delivery(batch: SpooledBatch, result: WriteResult) -> None:
     """Print whether a batch was delivered, or was in the sink already."""
-    if result.skipped:
+    if result.is_skipped:
         click.echo(f"{batch.query}: batch {batch.batch} was in {batch.sink} already")
     else:
         click.echo(f"{batch.query}: batch {batch.batch} delivered to {batch.sink}")

@@ -91,7 +91,7 @@ def _query(loaded: Loaded, name: str, *, fast: bool, as_json: bool) -> None:
     click.echo("\n".join(format_explanation(explanation)))
     if fast:
         click.echo(plan_omitted_note([name]), err=True)
-    elif not explanation.planned:
+    elif not explanation.is_planned:
         click.echo("Spark cannot plan this query; 'millstream check' prints the reason", err=True)
 
 
@@ -122,8 +122,10 @@ def describe_kind(kind: Any) -> Iterator[str]:
 
         yield f"  output modes: {', '.join(str(mode) for mode in OutputMode if mode in kind.modes)}"
     else:
-        ways = [word for word, can in (("stream", kind.streams), ("static table", kind.static)) if can]
-        yield f"  read as: {', '.join(ways)}; {'' if kind.replayable else 'not '}replayable"
+        ways = [
+            word for word, can in (("stream", kind.can_stream), ("static table", kind.can_read_once)) if can
+        ]
+        yield f"  read as: {', '.join(ways)}; {'' if kind.is_replayable else 'not '}replayable"
     yield "  settings (a single value sets the first):"
     required = [
         name for name, field in kind.model_fields.items() if field.is_required() and name != kind.main

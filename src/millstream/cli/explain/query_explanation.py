@@ -35,14 +35,14 @@ class Story:
     fresh: list[str]
     small: list[str]
     promises: list[Promise]
-    planned: bool
+    is_planned: bool
 
     def plain(self) -> dict[str, Any]:
         """Convert to the JSON of `explain --json`."""
         return {
             "query": self.query,
             "checkpoint": self.checkpoint,
-            "planned": self.planned,
+            "planned": self.is_planned,
             "steps": [step.plain() for step in self.steps],
             "expectations": self.expected,
             "watermark": self.clock,

@@ -68,7 +68,7 @@ def command(
     else:
         plans = _plan_fast(loaded, queries) if fast else _plan(loaded, queries)
     click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
-    fine = all(plan.verdict.continues for plan in plans)
+    fine = all(plan.verdict.can_continue for plan in plans)
     if form == "text" and not as_json:
         click.echo(f"next: {_next(plans, fine=fine)}", err=True)
     return 0 if fine else 1

@@ -53,14 +53,14 @@ def _to_json(plan: QueryPlan) -> dict[str, object]:
         "query": plan.query,
         "verdict": plan.verdict.value,
         "checkpoint": plan.checkpoint,
-        "begins": plan.begins,
+        "begins": plan.is_new,
         "changes": plan.list_changes(),
     }
     return {**data, "accept": plan.accept_code} if plan.verdict.is_refused else data
 
 
 def _format(plan: QueryPlan, loaded: Loaded) -> Iterator[str]:
-    if plan.begins:
+    if plan.is_new:
         yield f"{plan.query}: has no checkpoint yet; it begins with the first batch"
         return
     yield f"{plan.query}: {plan.verdict.replace('_', ' ')}" + (

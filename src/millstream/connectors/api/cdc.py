@@ -45,19 +45,19 @@ class Cdc(Spec):
     """`1` stores the latest state of each key; `2` its history, with the columns `__start_at` and `__end_at`."""
 
     @property
-    def history(self) -> bool:
+    def has_history(self) -> bool:
         """Whether every version of a row is stored."""
         return self.stored_as_scd_type == 2
 
     @property
     def row_key(self) -> tuple[str, ...]:
         """Key columns of the table."""
-        return (*self.keys, self.sequence_by) if self.history else self.keys
+        return (*self.keys, self.sequence_by) if self.has_history else self.keys
 
     @property
     def history_columns(self) -> tuple[str, ...]:
         """Columns that the table has in addition to the query's."""
-        return (START, END) if self.history else ()
+        return (START, END) if self.has_history else ()
 
     @property
     def is_deletion(self) -> str:
@@ -174,7 +174,7 @@ class Cdc(Spec):
     def outcome(self, rows: DataFrame) -> DataFrame:
         """Compute the table that results from all of a query's rows."""
         changes = self.changes(rows)
-        states = self.chained(changes) if self.history else self.newest(changes)
+        states = self.chained(changes) if self.has_history else self.newest(changes)
         return states.where(f"NOT {GONE}").drop(GONE)
 
     def unordered(self, table: str, key: str) -> MillstreamError:

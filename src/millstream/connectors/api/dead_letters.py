@@ -87,7 +87,7 @@ class DeadLetterStore(Spec, ABC):
     """Key of this kind in a spec."""
     main: ClassVar[str]
     """Field that is set when the value in the spec is a plain string."""
-    plain: ClassVar[bool] = False
+    is_default: ClassVar[bool] = False
     """Whether a plain path in `dead_letters` means this kind. True for one kind."""
 
     @abstractmethod

@@ -20,11 +20,11 @@ class Source(SourceSettings, SourceOffsets, SourceContents, SourceSandbox):
     A kind must define `kind`, `main` and `read`.
     """
 
-    streams: ClassVar[bool] = True
+    can_stream: ClassVar[bool] = True
     """Whether the source can be read as a stream."""
-    static: ClassVar[bool] = False
+    can_read_once: ClassVar[bool] = False
     """Whether the source can be read once, as a static table."""
-    payload: ClassVar[bool] = False
+    has_payload: ClassVar[bool] = False
     """Whether rows have undecoded bytes in a column `value`, which the spec's `format` and `schema` decode."""
     columns: ClassVar[str | None] = None
     """DDL of the columns of `read`, if independent of the settings; None if the spec's `schema` defines them."""

@@ -43,15 +43,15 @@ class SinkIdentity:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Result of a write. `skipped` if the sink already had the batch; `rows` is None if they were not counted.
+    """Result of a write. `is_skipped` if the sink already had the batch; `rows` is None if they were not counted.
 
-    `later` if the batch was spooled, to be delivered when the sink is back. `way` names the kind's way for small
+    `is_spooled` if the batch was spooled, to be delivered when the sink is back. `way` names the kind's way for small
     batches, if it was used.
     """
 
     rows: int | None = None
-    skipped: bool = False
-    later: bool = False
+    is_skipped: bool = False
+    is_spooled: bool = False
     way: str = ""
 
 
@@ -73,7 +73,7 @@ class Writer(BatchLedger, ABC):
 
     passes: int = 1
     """Number of times `write` executes its frame. If the sinks of a query execute it more than once, it is cached."""
-    runs: bool = True
+    always_executes: bool = True
     """Whether `write` always executes its frame. A user's function skips a batch that it already has."""
 
     def __init__(self, identity: SinkIdentity) -> None:

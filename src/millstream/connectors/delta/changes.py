@@ -41,15 +41,17 @@ class ChangeBatch:
         deletions = self._cdc.changes(frame).where(GONE)
         if deletions.isEmpty():
             return
-        deletions = self._cdc.chained(deletions) if self._cdc.history else self._cdc.newest(deletions)
+        deletions = self._cdc.chained(deletions) if self._cdc.has_history else self._cdc.newest(deletions)
         deletions = deletions.selectExpr(*self._keys, self._sequence)
         spark = frame.sparkSession
         if not self._has_deletions(spark):
             with table_lock(spark, self._sink.deletions):
                 self._create_deletions(deletions.limit(0))
-        same_key = _same_key("held", "come", [*self._keys, *([self._sequence] if self._cdc.history else [])])
+        same_key = _same_key(
+            "held", "come", [*self._keys, *([self._sequence] if self._cdc.has_history else [])]
+        )
         later = f"come.{self._sequence} > held.{self._sequence}"
-        update_clause = "" if self._cdc.history else f" WHEN MATCHED AND {later} THEN UPDATE SET *"
+        update_clause = "" if self._cdc.has_history else f" WHEN MATCHED AND {later} THEN UPDATE SET *"
         with _temporary_view(deletions, "gone") as view, table_lock(spark, self._sink.deletions):
             spark.sql(
                 f"MERGE INTO {self._deletions} AS held USING {view} AS come ON {same_key}{update_clause}"
@@ -80,7 +82,7 @@ class ChangeBatch:
         names = [quote_name(name) for name in self._sink.table_columns(frame.columns)]
         common = [name for name in self._cdc.takes(frame.columns) if name.lower() in table_columns]
         new_content, old_content = content_expression(common, "come"), content_expression(common, "held")
-        if self._cdc.history:
+        if self._cdc.has_history:
             same_key = _same_key("held", "come", [*self._keys, START])
             delete_condition = f"come.{GONE}"
             update_condition = f"NOT (held.{END} <=> come.{END} AND {new_content} = {old_content})"
@@ -107,7 +109,7 @@ class ChangeBatch:
     def _source(self, frame: DataFrame, table: DataFrame | None) -> Iterator[str]:
         """Yield SQL for a merge's rows, including deletions; `table` is None before it exists."""
         changes = self._cdc.changes(frame)
-        compute = self._history if self._cdc.history else self._latest
+        compute = self._history if self._cdc.has_history else self._latest
         with _temporary_view(compute(changes, table), "come") as view:
             yield f"SELECT * FROM {view}"  # noqa: S608 - our own name
 

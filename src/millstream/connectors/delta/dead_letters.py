@@ -22,7 +22,7 @@ class DeltaDeadLetterStore(DeadLetterStore):
 
     kind = "delta"
     main = "path"
-    plain = True
+    is_default = True
 
     path: Location = Field(examples=["lake/dead_letters"])
     """Folder of the table, relative to the spec's folder, or a URI that Spark can read."""

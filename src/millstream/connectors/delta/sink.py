@@ -297,7 +297,7 @@ class DeltaSink(Sink):
         return self.cdc is not None
 
     @property
-    def sole(self) -> bool:
+    def is_sole_writer(self) -> bool:
         """True for `cdc`: deletions are committed before the rows, and a second query may read between the two."""
         return self.cdc is not None
 

@@ -29,10 +29,10 @@ class DeltaSource(Source):
 
     kind = "delta"
     main = "path"
-    streams = True
-    static = True
-    replayable = True
-    reread = True
+    can_stream = True
+    can_read_once = True
+    is_replayable = True
+    is_reread_each_batch = True
 
     path: Location | None = Field(default=None, examples=["lake/orders"])
     """Folder of the table."""
@@ -121,7 +121,7 @@ class DeltaSource(Source):
             return [Problem("table", "delta has both a path and a table", "keep one of them")]
         return []
 
-    def limited(self) -> bool:
+    def has_batch_limit(self) -> bool:
         """Return True: a batch reads at most 1000 files unless the settings set another number."""
         return True
 

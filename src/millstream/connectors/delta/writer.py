@@ -79,7 +79,7 @@ class DeltaWriter(Writer):
         # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
         # the deletions first, so it executes the batch three times.
         self.passes = (3 if self._changes else 2) if self._merges else 1
-        self.sums = self._merges
+        self.has_checksums = self._merges
         self.skips_empty = self._merges
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
@@ -150,7 +150,7 @@ class DeltaWriter(Writer):
         rows = (frame.count() if small is None else small.num_rows) if self._merges else None
         for attempt in range(ATTEMPTS):
             if self.has_batch(batch_id):
-                return self._passed_over(batch_id) if attempt else WriteResult(rows=0, skipped=True)
+                return self._passed_over(batch_id) if attempt else WriteResult(rows=0, is_skipped=True)
             if rows == 0 and self._exists:
                 if self.checkpoint is not None:
                     empty_batches.add(self.checkpoint, self.identity.sink, batch_id)
@@ -196,7 +196,7 @@ class DeltaWriter(Writer):
         note, recorded = self.note(batch_id), self.entry(batch_id)
         if note.is_known and (recorded is None or recorded.note.contradicts(note)):
             raise conflicting_batch_error(self.identity, batch_id)
-        return WriteResult(rows=0, skipped=True)
+        return WriteResult(rows=0, is_skipped=True)
 
     def _collect_small(self, frame: DataFrame) -> pa.Table | None:
         """Return the rows of a batch that may be merged without Spark, or None. Spark creates a table."""

@@ -37,7 +37,7 @@ class DuckdbWriter(Writer):
     number in the ledger and changes nothing.
     """
 
-    sums = True
+    has_checksums = True
     has_ledger = True
 
     def __init__(self, sink: DuckdbSink, identity: SinkIdentity) -> None:
@@ -99,7 +99,7 @@ class DuckdbWriter(Writer):
         if the rows themselves are rejected.
         """
         if self.has_batch(batch_id):
-            return WriteResult(rows=0, skipped=True)
+            return WriteResult(rows=0, is_skipped=True)
         # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
         rows = frame.toArrow()
         hit_failpoint("duckdb.staged")
@@ -108,7 +108,7 @@ class DuckdbWriter(Writer):
             # A commit of this run may have come to the disk although it raised an error.
             self._last = self._ledger.last_batch(connection)
             if self.has_batch(batch_id):
-                return WriteResult(rows=0, skipped=True)
+                return WriteResult(rows=0, is_skipped=True)
             connection.register(_INCOMING, rows)
             self._move_rows(connection, rows.column_names)
             connection.unregister(_INCOMING)

@@ -54,8 +54,8 @@ class FilesSource(Source):
     """Base of the kinds that read a folder of files."""
 
     main = "path"
-    static = True
-    replayable = True
+    can_read_once = True
+    is_replayable = True
 
     form: ClassVar[str]
     """Spark's name of the file format."""
@@ -204,13 +204,13 @@ class FilesSource(Source):
             )
         ]
 
-    def limited(self) -> bool:
+    def has_batch_limit(self) -> bool:
         """Return whether `max_files_per_trigger` or Spark's `maxBytesPerTrigger` is set."""
         return self.max_files_per_trigger is not None or "maxbytespertrigger" in map(str.lower, self.options)
 
-    def newest_first(self) -> bool:
+    def may_read_newest_first(self) -> bool:
         """Return whether `latest_first` is set, and files may exceed one batch."""
-        return self.latest_first and self.limited()
+        return self.latest_first and self.has_batch_limit()
 
     def removes_read_files(self) -> bool:
         """Return whether `clean_source` removes files."""

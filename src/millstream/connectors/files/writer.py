@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class FilesWriter(Writer):
     """Delivers the batches of one query to one folder, each once."""
 
-    sums = True
+    has_checksums = True
     has_ledger = True
 
     def __init__(self, sink: FilesSink, identity: SinkIdentity) -> None:
@@ -82,13 +82,13 @@ class FilesWriter(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch. A committed batch is not written again; only its missing moves are made."""
         if self.layout.finish(batch_id):
-            return WriteResult(skipped=True)
+            return WriteResult(is_skipped=True)
         home = publish.staging_folder(self.identity, batch_id)
         self._stage(frame, home)
         files, rows = self._staged_files(home)
         hit_failpoint("files.staged")
         is_first = self.layout.commit(batch_id, home, files, self.note(batch_id))
-        return WriteResult(rows, skipped=not is_first)
+        return WriteResult(rows, is_skipped=not is_first)
 
     def _stage(self, frame: DataFrame, home: str) -> None:
         """Let Spark write the rows to the staging folder."""

@@ -47,7 +47,7 @@ class Batch(int):
 class ForeachBatchWriter(Writer):
     """Passes batches to the function. If it raises, the batch fails and is repeated."""
 
-    runs = False
+    always_executes = False
 
     def __init__(
         self, function: Callable[..., Any], identity: SinkIdentity, options: Mapping[str, str]

@@ -127,7 +127,7 @@ def _check_first_batch(
     source: KafkaSource, ends: Mapping[str, Mapping[int, Ends]], fresh: Sequence[str]
 ) -> Iterator[ConnectivityFinding]:
     """Check whether the first batch would read a large topic whole."""
-    if not fresh or source.limited() or source.starting_offsets == "latest":
+    if not fresh or source.has_batch_limit() or source.starting_offsets == "latest":
         return
     start: Any = source.starting_offsets if isinstance(source.starting_offsets, dict) else {}
     waiting = sum(

@@ -360,7 +360,7 @@ class KafkaSink(Broker, Sink):
             "withdrawn"
         )
 
-    def replaces(self, mode: OutputMode) -> bool:
+    def replaces_table(self, mode: OutputMode) -> bool:
         """Replace rows only in update mode; in append mode several records may share a key."""
         return bool(self.row_key) and mode is OutputMode.UPDATE
 

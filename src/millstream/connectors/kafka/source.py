@@ -46,10 +46,10 @@ class KafkaSource(Broker, Source):
     system = KAFKA
     is_feedable = True
     main = "subscribe"
-    static = True
-    replayable = True
-    reread = True
-    payload = True
+    can_read_once = True
+    is_replayable = True
+    is_reread_each_batch = True
+    has_payload = True
     flows = frozenset({"continuous", "real_time"})
     bounds = ("min_offsets_per_trigger", "max_offsets_per_trigger", "max_trigger_delay", "min_partitions")
     columns = _COLUMNS
@@ -274,7 +274,7 @@ class KafkaSource(Broker, Source):
             if key.lower() == "kafka.isolation.level" and value != "read_committed"
         ]
 
-    def limited(self) -> bool:
+    def has_batch_limit(self) -> bool:
         """Return whether `max_offsets_per_trigger` or Spark's `maxRecordsPerPartition` is set."""
         return self.max_offsets_per_trigger is not None or "maxRecordsPerPartition" in self.options
 

@@ -57,7 +57,7 @@ class TransactionalWriter(KafkaWriter):
     result.
     """
 
-    sums = True
+    has_checksums = True
     has_ledger = True
     _producer: Any = None
     _last: LedgerEntry | None = None
@@ -104,7 +104,7 @@ class TransactionalWriter(KafkaWriter):
         later run has taken over; and another `MillstreamError` if the broker rejects the records themselves.
         """
         if self.has_batch(batch_id):
-            return WriteResult(rows=0, skipped=True)
+            return WriteResult(rows=0, is_skipped=True)
         # Spark computes the rows before the transaction opens, so that it is open only while records are sent.
         with self._collected(self.records(frame, batch_id)) as (rows, chunks):
             hit_failpoint("kafka.before")

@@ -35,7 +35,7 @@ class MemoryWriter(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Collect one batch and update the view."""
         if self.has_batch(batch_id):
-            return WriteResult(skipped=True)
+            return WriteResult(is_skipped=True)
         rows = frame.toArrow()
         alone = self.identity.mode is OutputMode.COMPLETE
         tables.store_batch(self.sink.table, self.identity.key, batch_id, rows, alone=alone)

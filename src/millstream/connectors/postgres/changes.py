@@ -42,7 +42,7 @@ class TableChanges:
         connection.execute(SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(self.deletions))
         connection.execute(self.incoming.changes())
         connection.execute(SQL("ANALYZE {}").format(_CHANGES))
-        for statement in self._history() if self.cdc.history else self._latest():
+        for statement in self._history() if self.cdc.has_history else self._latest():
             connection.execute(statement)
 
     def _refuse_nulls(self, connection: Connection[Any]) -> None:

@@ -105,7 +105,7 @@ def _check_table(
                 mismatch.why,
                 f"cast it in the view, or "
                 f"ALTER TABLE {sink.table} ALTER COLUMN {column} TYPE {mismatch.fitting_type}",
-                Severity.ERROR if mismatch.always else Severity.WARNING,
+                Severity.ERROR if mismatch.accepts_nothing else Severity.WARNING,
             )
 
 

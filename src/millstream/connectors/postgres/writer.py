@@ -51,7 +51,7 @@ class PostgresWriter(Writer):
     older epoch is rejected. The ledger makes a repeated batch harmless, because it already has the batch.
     """
 
-    sums = True
+    has_checksums = True
     has_ledger = True
 
     def __init__(self, sink: PostgresSink, identity: SinkIdentity) -> None:
@@ -105,7 +105,9 @@ class PostgresWriter(Writer):
             self._wired = encode_columns(schema, columns, self._table.types)
             if self._sink.delete_marker is not None:
                 self._wired += (
-                    Wired(DELETED, f"{self._sink.delete_marker[1]} AS {DELETED}", "bool", fits=False),
+                    Wired(
+                        DELETED, f"{self._sink.delete_marker[1]} AS {DELETED}", "bool", is_table_type=False
+                    ),
                 )
             with connection.transaction():
                 connection.execute(_LIMITS)
@@ -150,7 +152,7 @@ class PostgresWriter(Writer):
         if the rows themselves are rejected.
         """
         if self.has_batch(batch_id):
-            return WriteResult(rows=0, skipped=True)
+            return WriteResult(rows=0, is_skipped=True)
         try:
             # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
             rows = self._collect_rows(frame, batch_id)
@@ -158,7 +160,7 @@ class PostgresWriter(Writer):
             result = self._commit_or_recover(rows, batch_id)
         except psycopg.Error as error:
             raise self._explain_error(error) from error
-        return WriteResult(rows=rows.count) if result else WriteResult(rows=0, skipped=True)
+        return WriteResult(rows=rows.count) if result else WriteResult(rows=0, is_skipped=True)
 
     def trial(self, frame: DataFrame) -> None:
         """Copy rows in a transaction that is rolled back.
@@ -255,7 +257,7 @@ class PostgresWriter(Writer):
         if isinstance(rows, Staging):
             rows.check(connection)
             incoming = Incoming(self._target, self._wired, rows.identifier, rows.chosen())
-        elif not self._has_key and all(column.fits for column in self._wired):
+        elif not self._has_key and all(column.is_table_type for column in self._wired):
             self._copy(connection, rows, self._target.identifier)
             return
         else:

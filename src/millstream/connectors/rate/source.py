@@ -19,7 +19,7 @@ class RateSource(Source):
 
     kind = "rate"
     main = "rows_per_second"
-    replayable = False
+    is_replayable = False
     flows = frozenset({"continuous"})
     is_generated = True
     columns = "timestamp TIMESTAMP, value BIGINT"

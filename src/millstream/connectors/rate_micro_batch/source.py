@@ -19,7 +19,7 @@ class RateMicroBatchSource(Source):
 
     kind = "rate_micro_batch"
     main = "rows_per_batch"
-    replayable = True
+    is_replayable = True
     is_generated = True
     columns = "timestamp TIMESTAMP, value BIGINT"
 
@@ -50,7 +50,7 @@ class RateMicroBatchSource(Source):
             return [Problem(field, f"{field} is not whole milliseconds", "round it to milliseconds")]
         return []
 
-    def limited(self) -> bool:
+    def has_batch_limit(self) -> bool:
         """Return True: every batch has a fixed size."""
         return True
 

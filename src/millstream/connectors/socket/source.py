@@ -18,7 +18,7 @@ class SocketSource(Source):
 
     kind = "socket"
     main = "port"
-    replayable = False
+    is_replayable = False
     flows = frozenset({"continuous"})
     columns = "value STRING, timestamp TIMESTAMP"
 

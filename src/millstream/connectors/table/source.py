@@ -18,8 +18,8 @@ class TableSource(Source):
 
     kind = "table"
     main = "name"
-    static = True
-    reread = True
+    can_read_once = True
+    is_reread_each_batch = True
 
     name: str = Field(min_length=1, examples=["sales.orders"])
     """Name of the table, with catalog and schema if they are not the session's."""

@@ -40,17 +40,17 @@ def wait_for_servers(home: Home, report: Progress) -> None:
 def _await_own(home: Home, part: ServerSpec) -> None:
     from millstream.devstack.servers import kafka, postgres  # noqa: PLC0415 - see above
 
-    def running() -> bool:
+    def is_running() -> bool:
         server_status = _observed_state(home, part)
         return server_status is None or server_status.state == "running"
 
     endpoints = home.endpoints()
     if part.name == "kafka":
-        is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, running)
+        is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_running)
     else:
-        is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, running)
+        is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, is_running)
     if not is_ready:
-        problem = "does not answer" if running() else "ended while it started"
+        problem = "does not answer" if is_running() else "ended while it started"
         last_line = _last_words(Path(part.log))
         raise NotReady(f"{part.name} {problem}: {last_line}", f"read its log: {part.log}")
 

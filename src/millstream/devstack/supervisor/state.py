@@ -54,7 +54,7 @@ class StackState:
     """The state written by the guardian: its process, whether it ends with its starter, and its servers."""
 
     guardian: Identity
-    attached: bool = False
+    is_attached: bool = False
     servers: dict[str, Seen] = field(default_factory=dict)
 
     @property
@@ -66,7 +66,7 @@ class StackState:
         """Return the JSON data of the state file."""
         return {
             "guardian": {"pid": self.guardian.pid, "born": self.guardian.born},
-            "attached": self.attached,
+            "attached": self.is_attached,
             "servers": {
                 name: {
                     "state": server_status.state,

@@ -45,6 +45,6 @@ def _drop_untimed(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     if entry.watermark is None or entry.on_malformed is OnMalformed.FAIL:
         return raw
     time = entry.watermark.event_time
-    if entry.source.payload or time not in raw.columns:
+    if entry.source.has_payload or time not in raw.columns:
         return raw
     return raw.where(F.col(f"`{time.replace('`', '``')}`").isNotNull())

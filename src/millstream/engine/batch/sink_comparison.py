@@ -38,16 +38,16 @@ class Verdict:
     keys: dict[str, list[str]] = field(default_factory=dict)
     note: str = ""
 
-    unproven: bool = False
+    is_unproven: bool = False
     """Whether the sink should have no rows at all, so that an empty sink proves nothing."""
-    compared: bool = True
+    is_compared: bool = True
     """Whether its rows could be compared."""
 
     @property
     def is_equal(self) -> bool:
         """Whether every expected row is there, as often as the guarantee promises."""
         is_exactly_once = Guarantee(self.guarantee) is not Guarantee.AT_LEAST_ONCE
-        return not self.unproven and not (
+        return not self.is_unproven and not (
             self.missing or self.different or (is_exactly_once and self.doubled)
         )
 
@@ -79,7 +79,7 @@ def compare_sink(
     spark = after.sparkSession
     actual = sink.versions(spark, sink_schema) if keyless else sink.read_all(spark, sink_schema, mode)
     if actual is None:
-        verdict.note, verdict.compared = "its rows cannot be compared", False
+        verdict.note, verdict.is_compared = "its rows cannot be compared", False
         return verdict
     removed = (
         f"coalesce(CAST(({sink.delete_condition}) AS BOOLEAN), false)" if sink.delete_condition else "false"
@@ -98,11 +98,11 @@ def compare_sink(
     verdict.rows = actual_rows.total()
     if not required and not deleted:
         # A sink that must be empty is empty after every crash too.
-        verdict.note, verdict.unproven = "no row should be in it: nothing is proven", True
+        verdict.note, verdict.is_unproven = "no row should be in it: nothing is proven", True
     if keyless:
         verdict.note = "only the last version of each row is compared"
         compare_by_version(verdict, actual_rows, accepted)
-    elif sink.replaces(mode):
+    elif sink.replaces_table(mode):
         lower = [name.lower() for name in names]
         compare_by_key(
             verdict,

@@ -112,9 +112,9 @@ class Delivery:
                 writer.reset_metrics = reset
                 began = time.monotonic()
                 result = writer.write(frame, batch_id)
-                if result.skipped:
+                if result.is_skipped:
                     skipping_writers.append(writer)
-                if result.later:
+                if result.is_spooled:
                     continue
                 self.events.emit(
                     "batch_written",
@@ -122,11 +122,13 @@ class Delivery:
                     batch=batch_id,
                     sink=name,
                     rows=result.rows,
-                    skipped=result.skipped,
+                    is_skipped=result.is_skipped,
                     way=result.way,
                     seconds=round(time.monotonic() - began, 3),
                 )
-            is_unread = all(writer in skipping_writers or not writer.runs for writer in self.writers.values())
+            is_unread = all(
+                writer in skipping_writers or not writer.always_executes for writer in self.writers.values()
+            )
             if is_unread and not self.notes.passed(batch_id):
                 # State is committed by running the batch. Spark rejects a batch if not all partitions were read.
                 frame.write.format("noop").mode("overwrite").save()

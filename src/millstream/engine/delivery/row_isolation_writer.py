@@ -57,7 +57,11 @@ class RowIsolatingWriter(Writer):
         self._events = events
         # A refused batch is run once more to find its bad rows.
         self.passes = inner.passes + 1
-        self.sums, self.has_ledger, self.skips_empty = inner.sums, inner.has_ledger, inner.skips_empty
+        self.has_checksums, self.has_ledger, self.skips_empty = (
+            inner.has_checksums,
+            inner.has_ledger,
+            inner.skips_empty,
+        )
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
         """Return the ledger entries of the sink."""

@@ -69,7 +69,7 @@ def _replay_spool(
                 # Turn any error of a sink into a sentence that names the batch.
                 raise _refusal(batch, error) from error
             on_delivered(batch, result)
-            written_count += not result.skipped
+            written_count += not result.is_skipped
     finally:
         writer.close()
     return written_count

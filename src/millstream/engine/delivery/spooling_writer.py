@@ -70,7 +70,7 @@ class SpoolingWriter(Writer):
         self._failures = 0
         self._probe_at = 0.0
         self._verify: Callable[[Sequence[LedgerEntry]], None] | None = None
-        self.sums, self.has_ledger = self._inner.sums, self._inner.has_ledger
+        self.has_checksums, self.has_ledger = self._inner.has_checksums, self._inner.has_ledger
         self.skips_empty = self._inner.skips_empty
         self._lock = threading.Lock()
         self._batch_waits = False
@@ -120,7 +120,7 @@ class SpoolingWriter(Writer):
         if self._fatal_error is not None:
             raise self._fatal_error
         if self._spool.has_batch(batch_id):
-            return WriteResult(skipped=True)
+            return WriteResult(is_skipped=True)
         if self._spool.has_batches():
             return self._write_after_spooled(frame, batch_id)
         with self._lock:
@@ -146,7 +146,7 @@ class SpoolingWriter(Writer):
         another writer has committed later batches. The batch then stays spooled.
         """
         result = self._write(waiting.rows(spark), waiting.batch)
-        if result.skipped:
+        if result.is_skipped:
             self._require_same_batch(waiting)
         hit_failpoint("aside.delivered")
         waiting.forget()
@@ -282,7 +282,7 @@ class SpoolingWriter(Writer):
             raise error from failure
         hit_failpoint("aside.kept")
         self._emit("set_aside", batch=batch_id, reason=reason)
-        return WriteResult(later=True)
+        return WriteResult(is_spooled=True)
 
     def _write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Make one attempt to write."""

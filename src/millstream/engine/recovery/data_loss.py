@@ -109,7 +109,7 @@ def has_passed_gaps(checkpoint: Checkpoint, gaps: Sequence[MissingOffsets]) -> b
     newest = checkpoint.committed()
     committed_offsets = checkpoint.offsets(newest) if newest is not None else None
     return committed_offsets is not None and all(
-        missing_offsets.gap.passed(committed_offsets.sources[missing_offsets.index])
+        missing_offsets.gap.is_passed_by(committed_offsets.sources[missing_offsets.index])
         for missing_offsets in gaps
     )
 

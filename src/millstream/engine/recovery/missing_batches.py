@@ -150,7 +150,7 @@ def explain_inexact(pipeline: Pipeline, query: str, checkpoint: Checkpoint, batc
         return "the query has state, and the state with which they were computed is gone"
     for name in PipelineGraph.of(pipeline).sources_of(query):
         entry = pipeline.sources[name]
-        if not entry.static and not entry.source.static and not can_read_ranges(entry.source):
+        if not entry.static and not entry.source.can_read_once and not can_read_ranges(entry.source):
             return f"source '{name}' ({entry.source.describe()}) cannot be read one batch at a time"
     if metadata.read(checkpoint.folder) is None:
         return "the checkpoint's _millstream/record.json is gone"

@@ -170,7 +170,7 @@ class _Search:
                 if raw is None:
                     raise _SearchStoppedError
                 return raw
-            if not entry.source.static:
+            if not entry.source.can_read_once:
                 # A source of another query. An empty table is enough to create the views that read it.
                 return self.session.createDataFrame([], entry.source.columns or entry.ddl or "value STRING")
             return entry.source.read(self.session, static=True, schema=entry.ddl)
@@ -179,7 +179,7 @@ class _Search:
 
     def _record_value(self, entry: SourceEntry, offsets: OffsetRange) -> str | None:
         """Return the beginning of the value of the one remaining record, without terminal control characters."""
-        raw = entry.source.read_range(self.session, offsets, entry.ddl) if entry.source.payload else None
+        raw = entry.source.read_range(self.session, offsets, entry.ddl) if entry.source.has_payload else None
         if raw is None or entry.source.halves(offsets):
             return None
         rows = raw.select(F.substring("value", 1, SHOWN), F.length("value")).take(2)

@@ -86,7 +86,7 @@ def read_base(pipeline: Pipeline, query: str) -> QueryMetadata | QueryPlan:
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()
     if planned is None:
-        return QueryPlan(query, str(location), begins=True)
+        return QueryPlan(query, str(location), is_new=True)
     recorded = metadata.read_last_committed(folder, checkpoint.committed())
     if recorded is None:
         recorded = metadata.read(folder)

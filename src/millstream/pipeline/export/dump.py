@@ -22,7 +22,7 @@ def resolve_spec(pipeline: Pipeline) -> dict[str, Any]:
     data["defaults"]["checkpoints"] = str(pipeline.checkpoints)
     store = pipeline.letters
     data["dead_letters"] = (
-        store.target() if store.plain else {store.kind: json.loads(store.model_dump_json(by_alias=True))}
+        store.target() if store.is_default else {store.kind: json.loads(store.model_dump_json(by_alias=True))}
     )
     data["sources"] = {name: _entry(entry) for name, entry in pipeline.sources.items()}
     data["views"] = {}
@@ -46,7 +46,7 @@ def _entry(entry: KindEntry) -> dict[str, Any]:
     own_settings = json.loads(entry.model_dump_json(by_alias=True))
     settings = own_settings.pop(entry.kind_field)
     kind: Any = getattr(entry, entry.kind_field)
-    if entry.kind_field == "source" and not kind.payload:
+    if entry.kind_field == "source" and not kind.has_payload:
         # These fields configure how messages are decoded, but the rows of this kind are not messages.
         for field in ("format", "keep"):
             own_settings.pop(field, None)

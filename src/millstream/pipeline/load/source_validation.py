@@ -34,7 +34,7 @@ def known_columns(entry: SourceEntry) -> list[str] | None:
     metadata_columns = [keep.value for keep in entry.keep]
     if entry.columns is not None:
         return [*entry.columns, *metadata_columns]
-    if entry.source.payload:
+    if entry.source.has_payload:
         return ["value", *metadata_columns] if entry.format is Format.RAW else None
     return None if entry.source.columns is None else _names(entry.source.columns)
 
@@ -45,7 +45,7 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
     yield from _reading_mode(source_label, kind, entry)
     yield from _avro(source_label, entry)
     avro = entry.format is Format.AVRO
-    if entry.source.payload and not avro and entry.format is not Format.RAW and entry.columns is None:
+    if entry.source.has_payload and not avro and entry.format is not Format.RAW and entry.columns is None:
         yield Mismatch(
             "MS014",
             (),
@@ -53,7 +53,7 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
             f"{kind} returns bytes; a stream's columns must be known before its first row",
             "add 'schema: {column: type, …}', or 'format: raw' to keep the undecoded bytes",
         )
-    if not entry.source.payload:
+    if not entry.source.has_payload:
         for field in ("format", "keep"):
             if field in entry.model_fields_set:
                 message = f"'{field}' of {source_label} has no effect: {kind} returns columns, not messages"
@@ -126,14 +126,14 @@ def _plain(kind: str) -> str:
 
 def _reading_mode(source_label: str, kind: str, entry: SourceEntry) -> Iterator[Mismatch]:
     """Yield an error if the kind cannot be read as requested, static or as a stream."""
-    if entry.static and not entry.source.static:
+    if entry.static and not entry.source.can_read_once:
         yield Mismatch(
             "MS015",
             ("static",),
             f"{source_label} is static, but {kind} can only be read as a stream",
             fix="remove 'static'",
         )
-    if not entry.static and not entry.source.streams:
+    if not entry.static and not entry.source.can_stream:
         yield Mismatch(
             "MS015",
             (),

@@ -57,7 +57,7 @@ class SqlReferences:
     params: tuple[Mark, ...] = ()
     mistakes: tuple[Trouble, ...] = ()
     denied: tuple[Trouble, ...] = ()
-    watermarked: bool = False
+    has_watermark: bool = False
     tree: Any | None = None
 
 
@@ -90,7 +90,7 @@ def parse_sql(sql: str) -> SqlReferences:
     plain, watermarked = remove_streaming_words(tokens)
     tree = _parse(dialect, plain, sql)
     if tree is None:
-        return SqlReferences(_names(find_table_names(plain)), params, watermarked=watermarked)
+        return SqlReferences(_names(find_table_names(plain)), params, has_watermark=watermarked)
     denied_found = tuple(_file_paths(tree))
     return SqlReferences(_names(_tables(tree)), params, (), denied_found, watermarked, tree)
 

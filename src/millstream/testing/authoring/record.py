@@ -62,13 +62,13 @@ def read_newest_rows(spark: SparkSession, entry: SourceEntry, name: str, many: i
     If a kind of source has no order, any rows are returned. Raises `MillstreamError` for a source that generates its
     rows, `NotReady` if the source cannot be reached.
     """
-    if not entry.source.static:
+    if not entry.source.can_read_once:
         raise MillstreamError(f"source '{name}' has no rows that could be read back", "write a test by hand")
     frame = entry.source.newest(many).read(spark, static=True, schema=entry.ddl)
     order_columns = [
         column
         for column in ("timestamp", *entry.source.place)
-        if column in frame.columns and entry.source.payload
+        if column in frame.columns and entry.source.has_payload
     ]
     if order_columns:
         frame = frame.orderBy(*(F.desc(column) for column in order_columns))
@@ -83,7 +83,7 @@ def read_newest_rows(spark: SparkSession, entry: SourceEntry, name: str, many: i
 
 def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a row of a reader to an item of a feed: its columns if they decode, else the message."""
-    if not entry.source.payload:
+    if not entry.source.has_payload:
         # Columns that the reader adds: the position of a row, and the text of a malformed one.
         reader_columns = {CORRUPT, *entry.source.place} - set(entry.columns or ())
         return {name: to_plain(value) for name, value in row.items() if name not in reader_columns}

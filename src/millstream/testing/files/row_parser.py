@@ -49,7 +49,7 @@ def parse_feed(ground: Ground, name: str, entry: SourceEntry, value: Any, path: 
         if not isinstance(item, dict):
             ground.add_type_finding(f"a row of {label}", "columns with values", item, item_path)
         elif set(item) == {RECORD} and (types is None or RECORD not in types):
-            if entry.source.payload:
+            if entry.source.has_payload:
                 parsed.append(parse_record(ground, item[RECORD], (*item_path, RECORD)))
             else:
                 message = f"{label} delivers columns, not messages, and takes no 'record'"
@@ -66,7 +66,7 @@ def column_types(entry: SourceEntry) -> dict[str, ParsedType] | None:
     if names is None:
         return None
     declared = dict(entry.columns or {})
-    if entry.columns is None and not entry.source.payload and entry.source.columns:
+    if entry.columns is None and not entry.source.has_payload and entry.source.columns:
         return {
             name.lower(): column_type
             for name, column_type in parse_type(f"struct<{entry.source.columns}>").fields.items()

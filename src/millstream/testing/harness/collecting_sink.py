@@ -62,7 +62,7 @@ class Collector(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Collect one batch."""
         if self.has_batch(batch_id):
-            return WriteResult(skipped=True)
+            return WriteResult(is_skipped=True)
         rows = self._collect(frame, batch_id)
         self._collected.fresh.append(rows)
         self._collected.batches.add(batch_id)

@@ -105,7 +105,7 @@ def parse_json_rows(texts: DataFrame, ddl: str) -> DataFrame:
 def raw_ddl(spark: SparkSession, name: str, entry: SourceEntry) -> str:
     """Return the columns that a source's own reader delivers, as DDL. Raises `WrongUse` if they are unknown."""
     source = entry.source
-    ddl = source.columns or (None if source.payload else entry.ddl)
+    ddl = source.columns or (None if source.has_payload else entry.ddl)
     if ddl is None:
         try:
             return str(read_source(spark, name, entry).schema.toDDL())
@@ -115,7 +115,7 @@ def raw_ddl(spark: SparkSession, name: str, entry: SourceEntry) -> str:
                 f"the columns of source '{name}' are unknown: it declares no schema and cannot be opened: {error}",
                 f"declare its schema: sources.{name}.schema",
             ) from error
-    if source.payload:
+    if source.has_payload:
         return f"{ddl}, {HEADERS}"
     if source.columns is None:
         ddl = ", ".join(

@@ -39,7 +39,7 @@ class Feeder:
         Raises `WrongUse` for a column that the source does not have.
         """
         self._portions += 1
-        if entry.source.payload:
+        if entry.source.has_payload:
             return [self._encode_message(entry, self._as_record(entry, item), now) for item in record]
         return [self._encode_columns(entry, item) for item in record]
 

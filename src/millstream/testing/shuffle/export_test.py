@@ -62,7 +62,7 @@ def export_split(
 
 
 def _step_entries(part: SplitBatch, items_by_number: Mapping[int, Item]) -> Iterator[tuple[str, Any]]:
-    if part.restart:
+    if part.has_restart:
         yield "restart", True
     feed: dict[str, list[Any]] = {}
     for number in part.items:

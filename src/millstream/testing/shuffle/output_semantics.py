@@ -37,7 +37,7 @@ class Shape:
     """The distinct ways in which readers of its sinks see the rows."""
     has_delayed_rows: bool
     """Whether a row may wait for the watermark before it is emitted."""
-    clock: bool
+    depends_on_clock: bool
     """Whether the rows depend on the clock."""
     has_user_state: bool
     """Whether a user function keeps state, so that its output depends on the sequence of calls."""
@@ -47,7 +47,7 @@ class Shape:
     """The window of the first windowed grouping."""
     deduplications: int
     """Number of operators that keep one of several rows, any of which is correct."""
-    forgets: bool
+    has_state_removal: bool
     """Whether a view drops repeated rows within the watermark, so that a key may reappear later."""
     marked: frozenset[str]
     """The event-time columns of watermarks that are not declared on a source of the spec."""
@@ -81,7 +81,7 @@ def derive_shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
     for entry in pipeline.queries[query].to:
         key = (
             entry.sink.row_key
-            if entry.sink.replaces(mode) and not entry.sink.orders_by_column
+            if entry.sink.replaces_table(mode) and not entry.sink.orders_by_column
             else grouping_key
         )
         readings.setdefault(
@@ -91,7 +91,7 @@ def derive_shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
         readings=tuple(readings.values()),
         has_delayed_rows=mode is not OutputMode.COMPLETE
         and (has_outer_join or has_stateful_function or (mode is OutputMode.APPEND and bool(aggregates))),
-        clock=any(node.stability is Stability.BATCH for node in volatile),
+        depends_on_clock=any(node.stability is Stability.BATCH for node in volatile),
         has_user_state=has_stateful_function,
         unstable_expressions=tuple(
             node
@@ -99,7 +99,9 @@ def derive_shape(pipeline: Pipeline, query: str, root: Operator) -> Shape:
             if node.stability not in (Stability.STABLE, Stability.BATCH, Stability.UNKNOWN)
         ),
         window=next((node.window for node in reversed(aggregates) if node.window is not None), None),
-        forgets=sum(isinstance(node, Deduplicate) and node.within_watermark for node in streaming)
+        has_state_removal=sum(
+            isinstance(node, Deduplicate) and node.is_within_watermark for node in streaming
+        )
         > sum(bool(pipeline.sources[name].drop_duplicates_within_watermark) for name in sources_read),
         deduplications=sum(isinstance(node, Deduplicate) for node in streaming),
         marked=frozenset(

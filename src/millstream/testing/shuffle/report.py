@@ -153,7 +153,10 @@ def _describe_failure(outcome: Shuffled, failure: Wrong, items: Mapping[int, Ite
     yield f"{len(split)} batches of {rows} rows, {size_note}:"
     table = [["batch", "", "rows", "watermark after it"]]
     for number, (part, watermark) in enumerate(zip(split, _watermarks(failure), strict=True), start=1):
-        events = [*(["restart"] if part.restart else []), *([f"crash {part.crash}"] if part.crash else [])]
+        events = [
+            *(["restart"] if part.has_restart else []),
+            *([f"crash {part.crash}"] if part.crash else []),
+        ]
         for index, item in enumerate(part.items):
             last = index == len(part.items) - 1
             table.append(
@@ -217,7 +220,7 @@ def _watermarks(failure: Wrong) -> list[datetime | None]:
 def _split_data(split: Split, items: Mapping[int, Item]) -> list[dict[str, Any]]:
     return [
         {
-            "restart": part.restart,
+            "restart": part.has_restart,
             "crash": part.crash,
             "rows": [
                 {"source": items[number].source, "row": serializer.serialize_feed_item(items[number].record)}

@@ -85,7 +85,7 @@ def _two_batches(split: Split) -> Iterator[Split]:
         return
     pairs = [(_merge(split[:at]), _merge(split[at:])) for at in range(1, len(split))]
     for first, second in pairs:
-        yield replace(first, restart=False, crash=None), replace(second, restart=False, crash=None)
+        yield replace(first, has_restart=False, crash=None), replace(second, has_restart=False, crash=None)
     yield from (pair for pair in pairs if _has_restart_or_crash(pair))
 
 
@@ -99,9 +99,9 @@ def _merge_neighbours(split: Split) -> Iterator[Split]:
 def _remove_restarts(split: Split) -> Iterator[Split]:
     """Yield the split without restarts and crashes, then with each one removed."""
     if _has_restart_or_crash(split):
-        yield tuple(replace(part, restart=False, crash=None) for part in split)
+        yield tuple(replace(part, has_restart=False, crash=None) for part in split)
     for at, part in enumerate(split):
-        for calm in (replace(part, restart=False), replace(part, crash=None)):
+        for calm in (replace(part, has_restart=False), replace(part, crash=None)):
             if calm != part:
                 yield (*split[:at], calm, *split[at + 1 :])
 
@@ -135,8 +135,8 @@ def _sort_rows(split: Split, search: _Search) -> Split:
 def _merge(parts: Split) -> SplitBatch:
     """Merge batches: with the restart of the first, and the first crash of any."""
     crash = next((part.crash for part in parts if part.crash), None)
-    return SplitBatch(tuple(item for part in parts for item in part.items), parts[0].restart, crash)
+    return SplitBatch(tuple(item for part in parts for item in part.items), parts[0].has_restart, crash)
 
 
 def _has_restart_or_crash(split: Split) -> bool:
-    return any(part.restart or part.crash for part in split)
+    return any(part.has_restart or part.crash for part in split)

@@ -191,10 +191,14 @@ def _list_notes(
         yield f"Spark has no batch result ({baseline.unanswered}); compared with one batch of the stream instead"
     elif shape.has_user_state:
         yield "a function keeps its own state; compared with one batch of the stream, not with a batch query"
-    elif shape.clock:
+    elif shape.depends_on_clock:
         yield "its rows depend on the clock; compared with one batch of the stream, not with a batch query"
     if unchecked:
-        action = "drops repeated rows within the watermark" if shape.forgets else "sets its own watermark"
+        action = (
+            "drops repeated rows within the watermark"
+            if shape.has_state_removal
+            else "sets its own watermark"
+        )
         yield (
             f"{unchecked} splits were not checked: a view {action}, and which rows it drops is known only to Spark"
         )

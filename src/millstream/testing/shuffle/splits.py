@@ -43,7 +43,7 @@ class SplitBatch:
 
     items: tuple[int, ...]
     """The numbers of its items in the order of arrival."""
-    restart: bool = False
+    has_restart: bool = False
     """Whether the query stops and starts again before the batch."""
     crash: str | None = None
     """The crash point in this batch, which is then repeated, or None."""
@@ -51,7 +51,7 @@ class SplitBatch:
     @property
     def is_first(self) -> bool:
         """Whether a restarted query reads the batch."""
-        return self.restart or self.crash is not None
+        return self.has_restart or self.crash is not None
 
 
 Split = tuple[SplitBatch, ...]
@@ -89,7 +89,7 @@ def draw_split(inputs: Sequence[Item], chance: Random) -> Split:
     parts = [SplitBatch(tuple(order[begin:end])) for begin, end in pairwise(cuts)]
     if len(parts) > 1 and chance.random() < 0.5:
         at = chance.randrange(1, len(parts))
-        parts[at] = replace(parts[at], restart=True)
+        parts[at] = replace(parts[at], has_restart=True)
     if parts and chance.random() < 0.5:
         at = chance.randrange(len(parts))
         parts[at] = replace(parts[at], crash=chance.choice(CRASHES))
@@ -122,7 +122,7 @@ def merge_runs(split: Split) -> Split:
         if merged and not part.is_first:
             merged[-1] = replace(merged[-1], items=merged[-1].items + part.items)
         else:
-            merged.append(SplitBatch(part.items, restart=bool(merged)))
+            merged.append(SplitBatch(part.items, has_restart=bool(merged)))
     return tuple(merged)
 
 
@@ -137,7 +137,7 @@ def _build_actions(part: SplitBatch, items_by_number: Mapping[int, Item]) -> lis
     for number in part.items:
         rows.setdefault(items_by_number[number].source, []).append(items_by_number[number].record)
     feed = Feed({source: tuple(items_of_source) for source, items_of_source in rows.items()})
-    before: list[Action] = [Restart()] if part.restart else []
+    before: list[Action] = [Restart()] if part.has_restart else []
     return [*before, feed, *([Crash(part.crash)] if part.crash else [])]
 
 
@@ -160,7 +160,7 @@ def _partition_key(pipeline: Pipeline, source: str, record: Fed) -> str:
     if isinstance(record, Record):
         return f"{record.topic or ''}/{record.partition}"
     entry = pipeline.sources.get(source)
-    if entry is None or not entry.source.payload:
+    if entry is None or not entry.source.has_payload:
         return ""
     metadata_names = {keep.value for keep in entry.keep}
     topic = record.get(Keep.TOPIC.value) if Keep.TOPIC.value in metadata_names else None

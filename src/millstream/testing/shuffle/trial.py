@@ -108,7 +108,9 @@ class Trying:
     @property
     def uses_stream_reference(self) -> bool:
         """Whether the reference is one batch of the stream, because a batch query has no result."""
-        return self.shape.clock or self.shape.has_user_state or self.baseline.unanswered is not None
+        return (
+            self.shape.depends_on_clock or self.shape.has_user_state or self.baseline.unanswered is not None
+        )
 
     def _check_result(self, trial: TrialResult) -> TrialResult:
         """Compare the final result with one reference after another, each without other late rows."""
@@ -139,7 +141,7 @@ class Trying:
 
     def _report_wrong(self, trial: TrialResult, gaps: Gaps, *, dropped_count: int) -> TrialResult:
         """Report the result as wrong, or as unchecked if a view drops rows or keys by its own watermark."""
-        may_repeat = self.shape.forgets and not any(gap.missing or gap.changed for _, gap in gaps)
+        may_repeat = self.shape.has_state_removal and not any(gap.missing or gap.changed for _, gap in gaps)
         if may_repeat or (dropped_count and self.shape.marked):
             return replace(trial, is_unchecked=True)
         return replace(trial, gaps=gaps)

@@ -29,7 +29,7 @@ class WatermarkPolicy:
     """
 
     delays: Mapping[str, int]
-    slowest: bool = True
+    follows_slowest: bool = True
     """Whether the query's watermark follows the slowest source (Spark's policy `min`) or the fastest (`max`)."""
 
 
@@ -113,9 +113,9 @@ def compute_timeline(split: Split, rows: Mapping[int, Timed], policy: WatermarkP
 
 def _combine(newest: Mapping[str, tuple[int, int]], policy: WatermarkPolicy) -> tuple[int, int | None]:
     """Combine the watermarks of several sources, and return the row that set the result."""
-    if not newest or (policy.slowest and len(newest) < len(policy.delays)):
+    if not newest or (policy.follows_slowest and len(newest) < len(policy.delays)):
         return 0, None
-    return (min if policy.slowest else max)(newest.values())
+    return (min if policy.follows_slowest else max)(newest.values())
 
 
 def candidate_late_sets(late: Sequence[LateRow], closed: Sequence[int], most: int) -> list[frozenset[int]]:

@@ -116,7 +116,7 @@ def test_a_sink_that_does_not_answer_holds_no_batch_up(held_sink: Held) -> None:
     # Returns while the other thread still waits for the sink.
     write_result = held_sink.write(2)
 
-    assert (write_result.later, held_sink.sink.answers.is_set()) == (True, False)
+    assert (write_result.is_spooled, held_sink.sink.answers.is_set()) == (True, False)
 
 
 def test_batches_that_come_meanwhile_are_delivered_behind_those_that_wait(held_sink: Held) -> None:

@@ -15,7 +15,7 @@ def named(*operators: Operator) -> list[tuple[str, int, bool]]:
 
 def deduplicated() -> Deduplicate:
     return Deduplicate(
-        1, "Deduplicate", "", (marked(),), (ID,), is_streaming=True, keys=(ID,), within_watermark=True
+        1, "Deduplicate", "", (marked(),), (ID,), is_streaming=True, keys=(ID,), is_within_watermark=True
     )
 
 

@@ -71,7 +71,7 @@ def joined(how: str, *sides: Operator, bound: TimeBound | None = None, growth: G
          "groups rows by 'id' and 'ts' and computes count(1) and sum(amount)"),
         (Aggregate(1, "", "", functions=(COUNT,)), "groups all rows together and computes count(1)"),
         (Deduplicate(1, "", "", keys=(ID,)), "keeps the first row of each 'id'"),
-        (Deduplicate(1, "", "", keys=(ID,), within_watermark=True),
+        (Deduplicate(1, "", "", keys=(ID,), is_within_watermark=True),
          "keeps the first row of each 'id' within the watermark"),
         (joined("inner", marked(), marked()), "pairs rows of two streams where (id = id)"),
         (joined("left_outer", marked(), STATIC),
@@ -173,7 +173,9 @@ def test_groups_without_event_time_stay_for_ever_and_take_every_row() -> None:
 
 
 def test_a_key_of_deduplication_within_the_watermark_stays_for_twice_the_delay() -> None:
-    plan = Deduplicate(1, "", "", (marked(),), (ID, TS), is_streaming=True, keys=(ID,), within_watermark=True)
+    plan = Deduplicate(
+        1, "", "", (marked(),), (ID, TS), is_streaming=True, keys=(ID,), is_within_watermark=True
+    )
 
     assert describe_state(plan).leaves == (
         "once the watermark passes the time of its first row plus 5 minutes, "

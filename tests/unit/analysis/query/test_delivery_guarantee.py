@@ -111,14 +111,14 @@ def test_files_can_be_read_again_on_a_condition_that_is_told() -> None:
 def test_without_a_plan_the_path_is_taken_on_trust_and_said_to_be() -> None:
     first = promised(KAFKA)[0]
 
-    assert not first.planned
+    assert not first.is_planned
     assert "its views are assumed to be deterministic, because no plan is read without Spark" in first.reasons
 
 
 def test_a_plan_without_volatile_expressions_says_so() -> None:
     first = promised(KAFKA, plan=project(ID))[0]
 
-    assert first.planned
+    assert first.is_planned
     assert "the same input gives the same rows: the plan is deterministic" in first.reasons
 
 

@@ -59,7 +59,9 @@ def test_a_state_of_another_shape_counts_as_none(home: Home) -> None:
 
 
 def test_a_state_reads_as_it_was_written(home: Home) -> None:
-    stack_state = StackState(Identity(7, "b"), attached=True, servers={"kafka": Seen("failed", 2, None, 1)})
+    stack_state = StackState(
+        Identity(7, "b"), is_attached=True, servers={"kafka": Seen("failed", 2, None, 1)}
+    )
 
     home.write("state.json", stack_state.to_json())
 

@@ -26,7 +26,7 @@ class Holding(Writer):
         return None if self.there is None else LedgerEntry(self.identity.key, batch_id, 5, self.there)
 
     def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002
-        return WriteResult(skipped=True)
+        return WriteResult(is_skipped=True)
 
 
 class Notes:

@@ -36,7 +36,7 @@ class Passing(Writer):
         return self.found if self.found is not None and self.found.batch == batch_id else None
 
     def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002 - the contract's signature
-        return WriteResult(skipped=True)
+        return WriteResult(is_skipped=True)
 
 
 class Batch(SimpleNamespace):
@@ -93,13 +93,13 @@ def test_a_batch_that_its_sink_has_is_deleted_and_told_as_skipped(
 ) -> None:
     batch, output = deliver(tmp_path, LedgerEntry(IDENTITY.key, 1, note=note))
 
-    assert (batch.is_deleted, output) == (True, WriteResult(skipped=True))
+    assert (batch.is_deleted, output) == (True, WriteResult(is_skipped=True))
 
 
 def test_a_batch_of_which_its_sink_knows_the_number_alone_is_deleted(tmp_path: Path) -> None:
     batch, output = deliver(tmp_path, None, last=1)
 
-    assert (batch.is_deleted, output) == (True, WriteResult(skipped=True))
+    assert (batch.is_deleted, output) == (True, WriteResult(is_skipped=True))
 
 
 @pytest.mark.parametrize(

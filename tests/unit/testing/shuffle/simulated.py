@@ -54,12 +54,12 @@ class World:
         self.shape = Shape(
             readings=(reading,),
             has_delayed_rows=False,
-            clock=False,
+            depends_on_clock=False,
             has_user_state=False,
             unstable_expressions=(),
             window=None,
             deduplications=0,
-            forgets=False,
+            has_state_removal=False,
             marked=self.marked,
             is_foldable=self.is_foldable,
         )

@@ -69,7 +69,11 @@ def test_what_is_kept_is_read_back_as_the_same_steps() -> None:
         Record(b"\xff\x00", timestamp=datetime(2026, 1, 1, tzinfo=UTC)),
         Record(None),
     )
-    split = (SplitBatch((0, 1, 2)), SplitBatch((3, 4), restart=True), SplitBatch((5, 6), crash="after_sink"))
+    split = (
+        SplitBatch((0, 1, 2)),
+        SplitBatch((3, 4), has_restart=True),
+        SplitBatch((5, 6), crash="after_sink"),
+    )
 
     _, text = of(split, *records)
     suite = read(text)

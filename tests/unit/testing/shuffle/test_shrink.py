@@ -32,7 +32,7 @@ def test_two_rows_that_must_not_meet_in_one_batch_are_left_alone(seed: int) -> N
 
     assert sorted(rows(shrunk.split)) == [2, 7]
     assert len(shrunk.split) == 2
-    assert not any(part.restart or part.crash for part in shrunk.split)
+    assert not any(part.has_restart or part.crash for part in shrunk.split)
     assert shrunk.is_complete
 
 
@@ -49,7 +49,7 @@ def test_what_is_found_fails_too(seed: int) -> None:
 def test_a_crash_that_is_needed_stays_and_a_restart_that_is_not_goes() -> None:
     split = (
         SplitBatch((0, 1)),
-        SplitBatch((2,), restart=True),
+        SplitBatch((2,), has_restart=True),
         SplitBatch((3, 4), crash="after_sink"),
         SplitBatch((5,)),
     )
@@ -58,7 +58,7 @@ def test_a_crash_that_is_needed_stays_and_a_restart_that_is_not_goes() -> None:
 
     assert len(shrunk.split) == 2
     assert [part.crash for part in shrunk.split].count("after_sink") == 1
-    assert not any(part.restart for part in shrunk.split)
+    assert not any(part.has_restart for part in shrunk.split)
     assert len(rows(shrunk.split)) == 2
 
 

@@ -79,7 +79,7 @@ def test_no_batch_is_empty_and_the_first_does_not_restart(rows: tuple[Item, ...]
     split = draw_split(rows, Random(seed))
 
     assert all(part.items for part in split)
-    assert not (split and split[0].restart)
+    assert not (split and split[0].has_restart)
 
 
 @given(inputs, seeds)
@@ -107,7 +107,7 @@ def test_splits_restart_and_crash() -> None:
 
     split_batches = [part for split in draw_splits(rows, 50, Random(1)) for part in split]
 
-    assert any(part.restart for part in split_batches)
+    assert any(part.has_restart for part in split_batches)
     assert {part.crash for part in split_batches} == {None, "before_sink", "after_sink"}
 
 
@@ -122,7 +122,7 @@ def test_one_row_cannot_be_split() -> None:
 
 
 def test_a_split_without_rows_loses_the_batches_that_are_left_empty() -> None:
-    split = (SplitBatch((0, 1)), SplitBatch((2,), restart=True), SplitBatch((3,)))
+    split = (SplitBatch((0, 1)), SplitBatch((2,), has_restart=True), SplitBatch((3,)))
 
     assert remove_items(split, {0, 2}) == (SplitBatch((1,)), SplitBatch((3,)))
 
@@ -146,7 +146,7 @@ def test_partitions_are_those_of_messages_and_of_kept_columns(pipeline: Pipeline
 def test_a_split_becomes_steps_of_a_case() -> None:
     rows = (Item(0, "a", "0", {"n": 0}), Item(1, "b", "0", {"n": 1}), Item(2, "a", "0", {"n": 2}))
 
-    steps = to_steps((SplitBatch((0, 1)), SplitBatch((2,), restart=True, crash="after_sink")), rows, HERE)
+    steps = to_steps((SplitBatch((0, 1)), SplitBatch((2,), has_restart=True, crash="after_sink")), rows, HERE)
 
     assert steps[0].actions == (Feed({"a": ({"n": 0},), "b": ({"n": 1},)}),)
     assert steps[1].actions == (Restart(), Feed({"a": ({"n": 2},)}), Crash("after_sink"))
@@ -160,13 +160,13 @@ def test_what_one_run_reads_is_put_together_from_its_restarts_and_crashes() -> N
     split = (
         SplitBatch((2,)),
         SplitBatch((0,)),
-        SplitBatch((1, 5), restart=True),
+        SplitBatch((1, 5), has_restart=True),
         SplitBatch((4,)),
         SplitBatch((3,), crash="before_sink"),
     )
 
     assert merge_runs(split) == (
         SplitBatch((2, 0)),
-        SplitBatch((1, 5, 4), restart=True),
-        SplitBatch((3,), restart=True),
+        SplitBatch((1, 5, 4), has_restart=True),
+        SplitBatch((3,), has_restart=True),
     )

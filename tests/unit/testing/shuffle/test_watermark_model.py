@@ -66,14 +66,14 @@ def test_a_run_that_starts_again_keeps_the_watermark_and_forgets_how_far_each_so
     two = WatermarkPolicy({"a": 10 * SECOND, "b": 10 * SECOND})
     rows = {0: at(100), 1: at(50, "b"), 2: at(90, "b"), 3: at(101)}
 
-    for split_batch in (SplitBatch((2,), restart=True), SplitBatch((2,), crash="after_sink")):
+    for split_batch in (SplitBatch((2,), has_restart=True), SplitBatch((2,), crash="after_sink")):
         timeline = compute_timeline((SplitBatch((0, 1)), split_batch, SplitBatch((3,))), rows, two)
 
         assert timeline.after == (40 * SECOND, 40 * SECOND, 80 * SECOND)
 
 
 def test_the_fastest_source_moves_it_where_that_is_set() -> None:
-    two = WatermarkPolicy({"a": 10 * SECOND, "b": 20 * SECOND}, slowest=False)
+    two = WatermarkPolicy({"a": 10 * SECOND, "b": 20 * SECOND}, follows_slowest=False)
 
     assert (
         compute_timeline((SplitBatch((0,)), SplitBatch((1,))), {0: at(100), 1: at(50, "b")}, two).after

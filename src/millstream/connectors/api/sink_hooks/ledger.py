@@ -18,7 +18,7 @@ class BatchLedger:
 
     identity: SinkIdentity
 
-    sums: bool = False
+    has_checksums: bool = False
     """Whether the sink records a checksum of each batch's rows."""
     has_ledger: bool = False
     """Whether the sink records its batches, so that a missing batch is noticed."""

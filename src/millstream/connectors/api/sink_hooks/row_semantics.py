@@ -24,13 +24,13 @@ class RowSemantics(Spec):
         """Columns that decide where a row goes: a folder, a topic, a partition."""
         return ()
 
-    def replaces(self, mode: OutputMode) -> bool:
+    def replaces_table(self, mode: OutputMode) -> bool:
         """Return whether a row replaces the one with the same `row_key`."""
         return bool(self.row_key) and mode is not OutputMode.COMPLETE
 
     def is_rerun_idempotent(self, mode: OutputMode) -> bool:
         """Return whether a full re-run from a new checkpoint is idempotent."""
-        return mode is OutputMode.COMPLETE or self.replaces(mode)
+        return mode is OutputMode.COMPLETE or self.replaces_table(mode)
 
     @property
     def orders_by_column(self) -> bool:
@@ -38,7 +38,7 @@ class RowSemantics(Spec):
         return False
 
     @property
-    def sole(self) -> bool:
+    def is_sole_writer(self) -> bool:
         """Whether only one query may write to the target. Otherwise each query has its own batch ledger."""
         return False
 

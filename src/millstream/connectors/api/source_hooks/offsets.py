@@ -22,7 +22,7 @@ class SourceOffsets(SourceConnection):
 
     place: ClassVar[tuple[str, ...]] = ()
     """Columns with a record's position, for dead letters: topic, partition, offset."""
-    replayable: ClassVar[bool] = False
+    is_replayable: ClassVar[bool] = False
     """Whether reading the same offsets again gives the same rows."""
 
     def replay(self, *, static: bool) -> ReplayBehaviour:
@@ -31,7 +31,7 @@ class SourceOffsets(SourceConnection):
             return ReplayBehaviour(
                 Replayability.CONDITIONAL, "it must not change between a batch and its replay"
             )
-        if self.replayable:
+        if self.is_replayable:
             return ReplayBehaviour(
                 Replayability.EXACT, "can be read again from the offsets in the checkpoint"
             )

@@ -16,7 +16,7 @@ class SourceSettings(Spec):
 
     is_generated: ClassVar[bool] = False
     """Whether the rows are generated for trying out a pipeline, so that nothing can be lost."""
-    reread: ClassVar[bool] = False
+    is_reread_each_batch: ClassVar[bool] = False
     """Whether each batch reads the current version of a static table, instead of the version at the start."""
     flows: ClassVar[frozenset[str]] = frozenset()
     """Triggers without batches with which Spark reads it: `continuous`, `real_time`."""
@@ -51,7 +51,7 @@ class SourceSettings(Spec):
         """Return settings with which unintended records are read, such as those of aborted transactions."""
         return []
 
-    def limited(self) -> bool:
+    def has_batch_limit(self) -> bool:
         """Return whether the size of a batch is limited."""
         return False
 
@@ -59,7 +59,7 @@ class SourceSettings(Spec):
         """Return a limit for the first batch; None if there is one, or if the query starts at the end."""
         return None
 
-    def newest_first(self) -> bool:
+    def may_read_newest_first(self) -> bool:
         """Return whether an earlier batch may contain later records."""
         return False
 

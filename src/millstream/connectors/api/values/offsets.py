@@ -43,7 +43,7 @@ class OffsetGap:
             f"{self.end - 1} any more: {count:,} record{'' if count == 1 else 's'}"
         )
 
-    def passed(self, offsets: str | None) -> bool:
+    def is_passed_by(self, offsets: str | None) -> bool:
         """Return whether a query with these newest offsets, in Spark's JSON, has passed the gap."""
         newest = json.loads(offsets or "null") or {}
         return int(newest.get(self.topic, {}).get(str(self.partition), self.end)) >= self.end

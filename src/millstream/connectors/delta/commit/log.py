@@ -226,7 +226,7 @@ def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[s
             f"Delta table {sink.target()} has no column '{absent[0]}'",
             "set merge_schema: true to add it, or leave it out of the view",
         )
-    if sink.cdc and not sink.cdc.history and START in column_names:
+    if sink.cdc and not sink.cdc.has_history and START in column_names:
         raise NotReady(
             f"Delta table {sink.target()} contains a history, but the spec has stored_as_scd_type: 1",
             "set stored_as_scd_type: 2, or write to another path",

@@ -35,7 +35,7 @@ class Incoming:
         """Return the written columns, cast to the target's types."""
         return SQL(", ").join(
             Identifier(column.name)
-            if column.fits
+            if column.is_table_type
             else SQL("{}::{} AS {}").format(
                 Identifier(column.name), SQL(self.target.casts[column.name]), Identifier(column.name)
             )

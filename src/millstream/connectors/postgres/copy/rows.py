@@ -73,7 +73,7 @@ class Wired:
     name: str
     sql: str
     wire: str
-    fits: bool
+    is_table_type: bool
     """Whether the binary form is that of the table's column."""
 
 

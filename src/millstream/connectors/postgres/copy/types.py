@@ -33,11 +33,11 @@ _SIZED = re.compile(r"(?:decimal|numeric)\((\d+),(\d+)\)")
 
 @dataclass(frozen=True)
 class TypeMismatch:
-    """Why a column does not accept a type. `always`: it accepts no value; `fitting_type`: one that would fit."""
+    """Why a column does not accept a type. `accepts_nothing`: no value at all; `fitting_type`: one that would fit."""
 
     why: str
     fitting_type: str
-    always: bool = False
+    accepts_nothing: bool = False
 
 
 def find_mismatch(spark_type: str, column_type: str) -> TypeMismatch | None:
@@ -119,7 +119,9 @@ def _too_long(column_type: str, created_type: str) -> TypeMismatch:
 
 def _never_fits(spark_type: str, kind: str, created_type: str) -> TypeMismatch:
     return TypeMismatch(
-        f"Postgres does not convert {spark_type} to {kind}: the first batch fails", created_type, always=True
+        f"Postgres does not convert {spark_type} to {kind}: the first batch fails",
+        created_type,
+        accepts_nothing=True,
     )
 
 
