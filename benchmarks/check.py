@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 EXAMPLES = HERE.parent / "examples"
 COMMAND = str(Path(sys.executable).with_name("millstream"))
@@ -63,7 +63,7 @@ for _ in range(2):
 """
 
 
-def pipelines(folder: Path) -> Iterator[tuple[str, Loaded]]:
+def pipelines(folder: Path) -> Iterator[tuple[str, LoadedSpec]]:
     """What is checked warm: a group's name and a pipeline of it."""
     for file in sorted(EXAMPLES.glob("*/pipeline.yml")):
         yield "examples", load_spec(file, {})

@@ -37,7 +37,7 @@ from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.postgres.sink import PostgresSink
 from millstream.devstack import stack
-from millstream.engine.delivery.batch_metadata import Notes, rows_metric_columns
+from millstream.engine.delivery.batch_metadata import BatchNotes, rows_metric_columns
 from millstream.spark.session import open_session
 from millstream.spec.output_mode import OutputMode
 
@@ -89,7 +89,7 @@ def guarded(sink: Sink, frame: DataFrame, folder: Path, mode: str = "append") ->
     checkpoint = folder / f"checkpoint-{query_id}"
     (checkpoint / "offsets").mkdir(parents=True)
     (checkpoint / "metadata").write_text(f'{{"id":"{query_id}"}}')
-    notes = Notes(Checkpoint(checkpoint), query_id)
+    notes = BatchNotes(Checkpoint(checkpoint), query_id)
     writer = sink.writer(SinkIdentity("bench", "rows", query_id, f"{sink.kind}:rows", OutputMode(mode)))
     writer.note = notes
     writer.open(frame.sparkSession, frame.schema)

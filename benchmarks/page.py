@@ -34,7 +34,7 @@ from millstream.cli.init import copy_example
 from millstream.cli.project import open_project
 from millstream.cli.run.demo import TrafficProcess, _needs
 from millstream.cli.run.run import start
-from millstream.dashboard.http.data_preview import Looking
+from millstream.dashboard.http.data_preview import DataPreviews
 from millstream.dashboard.http.event_stream import EventStream
 from millstream.dashboard.live_run import LivePage, PageOptions
 from millstream.devstack import stack
@@ -85,9 +85,9 @@ def counted(kind: type, name: str, what: str) -> None:
 
 def looks() -> None:
     """Count what a look does in the pool's threads."""
-    plain = Looking._ask  # noqa: SLF001 - measured from outside
+    plain = DataPreviews._ask  # noqa: SLF001 - measured from outside
 
-    def ask(self: Looking, what: str, look: Callable[[], Any]) -> tuple[Any, str]:
+    def ask(self: DataPreviews, what: str, look: Callable[[], Any]) -> tuple[Any, str]:
         def timed() -> Any:
             began = time.thread_time()
             try:
@@ -98,7 +98,7 @@ def looks() -> None:
 
         return plain(self, what, timed)
 
-    Looking._ask = ask  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    DataPreviews._ask = ask  # type: ignore[method-assign]  # noqa: SLF001 - as above
 
 
 def browse(seen: list[subprocess.Popen[bytes]]) -> None:

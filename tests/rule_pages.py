@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.analysis.rule_runner import load_rules
-from millstream.checking.check import Checked, check
+from millstream.checking.check import CheckResult, check
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.render import render
 from millstream.diagnostics.spec_codes import CODES
@@ -34,7 +34,7 @@ _SCRIPT = re.compile(r"SparkSession\b.*\.writeStream\b", re.DOTALL)
 _CODE = re.compile(r"MS\d{3}")
 
 # A finding as a comment gives it: file, line, severity, code.
-Mark = tuple[str, int, str, str]
+TextMark = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Block:
     file: str = SPEC
 
     @property
-    def expected_marks(self) -> list[Mark]:
+    def expected_marks(self) -> list[TextMark]:
         """The findings in its comments."""
         texts = {self.file: self.spec, **self.files}
         return sorted(mark for file, text in texts.items() for mark in _parse_marks(file, text))
@@ -82,7 +82,7 @@ def read(page: Path) -> list[Block]:
     return actual
 
 
-def judge(block: Block, folder: Path, spark: SparkSession | None) -> Checked:
+def judge(block: Block, folder: Path, spark: SparkSession | None) -> CheckResult:
     """Check a block as a spec or a script of that folder, which must be the working folder."""
     write(block, folder)
     if block.file == SCRIPT:
@@ -102,7 +102,7 @@ def write(block: Block, folder: Path) -> None:
         file.write_text(_COMMENT.sub("", text), encoding="utf-8")
 
 
-def compare(block: Block, checked: Checked, *, planned: bool) -> None:
+def compare(block: Block, checked: CheckResult, *, planned: bool) -> None:
     """Assert that the findings are those in the comments; without plans, skip the codes that need one."""
     left_out = set() if planned else of_plans()
     got = [mark for mark in _list_marks(checked) if mark[3] not in left_out]
@@ -129,12 +129,12 @@ def of_plans() -> set[str]:
     }
 
 
-def is_refused(checked: Checked) -> bool:
+def is_refused(checked: CheckResult) -> bool:
     """Return whether Spark itself refused the pipeline."""
     return any(finding.severity is Severity.ERROR for finding in checked.verdict)
 
 
-def _list_marks(checked: Checked) -> list[Mark]:
+def _list_marks(checked: CheckResult) -> list[TextMark]:
     return sorted(
         (
             finding.span.file if finding.span else SPEC,
@@ -146,7 +146,7 @@ def _list_marks(checked: Checked) -> list[Mark]:
     )
 
 
-def _parse_marks(file: str, text: str) -> Iterator[Mark]:
+def _parse_marks(file: str, text: str) -> Iterator[TextMark]:
     for number, line in enumerate(text.splitlines(), 1):
         for comment in _COMMENT.finditer(line):
             for code in _CODE.findall(comment["codes"]):

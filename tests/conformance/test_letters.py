@@ -14,7 +14,7 @@ from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import COLUMNS, DeadLetter, read_unique
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.postgres import dead_letter_table
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def test_a_run_that_was_overtaken_keeps_nothing_more(
     before = keepers(box, spark)
     after = keepers(box, spark)
 
-    with pytest.raises(CannotGoOn):
+    with pytest.raises(CheckpointError):
         keep(before, spark, 0, FULL)
     keep(after, spark, 0, FULL)
 

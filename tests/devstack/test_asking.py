@@ -17,7 +17,7 @@ from psycopg.sql import SQL, Identifier
 
 from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery
 from millstream.checking import connectivity as checking_connectivity
-from millstream.checking.check import Checked, check
+from millstream.checking.check import CheckResult, check
 from millstream.checkpoint import metadata
 from millstream.connectors import registry
 from millstream.connectors.kafka import connectivity as kafka_connectivity
@@ -328,7 +328,7 @@ def test_a_checkpoint_that_began_with_another_source_is_told(world: World) -> No
     ]
 
 
-def checked(world: World, spec: dict[str, Any]) -> Checked:
+def checked(world: World, spec: dict[str, Any]) -> CheckResult:
     text = yaml.safe_dump(spec, sort_keys=False)
     return check(load_text("pipeline.yml", text, world.folder, {}), connect=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import TopicPartition
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from spark.backfill.conftest import Shop, figures
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_a_lost_row_comes_back_from_the_topic(shop: Topic) -> None:
 
 
 def test_a_topic_takes_no_rows_of_a_backfill(shop: Topic) -> None:
-    with pytest.raises(WrongUse, match="its readers would get old records after newer ones"):
+    with pytest.raises(InvalidInput, match="its readers would get old records after newer ones"):
         shop.backfill("copy", sink="kafka")
 
 
@@ -99,7 +99,7 @@ def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment
     for deleted in requests.values():
         deleted.result(10)
 
-    with pytest.raises(WrongUse) as error:
+    with pytest.raises(InvalidInput) as error:
         shop.backfill("copy", compare=True, sink="delta", start="2026-01-01 12:00")
 
     # What is left begins with o02 in one partition and o03 in the other; ten minutes later nothing can be missing.

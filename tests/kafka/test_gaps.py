@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from millstream.checkpoint import gap_log
-from millstream.diagnostics.failure import CannotGoOn, Unfit
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
 from millstream.engine.events.event_bus import Event, EventBus
 from millstream.engine.recovery.data_loss import accept_gaps
 from millstream.engine.run import RunOptions, probe_connections, run_pipeline
@@ -88,7 +88,7 @@ def copy(tmp_path: Path, spark: SparkSession, broker: Broker) -> Copy:
 
 
 def test_a_gap_is_named_and_the_start_refused(copy: Copy) -> None:
-    with pytest.raises(CannotGoOn) as error:
+    with pytest.raises(CheckpointError) as error:
         copy.run()
 
     assert error.value.exit_code == 3
@@ -120,7 +120,7 @@ def test_after_an_accepted_gap_the_next_one_ends_the_query_again(copy: Copy) -> 
     copy.broker.send(copy.topic, 0, "f", "g")
     copy.forget(6)
 
-    with pytest.raises(CannotGoOn, match="offsets 5 to 5 any more: 1 record"):
+    with pytest.raises(CheckpointError, match="offsets 5 to 5 any more: 1 record"):
         copy.run()
 
 
@@ -150,7 +150,7 @@ def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
     copy.broker.recreate_topic(copy.topic)
     copy.broker.send(copy.topic, 0, *"uvwxyz")
 
-    with pytest.raises(Unfit, match="was deleted and recreated"):
+    with pytest.raises(CheckpointMismatch, match="was deleted and recreated"):
         copy.run(accepted=True)
 
     assert copy.rows() == ["a", "b"]
@@ -164,7 +164,7 @@ def test_a_batch_that_must_be_repeated_is_looked_at_from_its_own_start(copy: Cop
     newest.unlink()
     newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
 
-    with pytest.raises(CannotGoOn, match="offsets 2 to 4 any more: 3 records"):
+    with pytest.raises(CheckpointError, match="offsets 2 to 4 any more: 3 records"):
         copy.run()
 
 

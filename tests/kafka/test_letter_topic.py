@@ -16,7 +16,7 @@ from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import COLUMNS, FEW, read_unique
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import dead_letter_topic
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
 ) -> None:
     result = store_letters(broker, "letters-refused", spark, BARE, FULL)
 
-    with pytest.raises(WrongUse, match="can only be deleted from its start"):
+    with pytest.raises(InvalidInput, match="can only be deleted from its start"):
         result.purge(None, "orders")
 
     assert len(read_unique(result)) == 2

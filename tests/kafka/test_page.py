@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.dashboard.end_offset_poll import watched_sources
 from millstream.dashboard.live_run import LivePage, PageOptions
-from millstream.diagnostics.failure import Silent
+from millstream.diagnostics.failure import Unreachable
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
@@ -116,7 +116,7 @@ def test_records_that_arrive_between_two_batches_are_behind_as_the_broker_says(
     unknown = pipeline.sources["orders"].source.model_copy(update={"bootstrap_servers": ("127.0.0.1:1",)})
     silent = unknown.watch_end_offsets()
     assert silent is not None
-    with pytest.raises(Silent, match=r"no Kafka broker responds at 127\.0\.0\.1:1"):
+    with pytest.raises(Unreachable, match=r"no Kafka broker responds at 127\.0\.0\.1:1"):
         silent.read()
 
 

@@ -17,7 +17,7 @@ from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.transactions import TransactionalWriter
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, Outage
+from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def test_an_older_run_is_turned_away(spark: SparkSession, broker: Broker) -> Non
     older.write(batch(spark, 0), 0)
     opened(spark, broker, topic, query).write(batch(spark, 100), 1)
 
-    with pytest.raises(CannotGoOn, match="taken over"):
+    with pytest.raises(CheckpointError, match="taken over"):
         older.write(batch(spark, 100), 1)
 
     assert committed(broker, topic) == list(range(200))
@@ -210,7 +210,7 @@ def test_a_run_that_slept_through_its_replacement_is_turned_away_and_fences_nobo
     lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
     newer = opened(spark, broker, topic, query)
 
-    with pytest.raises(CannotGoOn, match="taken over"):
+    with pytest.raises(CheckpointError, match="taken over"):
         older.write(batch(spark, 0), 0)
 
     newer.write(batch(spark, 0), 0)
@@ -229,7 +229,7 @@ def test_a_lost_answer_does_not_fence_out_the_run_that_took_over(
     newer = opened(spark, broker, topic, query)
     older._producer = Unreachable(older._producer)
 
-    with pytest.raises(CannotGoOn, match=r"taken over by 'shop.orders' \(process 1 on elsewhere"):
+    with pytest.raises(CheckpointError, match=r"taken over by 'shop.orders' \(process 1 on elsewhere"):
         older.write(batch(spark, 0), 0)
 
     newer.write(batch(spark, 0), 0)

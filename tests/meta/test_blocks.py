@@ -14,7 +14,7 @@ import yaml
 from millstream.checking.check import check
 from millstream.devstack.traffic import model
 from millstream.diagnostics.finding import Severity
-from millstream.pipeline.spec_file import Loaded, load_spec, load_text
+from millstream.pipeline.spec_file import LoadedSpec, load_spec, load_text
 from millstream.testing.files import loader
 from page_blocks import PAGES, PYTHON, ROOT, blocks, complete, project_of, shown_tests
 
@@ -48,7 +48,7 @@ def test_every_test_file_of_a_page_can_be_read(page: Path, text: str) -> None:
     assert [finding.message for finding in suite.findings] == []
 
 
-def complaints(loaded: Loaded) -> list[str]:
+def complaints(loaded: LoadedSpec) -> list[str]:
     """The errors of a spec."""
     return [
         f"{finding.code} {finding.message}"

@@ -19,7 +19,7 @@ from millstream.diagnostics.render import render
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.engine.batch.table_diff import RowDifference
 from millstream.spec.guarantee import Guarantee
-from millstream.testing.runner.results import Ending, Result, format_json
+from millstream.testing.runner.results import CaseOutcome, Result, format_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def test_a_backfill_of_batches_has_the_fields_that_the_page_shows(samples: list[
 def test_a_test_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:
     text = next(sample for sample in samples if "outcome" in sample)
 
-    data = json.loads(format_json([Result("a", "t.yml", 1, Ending.PASSED, 0.1)]))
+    data = json.loads(format_json([Result("a", "t.yml", 1, CaseOutcome.PASSED, 0.1)]))
 
     assert data["tests"][0].keys() == text.keys()
-    assert text["outcome"] in list(Ending)
+    assert text["outcome"] in list(CaseOutcome)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.dashboard.export.prometheus import EventCounters
 from millstream.dashboard.http.app import serve
-from millstream.dashboard.http.auth import Guard
+from millstream.dashboard.http.auth import AccessGuard
 from millstream.dashboard.http.event_stream import EventStream
 from millstream.dashboard.run_actions import NAMES, RunActions
 from millstream.dashboard.state.run_state import new_run_state
@@ -186,7 +186,7 @@ class Stage:
         self.page = serve(self.feed, self.looks, port=0, static=self._static)
         self.wire.target = self.page.server.server_address[1]
         # The browser names the wire's port.
-        self.page.server.guard = Guard(self.wire.port, None)
+        self.page.server.guard = AccessGuard(self.wire.port, None)
 
     def end(self) -> None:
         """The process of the run is gone, and its connections with it."""

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from millstream.pipeline.spec_file import Loaded, load_spec, load_text
+from millstream.pipeline.spec_file import LoadedSpec, load_spec, load_text
 
 HEAD = "name: shop\nsources:\n  clicks: {rate: {}}\n"
 
 
-def load_here(folder: Path, text: str, *overrides: str, **env: str) -> Loaded:
+def load_here(folder: Path, text: str, *overrides: str, **env: str) -> LoadedSpec:
     (folder / "pipeline.yml").write_text(text)
     return load_spec(folder / "pipeline.yml", env, overrides)
 
 
-def messages(loaded: Loaded) -> list[str]:
+def messages(loaded: LoadedSpec) -> list[str]:
     return [f"{finding.code} {finding.message}" for finding in loaded.findings]
 
 

@@ -12,7 +12,7 @@ import yaml
 
 import millstream as ms
 from millstream.cli.explain.config import _yaml
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.export.dump import resolve_spec
 from millstream.pipeline.export.json_schema import json_schema
 from millstream.pipeline.spec_file import load_spec, load_text
@@ -209,7 +209,7 @@ def test_python_tells_all_that_is_wrong() -> None:
     shop.source("clicks", ms.kafka(subscrib="clicks"), schema={"a": "string"})
     shop.query("clicks", to=ms.delta(path="x"), output_mode="upsert")
 
-    with pytest.raises(WrongUse) as failed:
+    with pytest.raises(InvalidInput) as failed:
         shop.build()
 
     assert "has no key 'subscrib'" in failed.value.what

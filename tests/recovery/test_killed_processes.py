@@ -16,7 +16,7 @@ import pytest
 
 from millstream.checkpoint import lock
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,7 @@ def test_the_jvm_of_a_killed_driver_is_waited_for_by_the_next_start_and_ends(
     running.wait(PATIENCE)
 
     monkeypatch.setattr(lock, "JVM_ENDS", 0.0)
-    with pytest.raises(CannotGoOn, match=rf"JVM of an earlier run .* still lives \(process {jvm}\)"):
+    with pytest.raises(CheckpointError, match=rf"JVM of an earlier run .* still lives \(process {jvm}\)"):
         CheckpointLock(checkpoint, "shop.ticks").take()
     monkeypatch.setattr(lock, "JVM_ENDS", PATIENCE)
     os.kill(jvm, signal.SIGCONT)

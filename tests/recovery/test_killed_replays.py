@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.connectors.failpoints import VARIABLE
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from recovery import same_process
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def test_batches_that_wait_come_once_though_the_setting_was_taken_off_and_their_
 
     spec.write_text(SPEC.format(""))
     write_input(tmp_path, 3, "d", 1)
-    with pytest.raises(Unfit, match="2 batches of query 'copy' wait for sink 'delta:table'") as error:
+    with pytest.raises(
+        CheckpointMismatch, match="2 batches of query 'copy' wait for sink 'delta:table'"
+    ) as error:
         same_process.catch_up(spark, tmp_path)
     assert "millstream deadletter replay copy" in error.value.fix
 

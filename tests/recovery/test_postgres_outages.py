@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from millstream.connectors import registry
-from millstream.diagnostics.failure import CannotGoOn, Outage
+from millstream.diagnostics.failure import CheckpointError, Outage
 from recovery.dying import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_a_run_that_was_overtaken_is_turned_away(
     later = writer_of(sink, "append")
     later.open(spark, batch(spark, 0).schema)
 
-    with pytest.raises(CannotGoOn, match="taken over"):
+    with pytest.raises(CheckpointError, match="taken over"):
         writer.write(batch(spark, 0), 0)
     later.write(batch(spark, 0), 0)
     later.close()
@@ -124,7 +124,7 @@ def test_an_overtaken_run_that_reconnects_stays_overtaken(
     later.close()
     end_sessions(stack)
 
-    with pytest.raises(CannotGoOn):
+    with pytest.raises(CheckpointError):
         writer.write(batch(spark, 0), 0)
 
     assert count(stack, sink) == 0

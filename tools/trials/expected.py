@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.load.document import YamlDocument
 from millstream.pipeline.load.document import parse_yaml as read_yaml
 from millstream.spec.base import Spec
@@ -79,7 +79,7 @@ def read(path: Path) -> tuple[Expected, YamlDocument]:
     """What a file expects, and where each value stands. Raises WrongUse, which names what is wrong with it."""
     document = read_yaml(path.name, path.read_text(encoding="utf-8"))
     if document.findings:
-        raise WrongUse(f"{path}: {document.findings[0].message}", "correct the file")
+        raise InvalidInput(f"{path}: {document.findings[0].message}", "correct the file")
     try:
         return Expected.model_validate(document.data), document
     except ValidationError as failed:
@@ -88,4 +88,4 @@ def read(path: Path) -> tuple[Expected, YamlDocument]:
             f"{error['msg'].removeprefix('Value error, ')}"
             for error in failed.errors()
         ]
-        raise WrongUse(f"{path}: {'; '.join(texts)}", "correct the file") from failed
+        raise InvalidInput(f"{path}: {'; '.join(texts)}", "correct the file") from failed

@@ -55,7 +55,7 @@ class Facts:
         return next((query for query in writes if view in self.graph.behind(writes[query])), None)
 
 
-class Details(TypedDict, total=False):
+class FindingDetails(TypedDict, total=False):
     """Optional parts of a finding besides its message and span."""
 
     label: str
@@ -78,15 +78,15 @@ class Code:
         code, _, name = module.rpartition(".")[2].partition("_")
         return cls(code.upper(), name.replace("_", "-"))
 
-    def error(self, message: str, span: Span | None, **more: Unpack[Details]) -> Finding:
+    def error(self, message: str, span: Span | None, **more: Unpack[FindingDetails]) -> Finding:
         """Build a finding that prevents the pipeline from starting."""
         return Finding(self.code, self.name, Severity.ERROR, message, span, **more)
 
-    def warning(self, message: str, span: Span | None, **more: Unpack[Details]) -> Finding:
+    def warning(self, message: str, span: Span | None, **more: Unpack[FindingDetails]) -> Finding:
         """Build a finding that does not prevent the pipeline from starting."""
         return Finding(self.code, self.name, Severity.WARNING, message, span, **more)
 
-    def note(self, message: str, span: Span | None, **more: Unpack[Details]) -> Finding:
+    def note(self, message: str, span: Span | None, **more: Unpack[FindingDetails]) -> Finding:
         """Build a finding that is information only."""
         return Finding(self.code, self.name, Severity.INFO, message, span, **more)
 

@@ -11,7 +11,7 @@ import millstream.analysis.rules as rules
 import millstream.diagnostics as diagnostics
 
 
-class Says(StrEnum):
+class SparkBehaviour(StrEnum):
     """Spark's own behaviour for the failing pipeline of a page."""
 
     NOTHING = "says nothing"
@@ -20,9 +20,9 @@ class Says(StrEnum):
 
 
 _LAST_LINE = re.compile(
-    rf"^\*Spark itself (?P<says>{'|'.join(Says)})\. Catalogue: (?P<ids>[A-Z]+\d+(?:, [A-Z]+\d+)*)\.\*$"
+    rf"^\*Spark itself (?P<says>{'|'.join(SparkBehaviour)})\. Catalogue: (?P<ids>[A-Z]+\d+(?:, [A-Z]+\d+)*)\.\*$"
 )
-_LAST_LINE_WITHOUT_IDS = re.compile(rf"^\*Spark itself (?P<says>{'|'.join(Says)})\.\*$")
+_LAST_LINE_WITHOUT_IDS = re.compile(rf"^\*Spark itself (?P<says>{'|'.join(SparkBehaviour)})\.\*$")
 
 
 @cache
@@ -39,17 +39,17 @@ def read_page(code: str) -> str | None:
     return file.read_text(encoding="utf-8") if file else None
 
 
-def parse_spark_behaviour(text: str) -> Says | None:
+def parse_spark_behaviour(text: str) -> SparkBehaviour | None:
     """Return Spark's behaviour as the last line of a page gives it; `None` if the line has another form.
 
     The line also names the catalogue ids that the rule covers: `Catalogue: N24, SP011.`
     """
     last_line = text.rstrip("\n").rpartition("\n")[2]
     match = _LAST_LINE.match(last_line) or _LAST_LINE_WITHOUT_IDS.match(last_line)
-    return Says(match["says"]) if match else None
+    return SparkBehaviour(match["says"]) if match else None
 
 
 def is_refused_by_spark(code: str) -> bool:
     """Return whether Spark itself refuses to start such a pipeline, according to the code's page."""
     text = read_page(code)
-    return text is not None and parse_spark_behaviour(text) is Says.REFUSES
+    return text is not None and parse_spark_behaviour(text) is SparkBehaviour.REFUSES

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
     Check = Callable[[Facts], Iterable[Finding]]
     Judge = Callable[[PlannedQuery, Facts | None], Iterable[Finding]]
@@ -62,7 +62,7 @@ def phrases_by_code() -> dict[str, tuple[str, ...]]:
 NEVER_ALLOWED = frozenset({"MS103", "MS104", "MS105"})
 
 
-def check_spec(loaded: Loaded) -> list[Finding]:
+def check_spec(loaded: LoadedSpec) -> list[Finding]:
     """Return the findings of a loaded spec without Spark, in file order, except those that comments suppress.
 
     Return nothing if the spec could not be loaded: its own findings give the reason. Runs no user code.
@@ -70,7 +70,7 @@ def check_spec(loaded: Loaded) -> list[Finding]:
     return finish_findings(loaded, run_spec_rules(loaded), complete=False)
 
 
-def run_spec_rules(loaded: Loaded) -> list[Finding]:
+def run_spec_rules(loaded: LoadedSpec) -> list[Finding]:
     """Run the rules that need no Spark on a loaded spec."""
     if loaded.pipeline is None:
         return []
@@ -78,7 +78,7 @@ def run_spec_rules(loaded: Loaded) -> list[Finding]:
     return [finding for rule in load_rules().values() if rule.check for finding in rule.check(facts)]
 
 
-def run_plan_rules(queries: Sequence[PlannedQuery], loaded: Loaded | None = None) -> list[Finding]:
+def run_plan_rules(queries: Sequence[PlannedQuery], loaded: LoadedSpec | None = None) -> list[Finding]:
     """Run the rules on planned queries; `loaded` is their spec, or `None` for a script."""
     facts = Facts(loaded.pipeline, loaded.places) if loaded and loaded.pipeline else None
     judges = [rule.judge for rule in load_rules().values() if rule.judge]
@@ -88,7 +88,7 @@ def run_plan_rules(queries: Sequence[PlannedQuery], loaded: Loaded | None = None
 
 
 def finish_findings(
-    loaded: Loaded, reported_findings: Sequence[Finding], *, complete: bool, has_connected: bool = False
+    loaded: LoadedSpec, reported_findings: Sequence[Finding], *, complete: bool, has_connected: bool = False
 ) -> list[Finding]:
     """Apply suppressions and the spec's severities to findings, and sort them in file order.
 

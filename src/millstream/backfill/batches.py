@@ -13,9 +13,9 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.batch_ledger import BACKFILL
 from millstream.connectors.api.values.offsets import OffsetRange
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.batch.batch_run import compute_batch_results
-from millstream.engine.delivery.batch_metadata import Notes
+from millstream.engine.delivery.batch_metadata import BatchNotes
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.frame_cache import persisted
 from millstream.engine.delivery.spooling_writer import create_writer as make_writer
@@ -73,13 +73,13 @@ class BatchReport:
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
-    """Parse batch numbers such as `5-7,9` in order. Raises `WrongUse`."""
+    """Parse batch numbers such as `5-7,9` in order. Raises `InvalidInput`."""
     batches: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         ends = (first, last if dash else first)
         if not all(end.isascii() and end.isdigit() for end in ends) or int(ends[0]) > int(ends[1]):
-            raise WrongUse(f"'{text}' is not a list of batches", "write --batches 5, 5-7 or 5-7,9")
+            raise InvalidInput(f"'{text}' is not a list of batches", "write --batches 5, 5-7 or 5-7,9")
         batches |= set(range(int(ends[0]), int(ends[1]) + 1))
     return tuple(sorted(batches))
 
@@ -98,7 +98,7 @@ def backfill_batches(
 
     A batch is written by the query's own writer with its own number, in one commit, and is then in the sink's
     ledger; a run that was killed is completed by the next one. The checkpoint is locked. `sink` is a kind.
-    Raises `WrongUse` for batches that cannot be computed or written in order, before anything is written.
+    Raises `InvalidInput` for batches that cannot be computed or written in order, before anything is written.
     """
     run = _BatchBackfill(spark, pipeline, query, batches, say, BatchReport(pipeline.name, query, dry), sink)
     folder = run.checkpoint.folder
@@ -129,7 +129,7 @@ class _BatchBackfill:
     def __post_init__(self) -> None:
         folder = self.pipeline.checkpoint(self.query).local
         if folder is None or not folder.is_dir():
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.query}' has no checkpoint on this machine and therefore no batches",
                 "leave out --batches",
             )
@@ -137,17 +137,17 @@ class _BatchBackfill:
         self.part = reduce_to_query(self.pipeline, self.query)
 
     def check(self) -> None:
-        """Raise `WrongUse` for batches that are not committed or cannot be computed."""
+        """Raise `InvalidInput` for batches that are not committed or cannot be computed."""
         require_rereadable(self.part)
         committed = self.checkpoint.committed()
         if committed is None or self.batches[-1] > committed:
             last = "none" if committed is None else f"batch {committed}"
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.query}' has not committed batch {self.batches[-1]}; its last is {last}",
                 "choose committed batches: the query writes the others itself",
             )
         if reason := explain_inexact(self.pipeline, self.query, self.checkpoint, self.batches):
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.query}': its batches cannot be written one by one, because {reason}",
                 f"add the rows that the sink lacks: 'millstream backfill {self.query}'",
             )
@@ -157,7 +157,7 @@ class _BatchBackfill:
         query_id = str(self.checkpoint.query_id())
         entries = self.pipeline.queries[self.query].to
         if self.sink is not None and self.sink not in [entry.sink.kind for entry in entries]:
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.query}' has no sink '{self.sink}'", "pass the kind of one of its sinks"
             )
         writers: dict[str, tuple[Writer, tuple[int, ...]]] = {}
@@ -176,20 +176,23 @@ class _BatchBackfill:
         """Return the writer of a normal run, except that a refused batch ends the backfill and is not spooled."""
         if entry.on_error is OnError.DEAD_LETTER:
             entry = entry.model_copy(update={"on_error": OnError.FAIL})
-        notes = Notes(self.checkpoint, query_id)
+        notes = BatchNotes(self.checkpoint, query_id)
         return make_writer(self.pipeline, self.query, query_id, key, entry, None, notes)
 
     def _missing_batches(self, target: Sink, writer: Writer) -> tuple[int, ...]:
-        """Return the batches that a sink lacks. Raises `WrongUse` if an earlier missing batch would be skipped."""
+        """Return the batches that a sink lacks.
+
+        Raises `InvalidInput` if an earlier missing batch would be skipped.
+        """
         sink = writer.identity.sink
         if not writer.has_ledger:
             self.report.notes.append(f"{sink} has no ledger of its batches and is left out")
             return ()
         entries = writer.last_committed_batches(self.spark)
         last_entry = writer.newest(self.spark)
-        planned = Notes(self.checkpoint, writer.identity.query_id).planned
+        planned = BatchNotes(self.checkpoint, writer.identity.query_id).planned
         if last_entry is not None and last_entry.note.contradicts(planned(last_entry.batch)):
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"sink '{sink}' contains batch {last_entry.batch} with offsets that differ from those in the "
                 f"checkpoint of query '{self.query}'",
                 "restore the checkpoint that wrote to it",
@@ -201,14 +204,14 @@ class _BatchBackfill:
         selected = tuple(batch for batch in missing if batch in self.batches)
         earlier = [batch for batch in missing if selected and batch < selected[-1] and batch not in selected]
         if earlier:
-            raise WrongUse(
+            raise InvalidInput(
                 f"sink '{sink}' lacks batch {earlier[0]} too, and accepts batches only in order",
                 f"include it: --batches {format_batches(sorted({*earlier, *selected}))}",
             )
         since = -1 if last_entry is None else last_entry.at
         has_backfill = any(entry.query_id.startswith(BACKFILL) and entry.at > since for entry in entries)
         if selected and has_backfill and not target.is_rerun_idempotent(writer.identity.mode):
-            raise WrongUse(
+            raise InvalidInput(
                 f"a backfill has written to sink '{sink}' since its last batch: rows of the missing batches may be "
                 "there already, and would be written twice",
                 f"list missing rows: 'millstream backfill {self.query} --compare'; then continue without these "
@@ -256,7 +259,7 @@ class _BatchBackfill:
                 return read_source(self.spark, name, entry)
             index = places.get(name)
             if index is None or index >= len(planned.sources):
-                raise WrongUse(
+                raise InvalidInput(
                     f"query '{self.query}' did not read source '{name}' when batch {batch} was planned",
                     f"add the rows that the sink lacks: 'millstream backfill {self.query}'",
                 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.query.event_time import find_definition, is_time
 from millstream.analysis.query.plan_model import Aggregate, Join, Stability, StatefulFunction
 from millstream.connectors.api.values.event_time_range import EventTimeRange
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ _NOT_REPEATABLE = (Stability.BATCH, Stability.PARTITION, Stability.UNSTABLE)
 
 
 def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: BackfillOptions) -> EventTimeRange:
-    """Return the selected range. Raises `WrongUse` if a range is given but no column contains the event time."""
+    """Return the selected range. Raises `InvalidInput` if a range is given but no column contains the event time."""
     if options.start is None and options.end is None:
         return EventTimeRange()
     column, path = find_event_time_column(pipeline, planned, options.column)
     if column.type.lower() == "date":
         for option, moment in (("--from", options.start), ("--to", options.end)):
             if moment is not None and moment.astimezone(UTC).time() != datetime.min.time():
-                raise WrongUse(
+                raise InvalidInput(
                     f"query '{planned.name}': the event-time column '{column.name}' is a date, but {option} is in "
                     "the middle of a day",
                     f"pass a date to {option}, in UTC",
@@ -42,7 +42,7 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
 def find_event_time_column(
     pipeline: Pipeline, planned: PlannedQuery, name: str | None = None
 ) -> tuple[Column, tuple[str, ...]]:
-    """Return the event-time column and its path: the column `name`, or the only candidate. Raises `WrongUse`."""
+    """Return the event-time column and its path: the column `name`, or the only candidate. Raises `InvalidInput`."""
     return _named_column(planned, name) if name else _only_time_column(pipeline, planned)
 
 
@@ -53,9 +53,9 @@ def _named_column(planned: PlannedQuery, name: str) -> tuple[Column, tuple[str, 
     column = full_column or planned.root.column(first)
     if column is None:
         known = ", ".join(known_column.name for known_column in planned.root.columns)
-        raise WrongUse(f"query '{planned.name}' has no column '{name}'", f"its columns are {known}")
+        raise InvalidInput(f"query '{planned.name}' has no column '{name}'", f"its columns are {known}")
     if not is_time(column):
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{planned.name}': column '{column.name}' is {column.type}, which is not a time",
             "name a timestamp or date column, or a window",
         )
@@ -78,12 +78,12 @@ def _only_time_column(pipeline: Pipeline, planned: PlannedQuery) -> tuple[Column
     if len(starts) == 1:
         return starts[0], _path(starts[0], "")
     if not starts:
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{planned.name}': no column is derived from event time alone, so the rows in the range cannot be "
             "determined",
             _NAME_COLUMN,
         )
-    raise WrongUse(
+    raise InvalidInput(
         f"query '{planned.name}': columns {' and '.join(column.name for column in starts)} are both event times",
         _NAME_COLUMN,
     )
@@ -148,7 +148,10 @@ def find_write_frontier(
 
 
 def nondeterministic_columns(planned: PlannedQuery, key: Sequence[str]) -> list[str]:
-    """Return the columns whose values differ in each run. Raises `WrongUse` if these are the key, or all columns."""
+    """Return the columns whose values differ in each run.
+
+    Raises `InvalidInput` if these are the key, or all columns.
+    """
     key_names = {name.lower() for name in key}
     columns = [
         column.name
@@ -164,7 +167,7 @@ def nondeterministic_columns(planned: PlannedQuery, key: Sequence[str]) -> list[
             for expression in column.volatile
             if expression.stability in _NOT_REPEATABLE
         )
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{planned.name}': {'its key' if key_columns else 'each of its rows'} depends on {text}, which "
             "has different values in each run",
             "remove it from the view, or include the value in the input",

@@ -17,7 +17,7 @@ from millstream.backfill.targets import select_targets
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.values.event_time_range import EventTimeRange
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.engine.batch.table_diff import DIFFERENT, KEPT, MISSING, SURPLUS, find_differences
 from millstream.engine.delivery.undelivered import check_backfill, describe_batches, list_undelivered
@@ -44,8 +44,8 @@ def backfill(
 ) -> BackfillReport:
     """Compare the sinks of these queries and write them unless the options forbid it. `planned` are their plans.
 
-    Takes no lock and writes no checkpoint. Before anything is written, raises `WrongUse` if the range cannot be
-    determined or a sink cannot be written, and `CannotGoOn` if rows would be written twice.
+    Takes no lock and writes no checkpoint. Before anything is written, raises `InvalidInput` if the range cannot be
+    determined or a sink cannot be written, and `CheckpointError` if rows would be written twice.
     """
     plans = {item.name: item for item in planned}
     report = BackfillReport(pipeline.name)
@@ -53,7 +53,7 @@ def backfill(
     for run in runs:
         run.prepare()
     if not any(run.targets for run in runs):
-        raise WrongUse("no sink is left: " + "; ".join(report.notes), "choose other queries")
+        raise InvalidInput("no sink is left: " + "; ".join(report.notes), "choose other queries")
     for run in runs:
         try:
             run.run()
@@ -62,7 +62,7 @@ def backfill(
         except Exception as error:
             raise explain_failure(run.query, error, "fix the error and run the backfill again") from error
     if not any(item.is_compared for item in report.outcomes):
-        raise WrongUse("nothing can be compared: " + "; ".join(report.notes), "choose other queries")
+        raise InvalidInput("nothing can be compared: " + "; ".join(report.notes), "choose other queries")
     return report
 
 
@@ -85,7 +85,7 @@ class _QueryBackfill:
         self.targets: list[BackfillTarget] = []
 
     def prepare(self) -> None:
-        """Determine the range and the sinks. Raises `WrongUse` if the backfill is impossible."""
+        """Determine the range and the sinks. Raises `InvalidInput` if the backfill is impossible."""
         inputs.require_rereadable(self.part)
         self.time_range = event_time.select_time_range(self.pipeline, self.plan, self.options)
         self.targets = list(
@@ -124,16 +124,17 @@ class _QueryBackfill:
             # Checked under the lock: a run that was killed just before may have left an uncommitted batch.
             checkpoint = Checkpoint(folder)
             if checkpoint.planned() != checkpoint.committed():
-                raise CannotGoOn(
+                raise CheckpointError(
                     f"query '{self.query}' has started a batch but not committed it: its rows would be deleted",
                     "let the query finish it first: millstream run --until-caught-up",
                 )
             yield
 
-    def _check_progress(self) -> inputs.Stand:
-        """Return the query's progress. Raises `CannotGoOn` if the query or a spooled batch would write rows again.
+    def _check_progress(self) -> inputs.QueryProgress:
+        """Return the query's progress.
 
-        The order matters: first the checkpoint is read, then spooled batches are listed, then the sinks are read. A
+        Raises `CheckpointError` if the query or a spooled batch would write rows again. The order matters: first
+        the checkpoint is read, then spooled batches are listed, then the sinks are read. A
         batch is spooled before it is committed, so no row of the batch result can arrive later; a batch that was
         delivered in between is found in the sink.
         """
@@ -189,7 +190,7 @@ class _QueryBackfill:
         finally:
             result.unpersist()
 
-    def _final_range(self, progress: inputs.Stand) -> EventTimeRange:
+    def _final_range(self, progress: inputs.QueryProgress) -> EventTimeRange:
         """Return the range without the rows that the query itself has yet to write."""
         until = event_time.find_write_frontier(self.plan, progress.watermark, self.options)
         if until is None or (self.time_range.end is not None and self.time_range.end <= until):
@@ -200,7 +201,7 @@ class _QueryBackfill:
                 event_time.find_event_time_column(self.pipeline, self.plan, self.options.column)[1]
             )
         if time_range.start is not None and time_range.start >= until:
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.query}' has yet to write the rows of this range itself: it has written up to "
                 f"{until.isoformat(' ', 'seconds')}",
                 "choose an earlier range, or another table with --into",

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.values.offsets import OffsetRange
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput
 from millstream.frames.build_views import read_source
 from millstream.frames.decode import DECODED, REASON, decode_rows
 from millstream.pipeline.graph import PipelineGraph
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stand:
+class QueryProgress:
     """Progress of a query: its last committed batch. Empty before the first batch."""
 
     batch: int | None = None
@@ -38,19 +38,19 @@ class Stand:
     """For each source the range it has read; None for a source from which it has read nothing."""
 
 
-def read_progress(pipeline: Pipeline, query: str) -> Stand:
+def read_progress(pipeline: Pipeline, query: str) -> QueryProgress:
     """Read a query's progress from its checkpoint, without a lock because batches are only ever added."""
     folder = pipeline.checkpoint(query).local
     if folder is None:
-        return Stand()
+        return QueryProgress()
     checkpoint = Checkpoint(folder)
     batch = checkpoint.committed()
     offsets = checkpoint.offsets(batch) if batch is not None else None
     record = metadata.read(folder)
     if offsets is None:
-        return Stand()
+        return QueryProgress()
     ends = {} if record is None else _ends(checkpoint, record, offsets)
-    return Stand(batch, datetime.fromtimestamp(offsets.watermark / 1000, UTC), ends)
+    return QueryProgress(batch, datetime.fromtimestamp(offsets.watermark / 1000, UTC), ends)
 
 
 def _ends(checkpoint: Checkpoint, record: QueryMetadata, offsets: Offsets) -> dict[str, OffsetRange | None]:
@@ -75,31 +75,33 @@ def reduce_to_query(pipeline: Pipeline, query: str) -> Pipeline:
     )
 
 
-def check_bounded(pipeline: Pipeline, query: str, at: Stand) -> None:
-    """Raise `CannotGoOn` if the end offset for reading a stream of the query is unknown.
+def check_bounded(pipeline: Pipeline, query: str, at: QueryProgress) -> None:
+    """Raise `CheckpointError` if the end offset for reading a stream of the query is unknown.
 
     If a stream were read to its end, rows that the query has yet to read would be written twice: by the backfill
     and by the query. `pipeline` is reduced to the query.
     """
     into_hint = "or write to another target with --into"
     if at.batch is None:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"query '{query}' has committed no batch yet: its first batches would write the backfilled rows again",
             f"run it first: 'millstream run --until-caught-up --select {query}'; {into_hint}",
         )
     for name, entry in pipeline.sources.items():
         if not entry.static and name not in (at.ends or {}):
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"the checkpoint of query '{query}' does not show how far it has read source '{name}': its "
                 "_millstream/record.json is missing, or belongs to another version of the query",
                 f"start the query to write it: 'millstream run --until-caught-up --select {query}'; {into_hint}",
             )
 
 
-def bounded_reader(spark: SparkSession, pipeline: Pipeline, at: Stand, *, bounded: bool = False) -> Reader:
+def bounded_reader(
+    spark: SparkSession, pipeline: Pipeline, at: QueryProgress, *, bounded: bool = False
+) -> Reader:
     """Return the reader of raw rows: it reads tables completely, streams from the oldest row to the query's position.
 
-    With `bounded`, a stream that cannot be read up to that position raises `CannotGoOn` instead of being read to
+    With `bounded`, a stream that cannot be read up to that position raises `CheckpointError` instead of being read to
     its end.
     """
     ends = at.ends or {}
@@ -115,7 +117,7 @@ def bounded_reader(spark: SparkSession, pipeline: Pipeline, at: Stand, *, bounde
         if rows is not None:
             return rows
         if bounded and end is not None:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"source '{name}' ({entry.source.describe()}) cannot be read up to the query's position: rows that "
                 "the query has yet to read would be written twice",
                 "write to another target with --into",
@@ -127,10 +129,10 @@ def bounded_reader(spark: SparkSession, pipeline: Pipeline, at: Stand, *, bounde
 
 
 def require_rereadable(pipeline: Pipeline) -> None:
-    """Raise `WrongUse` for a stream that cannot be read a second time."""
+    """Raise `InvalidInput` for a stream that cannot be read a second time."""
     for name, entry in pipeline.sources.items():
         if not entry.static and not entry.source.can_read_once:
-            raise WrongUse(
+            raise InvalidInput(
                 f"source '{name}' ({entry.source.describe()}) stores nothing that could be read again",
                 "choose queries that read other sources: millstream backfill QUERY",
             )
@@ -139,7 +141,7 @@ def require_rereadable(pipeline: Pipeline) -> None:
 def require_complete_input(
     pipeline: Pipeline, query: str, time_range: EventTimeRange, far: timedelta, raw: Reader
 ) -> None:
-    """Raise `WrongUse` if the sources no longer have all input of the range, because windows would be too small.
+    """Raise `InvalidInput` if the sources no longer have all input of the range, because windows would be too small.
 
     If a broker has deleted old records, the rest is complete from the oldest record plus the watermark delay on,
     because an earlier row would have been late. `far` is the reach of a row's input.
@@ -150,7 +152,9 @@ def require_complete_input(
         subject = f"query '{query}': source '{name}' ({entry.source.describe()})"
         fix = "choose a later --from, or use the remaining input with --accept-gap"
         if entry.source.removes_read_files():
-            raise WrongUse(f"{subject} deletes what a query has read, so rows of the range may be gone", fix)
+            raise InvalidInput(
+                f"{subject} deletes what a query has read, so rows of the range may be gone", fix
+            )
         gaps = entry.source.forgotten()
         if not gaps:
             continue
@@ -158,7 +162,7 @@ def require_complete_input(
         if since is not None and time_range.start is not None and time_range.start >= since:
             continue
         complete_from = f"; it is complete from {since.isoformat(' ', 'seconds')} on" if since else ""
-        raise WrongUse(f"{subject} no longer has all input of the range: {gaps[0]}{complete_from}", fix)
+        raise InvalidInput(f"{subject} no longer has all input of the range: {gaps[0]}{complete_from}", fix)
 
 
 def _complete_since(entry: SourceEntry, raw: DataFrame, far: timedelta) -> datetime | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class BackfillOptions:
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a date or a time; without a zone it is UTC. Raises `WrongUse`."""
+    """Parse a date or a time; without a zone it is UTC. Raises `InvalidInput`."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise WrongUse(
+        raise InvalidInput(
             f"'{text}' is not a date or time",
             "write 2026-01-31, '2026-01-31 12:00' (UTC) or 2026-01-31T12:00:00+02:00",
         ) from None
@@ -50,9 +50,9 @@ def parse_time(text: str) -> datetime:
 
 
 def require_ordered_range(start: datetime | None, end: datetime | None) -> None:
-    """Raise `WrongUse` for an empty range."""
+    """Raise `InvalidInput` for an empty range."""
     if start is not None and end is not None and start >= end:
-        raise WrongUse(
+        raise InvalidInput(
             f"the range ends at {end.isoformat(' ')}, which is not after its start {start.isoformat(' ')}",
             "--from is included and --to is not: pass a later --to",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.sink_keys import sink_keys
 from millstream.spec.output_mode import OutputMode
 
@@ -36,12 +36,12 @@ class BackfillTarget:
 def select_targets(
     pipeline: Pipeline, query: str, options: BackfillOptions, time_range: EventTimeRange, notes: list[str]
 ) -> list[BackfillTarget]:
-    """Return the selected sinks of a query. Raises `WrongUse` for a sink that these options cannot write."""
+    """Return the selected sinks of a query. Raises `InvalidInput` for a sink that these options cannot write."""
     entries = pipeline.queries[query].to
     mode = pipeline.queries[query].output_mode
     if options.sink is not None and options.sink not in [entry.sink.kind for entry in entries]:
         known = ", ".join(entry.sink.kind for entry in entries)
-        raise WrongUse(f"query '{query}' has no sink '{options.sink}'", f"it writes to {known}")
+        raise InvalidInput(f"query '{query}' has no sink '{options.sink}'", f"it writes to {known}")
     selected = []
     for key, entry in zip(sink_keys(pipeline, query), entries, strict=True):
         if options.sink is not None and entry.sink.kind != options.sink:
@@ -55,7 +55,7 @@ def select_targets(
         target_key = f"{sink.kind}:{options.into}" if side else key
         selected.append(BackfillTarget(query, target_key, sink, mode, side))
     if options.into is not None and len(selected) > 1:
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{query}' has {len(selected)} sinks, but --into names one target",
             "choose one: --sink KIND",
         )
@@ -66,22 +66,22 @@ def select_targets(
 
 
 def _require_writable(target: BackfillTarget, options: BackfillOptions, time_range: EventTimeRange) -> None:
-    """Raise `WrongUse` for a sink that a backfill cannot write with these options."""
+    """Raise `InvalidInput` for a sink that a backfill cannot write with these options."""
     sink, subject = target.sink, f"query '{target.query}': {target.sink.describe()}"
     fix = "choose another sink with --sink or another target with --into, or only compare: --compare"
     if not target.side and target.mode is OutputMode.COMPLETE:
-        raise WrongUse(f"{subject} is replaced completely by each batch of the query", fix)
+        raise InvalidInput(f"{subject} is replaced completely by each batch of the query", fix)
     if not target.side and (conflict := sink.backfill_conflict(target.mode)):
-        raise WrongUse(f"{subject} cannot be backfilled: {conflict}", fix)
+        raise InvalidInput(f"{subject} cannot be backfilled: {conflict}", fix)
     if not options.replace:
         return
     if time_range.start is None and time_range.end is None:
-        raise WrongUse(
+        raise InvalidInput(
             "--replace needs a range: without one it would delete every row whose input the sources no longer have",
             "add --from and --to",
         )
     if sink.replacing_range(time_range) is None:
-        raise WrongUse(
+        raise InvalidInput(
             f"{subject} cannot delete rows by column {'.'.join(time_range.path)}",
             "leave out --replace: missing rows are added without it",
         )
@@ -93,7 +93,7 @@ def _side_target(pipeline: Pipeline, query: str, sink: Sink, name: str) -> Sink:
         name = str(pipeline.folder / name)
     side_sink = sink.into(name)
     if side_sink is None:
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{query}': {sink.describe()} cannot write to another target", "choose a sink: --sink KIND"
         )
     return side_sink

@@ -34,14 +34,14 @@ class AppliedFix:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixResult:
     """The report after the last edit, and all edits in the order of their application."""
 
     report: CheckReport
     changes: tuple[AppliedFix, ...]
 
 
-def fix_findings(report: CheckReport, recheck: Callable[[], CheckReport], *, unsafe: bool) -> Fixed:
+def fix_findings(report: CheckReport, recheck: Callable[[], CheckReport], *, unsafe: bool) -> FixResult:
     """Apply the edits of a report's findings, only safe ones unless `unsafe`, and check again until none is left.
 
     Edits that overlap are applied in separate rounds. If a finding remains after a round, or the spec cannot be
@@ -69,7 +69,7 @@ def fix_findings(report: CheckReport, recheck: Callable[[], CheckReport], *, uns
                     break
                 rejected_edits.add(candidate.edit)
         changes += applied
-    return Fixed(report, tuple(changes))
+    return FixResult(report, tuple(changes))
 
 
 def collect_edits(findings: Iterable[Finding], *, unsafe: bool) -> list[AppliedFix]:

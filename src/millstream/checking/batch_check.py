@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from millstream.checking.check import Checked, check, read_texts
+from millstream.checking.check import CheckResult, check, read_texts
 from millstream.checking.given_columns import read_columns_file
 from millstream.checking.process_confinement import Confinement, confine_process
 from millstream.checking.syntax_check import find_syntax_error
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 # Settings of Spark SQL that Spark reads once at its start. All others can differ between sessions.
 AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.dir")
@@ -52,8 +52,8 @@ class CheckReport:
     """The result of checking one target. `loaded` is its spec, if it has one."""
 
     target: CheckTarget
-    checked: Checked
-    loaded: Loaded | None = None
+    checked: CheckResult
+    loaded: LoadedSpec | None = None
 
     @property
     def exit_code(self) -> int:
@@ -79,7 +79,7 @@ class Checker:
     receives progress messages.
     """
 
-    load: Callable[[Path], Loaded]
+    load: Callable[[Path], LoadedSpec]
     is_fast: bool = False
     connects: bool = False
     arguments: Sequence[str] = ()
@@ -115,12 +115,12 @@ class Checker:
         """Read one target again and return its report."""
         return self.all([target])[0]
 
-    def _reserve(self, loaded: Loaded) -> None:
+    def _reserve(self, loaded: LoadedSpec) -> None:
         """Collect the settings that Spark reads at its start. Has no effect once Spark has started."""
         settings = loaded.pipeline.spark if loaded.pipeline else {}
         self.conf |= {key: value for key, value in settings.items() if is_startup_setting(key)}
 
-    def _report(self, target: CheckTarget, loaded: Loaded | None) -> CheckReport:
+    def _report(self, target: CheckTarget, loaded: LoadedSpec | None) -> CheckReport:
         if loaded is None:
             return CheckReport(target, self._check_script(target))
         if self.is_fast or loaded.has_errors or loaded.pipeline is None:
@@ -138,11 +138,11 @@ class Checker:
         with separate_session(spark, _session_settings(loaded.pipeline.spark)) as session:
             return CheckReport(target, check(loaded, session, connect=self.connects), loaded)
 
-    def _check_script(self, target: CheckTarget) -> Checked:
+    def _check_script(self, target: CheckTarget) -> CheckResult:
         """Run a script or a project, and check the calls that it makes to Spark."""
         broken = find_syntax_error(target.path) if target.kind is TargetKind.SCRIPT else None
         if broken is not None:
-            return Checked([broken], (), [], (), read_texts([target.name], {}), judged=())
+            return CheckResult([broken], (), [], (), read_texts([target.name], {}), judged=())
         from millstream.checking.scripts.check import check_project_at, check_script  # noqa: PLC0415 - as above, it loads PySpark
 
         spark = self.spark()

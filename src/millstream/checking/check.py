@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
     from millstream.diagnostics.judged_query import JudgedQuery
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 # Findings show a line of the file they point into. A file that is longer than this, in bytes, is not handwritten.
 MOST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """The result of a check.
 
     `findings` are in file order, one per cause, without those that the spec allows. `verdict` are Spark's own
@@ -63,7 +63,7 @@ class Checked:
         return any(finding.code == "MS001" for finding in self.findings)
 
 
-def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = False) -> Checked:
+def check(loaded: LoadedSpec, spark: SparkSession | None = None, *, connect: bool = False) -> CheckResult:
     """Check a loaded spec. With a session, check Spark's analysis and the query plans too.
 
     No query starts. With `connect`, every source and sink is connected to; otherwise none is. With a session, each
@@ -72,7 +72,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
     """
     pipeline = loaded.pipeline
     if pipeline is None:
-        return Checked(list(loaded.findings), (), [], (), loaded.texts)
+        return CheckResult(list(loaded.findings), (), [], (), loaded.texts)
     findings = run_spec_rules(loaded)
     verdict: Sequence[Finding] = ()
     queries: tuple[PlannedQuery, ...] = ()
@@ -98,7 +98,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
         deduplicate_findings([*loaded.findings, *ruled], verdict, phrases_by_code()), loaded.places.file
     )
     has_errors = any(finding.severity is Severity.ERROR for finding in ordered)
-    return Checked(
+    return CheckResult(
         ordered,
         queries,
         [] if has_errors else compute_guarantees(pipeline, queries, loaded.places),
@@ -108,7 +108,7 @@ def check(loaded: Loaded, spark: SparkSession | None = None, *, connect: bool = 
     )
 
 
-def _function_files(loaded: Loaded) -> Iterable[str]:
+def _function_files(loaded: LoadedSpec) -> Iterable[str]:
     """Yield the files of the views' Python functions, named as in findings."""
     assert loaded.pipeline is not None
     for view in loaded.pipeline.views.values():

@@ -12,7 +12,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.source import Source
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
-from millstream.diagnostics.failure import CannotGoOn, NotReady, Outage, Silent
+from millstream.diagnostics.failure import CheckpointError, NotReady, Outage, Unreachable
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.spec_file import sort_findings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding, Span
     from millstream.pipeline.load.places import ValuePositions
     from millstream.pipeline.model import Pipeline
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 # Seconds that one source or sink may take. A server on the same network needs a fraction of a second; a connection
 # that a firewall drops would take minutes.
@@ -62,7 +62,7 @@ class _Question:
             self.finished.set()
 
 
-def check_connectivity(loaded: Loaded, queries: Sequence[PlannedQuery] = ()) -> ConnectivityReport:
+def check_connectivity(loaded: LoadedSpec, queries: Sequence[PlannedQuery] = ()) -> ConnectivityReport:
     """Connect to every source and sink that a query uses, and compare the checkpoints, without changing anything.
 
     `queries` are the planned queries, whose columns are compared with those of the sinks. A server that does not
@@ -152,7 +152,7 @@ def _remarks(question: _Question) -> list[ConnectivityFinding]:
     match question.failure:
         case None:
             return question.remarks
-        case Silent() | Outage() as silent:
+        case Unreachable() | Outage() as silent:
             return [ConnectivityFinding("MS560", silent.what, fix=silent.fix)]
         case NotReady() as absent:
             return [ConnectivityFinding("MS561", absent.what, fix=absent.fix)]
@@ -195,7 +195,7 @@ class _Checkpoints:
     pipeline: Pipeline
     started: dict[str, tuple[CheckpointedSource, ...]] = field(default_factory=dict)
     """The sources that each checkpoint recorded, by query, in the order of the plan."""
-    broken: dict[str, CannotGoOn] = field(default_factory=dict)
+    broken: dict[str, CheckpointError] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> _Checkpoints:
@@ -208,7 +208,7 @@ class _Checkpoints:
             try:
                 if (recorded := _recorded_sources(query, Checkpoint(folder))) is not None:
                     checkpoints.started[query] = recorded
-            except CannotGoOn as error:
+            except CheckpointError as error:
                 checkpoints.broken[query] = error
         return checkpoints
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.avro.schema import columns_of_schema
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def read_columns(schemas: Sequence[str], tables: Sequence[str]) -> dict[str, str
             name, equals, value = entry.partition("=")
             if not (name and equals and value.strip()):
                 what = "NAME=FILE" if option == "--schema" else "NAME=DDL"
-                raise WrongUse(f"{option} {entry} is not {what}", f"write {option} {what}")
+                raise InvalidInput(f"{option} {entry} is not {what}", f"write {option} {what}")
             columns[_key(name)] = _read_file(Path(value)) if option == "--schema" else value
     return columns
 
@@ -44,7 +44,7 @@ def read_columns_file(folder: Path) -> dict[str, str]:
         columns |= {_key(name): str(value) for name, value in document.get("tables", {}).items()}
     except (OSError, yaml.YAMLError, AttributeError, TypeError) as error:
         fix = "write 'tables: {NAME: DDL}' and 'schemas: {NAME: FILE}'"
-        raise WrongUse(f"{path} cannot be read: {error}", fix) from error
+        raise InvalidInput(f"{path} cannot be read: {error}", fix) from error
     return columns
 
 
@@ -57,7 +57,7 @@ def _read_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise WrongUse(
+        raise InvalidInput(
             f"the schema {path} cannot be read: {error.strerror}", "name a file with a schema"
         ) from error
     if not text.startswith("{"):
@@ -65,7 +65,7 @@ def _read_file(path: Path) -> str:
     try:
         document: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise WrongUse(
+        raise InvalidInput(
             f"the schema {path} is not JSON: {error}", "write Avro, Spark's JSON, or a DDL"
         ) from error
     if document.get("type") == "struct":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.pipeline.model import Pipeline, SourceEntry
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 FILE = Path(".millstream") / "passed-check.json"
 # A static source with more files than this is not compared file by file, and its check is repeated.
@@ -33,7 +33,7 @@ class PassedCheck:
     guarantees: list[dict[str, Any]]
 
 
-def recall(loaded: Loaded) -> PassedCheck | None:
+def recall(loaded: LoadedSpec) -> PassedCheck | None:
     """Return the result of the last check of this spec, or None if anything that it read may have changed."""
     pipeline = loaded.pipeline
     if pipeline is None or (fingerprint := compute_fingerprint(loaded)) is None:
@@ -47,7 +47,7 @@ def recall(loaded: Loaded) -> PassedCheck | None:
         return None
 
 
-def remember(loaded: Loaded, passed: PassedCheck) -> None:
+def remember(loaded: LoadedSpec, passed: PassedCheck) -> None:
     """Keep the result of a check that found nothing. A folder that cannot be written keeps none."""
     pipeline = loaded.pipeline
     if pipeline is None or (fingerprint := compute_fingerprint(loaded)) is None:
@@ -58,7 +58,7 @@ def remember(loaded: Loaded, passed: PassedCheck) -> None:
         return
 
 
-def compute_fingerprint(loaded: Loaded) -> str | None:
+def compute_fingerprint(loaded: LoadedSpec) -> str | None:
     """Return a sum of all that a check reads, or None if that cannot be listed.
 
     It covers the spec with its variables, its SQL, the files of static sources, and the versions. A user's Python may

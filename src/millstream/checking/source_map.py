@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.checking.query_plan import SourceCall, Stretch, Where
+from millstream.checking.query_plan import SourceCall, SourcePlaces, SqlSpan
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.spec_file import display_path
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SpecPlaces(Where):
+class SpecPlaces(SourcePlaces):
     """Positions in a spec's file, its `views/*.sql` and its Python functions."""
 
     places: ValuePositions = field(kw_only=True)
@@ -36,7 +36,7 @@ class SpecPlaces(Where):
             texts={name: view.sql for name, view in pipeline.views.items() if view.sql is not None},
         )
 
-    def sql(self, stretch: Stretch) -> Span | None:
+    def sql(self, stretch: SqlSpan) -> Span | None:
         """Return the span of a part of a view's SQL, or of its first line if it has several."""
         for view, text in self.texts.items():
             if stretch.of(text):

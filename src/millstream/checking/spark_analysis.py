@@ -17,16 +17,16 @@ from millstream.analysis.query.plan_model import BatchCode, PlannedQuery, Planne
 from millstream.checking.compat import error_parser
 from millstream.checking.compat.start_check import RefusalCause, find_refusal
 from millstream.checking.query_plan import SourceCall, operators, parse
-from millstream.checking.query_plan.dataframe_calls import Noted, disable_notes, note_calls, note_place
+from millstream.checking.query_plan.dataframe_calls import NotedCalls, disable_notes, note_calls, note_place
 from millstream.checking.source_map import SpecPlaces
 from millstream.diagnostics.failure import MillstreamError
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.frames.build_views import SOURCE_OPTION, build_view, read_source, with_expectations
 from millstream.frames.decode import decode
-from millstream.frames.stateful_view import Misdeclared
+from millstream.frames.stateful_view import ViewDeclarationError
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.load.loader import display_path
-from millstream.pipeline.model import Keep
+from millstream.pipeline.model import KeptColumn
 from millstream.pipeline.spec_file import sort_findings
 from millstream.pipeline.sql.references import parse_sql as read_sql
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from millstream.connectors.api.sink import Sink
     from millstream.diagnostics.finding import Finding, Span
     from millstream.pipeline.model import Pipeline, SourceEntry
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
     from millstream.spec.expectation import Expectation
 
 
 @dataclass(frozen=True)
-class Examined:
+class AnalyzedPipeline:
     """The result of Spark's analysis of a pipeline."""
 
     findings: list[Finding]
@@ -53,26 +53,26 @@ class Examined:
     """The plans of the queries whose view could be built, in the spec's order."""
 
 
-def list_spark_findings(spark: SparkSession, loaded: Loaded) -> list[Finding]:
+def list_spark_findings(spark: SparkSession, loaded: LoadedSpec) -> list[Finding]:
     """Return Spark's findings on a pipeline, in file order."""
     return analyse_pipeline(spark, loaded).findings
 
 
-def analyse_pipeline(spark: SparkSession, loaded: Loaded) -> Examined:
+def analyse_pipeline(spark: SparkSession, loaded: LoadedSpec) -> AnalyzedPipeline:
     """Return Spark's findings on a pipeline and the plans of its queries. Start no query and connect to nothing.
 
     Streams are empty and have their declared schema and watermark. A static source without a declared schema
     is opened to read its columns. Views that depend on a broken one are skipped. Calls the user's functions once.
     """
     if loaded.pipeline is None:
-        return Examined([])
+        return AnalyzedPipeline([])
     with _quiet(), tempfile.TemporaryDirectory(prefix="millstream-check-") as empty:
         analysis = _Analysis(spark, loaded, loaded.pipeline, empty)
         analysis.sources()
         analysis.views()
         analysis.queries()
         queries = tuple(analysis.planned())
-    return Examined(sort_findings(analysis.findings, loaded.places.file), queries)
+    return AnalyzedPipeline(sort_findings(analysis.findings, loaded.places.file), queries)
 
 
 def empty_reader(spark: SparkSession, folder: str, name: str, entry: SourceEntry) -> DataFrame:
@@ -80,7 +80,7 @@ def empty_reader(spark: SparkSession, folder: str, name: str, entry: SourceEntry
     ddl = entry.source.columns or (None if entry.source.has_payload else entry.ddl)
     if ddl is None:
         return read_source(spark, name, entry)
-    if Keep.HEADERS in entry.keep:
+    if KeptColumn.HEADERS in entry.keep:
         ddl = f"{ddl}, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
     if entry.source.columns is None:
         # Columns that a reader adds to the declared ones, to identify a malformed record.
@@ -94,7 +94,7 @@ class _Analysis:
     """Analyses a pipeline once: the frames that could be built, and the findings for the others."""
 
     spark: SparkSession
-    loaded: Loaded
+    loaded: LoadedSpec
     pipeline: Pipeline
     empty: str
     frames: dict[str, DataFrame] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class _Analysis:
                 self.findings.append(self._failure_finding(name, error))
 
     @contextmanager
-    def _noted_function(self, name: str) -> Iterator[Noted]:
+    def _noted_function(self, name: str) -> Iterator[NotedCalls]:
         """Note the position and the name of a stateful function, because no line of Python calls it."""
         hook = self.pipeline.views[name].hook
         with ExitStack() as stack:
@@ -177,7 +177,7 @@ class _Analysis:
                 function_name = function.partition(":")[2] if isinstance(function, str) else function.__name__
                 span = self.loaded.places.value("views", name, key)
                 stack.enter_context(note_place(self.spark, f"{key}:{function_name}", span.file, span.line))
-            yield Noted()
+            yield NotedCalls()
 
     def queries(self) -> None:
         """Run Spark's checks on every query whose view was built."""
@@ -302,7 +302,7 @@ class _Analysis:
         """Return the finding for a view whose function fails or does not return a DataFrame."""
         view = self.pipeline.views[name]
         places = self.loaded.places
-        if isinstance(error, Misdeclared):
+        if isinstance(error, ViewDeclarationError):
             span = places.value("views", name, *error.path)
             return build_finding("MS112", error.what, span, fix=error.fix, query=self._query(name))
         reference = view.hook[1] if view.hook else None

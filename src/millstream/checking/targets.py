@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.spec_file import display_path
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def find_targets(paths: Sequence[Path]) -> list[CheckTarget]:
     for path in paths:
         inside = list(_targets_of(path))
         if not inside:
-            raise WrongUse(
+            raise InvalidInput(
                 f"there is nothing to check in {path}",
                 f"name a spec, a script, or a folder with {SPEC}, {PROJECTS[0]} or scripts that start a query",
             )
@@ -88,7 +88,7 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
         own_targets = list(_targets_in(path))
         yield from own_targets or _targets_below(path)
     elif not path.is_file():
-        raise WrongUse(f"there is no file {path}", "name a spec, a script, or a folder that holds one")
+        raise InvalidInput(f"there is no file {path}", "name a spec, a script, or a folder that holds one")
     elif path.name in PROJECTS:
         yield CheckTarget(TargetKind.PROJECT, path.parent)
     elif path.suffix == ".py":
@@ -98,7 +98,7 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
     elif _is_project(path):
         yield CheckTarget(TargetKind.PROJECT, path)
     elif (language := _LANGUAGES.get(path.suffix.lower())) is not None:
-        raise WrongUse(
+        raise InvalidInput(
             f"{path} is {language}; check reads specs, Python scripts and notebooks",
             "name a spec, a .py or .ipynb file, or the spec of a declarative project that has this file in it",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,9 @@ def _read_entries(checkpoint: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(file.read_text()))
     except (ValueError, TypeError) as error:
-        raise CannotGoOn(f"{file} cannot be read: {error}", "delete the file; it is written again") from error
+        raise CheckpointError(
+            f"{file} cannot be read: {error}", "delete the file; it is written again"
+        ) from error
 
 
 def _write_entries(checkpoint: Path, entries: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def _find_compacted(folder: Path, number: int) -> Path:
         if file.name.removesuffix(COMPACT).isdigit() and int(file.name.removesuffix(COMPACT)) >= number
     )
     if not compacted:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{folder} does not say which files entry {number} read",
             "start again with an empty checkpoint folder",
         )

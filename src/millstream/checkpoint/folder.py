@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.file_source_log import list_batch_files
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Checkpoint:
         try:
             return str(json.loads(file.read_text())["id"])
         except (ValueError, KeyError, TypeError) as error:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"{file} does not contain a query's id: {error}",
                 "put the file back from a copy, or start again with an empty checkpoint folder",
             ) from error
@@ -65,7 +65,7 @@ class Checkpoint:
         if existing is not None:
             return existing
         if self.planned() is not None:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"{self.folder} has batches but no file 'metadata', so it is unknown which query they belong to",
                 "put the file back from a copy, or start again with an empty checkpoint folder",
             )
@@ -135,7 +135,7 @@ def _parse_offsets(batch_id: int, file: Path) -> Offsets:
     version, _, body = file.read_text().partition("\n")
     lines = body.splitlines()
     if version not in ("v1", "v2") or not any(lines):
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{file} is not an offset file of Spark: it is truncated or of an unknown version",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         )
@@ -143,7 +143,7 @@ def _parse_offsets(batch_id: int, file: Path) -> Offsets:
         # Continuous processing writes no metadata: the line exists and is empty.
         header: dict[str, Any] = json.loads(lines[0]) if lines[0] else {}
     except ValueError as error:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{file} is truncated: {error}",
             "if commits/ has no file of that number, delete it and the batch is planned again",
         ) from error

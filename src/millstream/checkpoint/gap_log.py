@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ def read(checkpoint: Path) -> list[dict[str, Any]]:
     try:
         return list(json.loads(file.read_text()))
     except ValueError as error:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{file} cannot be read: {error}", "keep a copy elsewhere, then delete the file"
         ) from error
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,8 @@ class CheckpointLock:
     def take(self) -> None:
         """Take the lock once the JVM of an earlier run has ended, and close the folder to other users.
 
-        Raises `CannotGoOn` with the name of the owner if another run has the lock, or if such a JVM does not end.
+        Raises `CheckpointError` with the name of the owner if another run has the lock, or if such a JVM does not
+        end.
         """
         make_private(self.file.parent.parent)
         self.file.parent.mkdir(exist_ok=True)
@@ -49,13 +50,13 @@ class CheckpointLock:
             handle.seek(0)
             owner_json = handle.read()
             handle.close()
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"checkpoint {self.file.parent.parent} is held by {_describe_owner(owner_json)}",
                 "stop that run first; two runs on one checkpoint would each write its batches",
             ) from error
         try:
             self._await_jvm()
-        except CannotGoOn:
+        except CheckpointError:
             handle.close()
             raise
         handle.truncate(0)
@@ -81,7 +82,7 @@ class CheckpointLock:
         while file.exists() and not _is_free(file) and not _has_driver(file):
             if time.monotonic() > deadline:
                 process = file.read_text().partition(" ")[0]
-                raise CannotGoOn(
+                raise CheckpointError(
                     f"the JVM of an earlier run of checkpoint {self.file.parent.parent} still lives (process "
                     f"{process}) and may write to its sinks",
                     f"end it: kill -9 {process}",
@@ -171,9 +172,9 @@ def is_owned(folder: Path) -> bool:
 
 
 def require_owner(folder: Path) -> None:
-    """Raise `CannotGoOn` if another run has taken over the checkpoint."""
+    """Raise `CheckpointError` if another run has taken over the checkpoint."""
     if other_owner := find_other_owner(folder):
-        raise CannotGoOn(
+        raise CheckpointError(
             f"checkpoint {folder} has been taken over by {other_owner}",
             "stop this run and keep the other; two runs of one query never both write",
         )

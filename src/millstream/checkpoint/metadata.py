@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.recorded_plan import RecordedPlan
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,11 +140,13 @@ def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadat
 
 
 def read_file(file: Path) -> QueryMetadata:
-    """Return the record in a file. Raises `CannotGoOn` if it is corrupt."""
+    """Return the record in a file. Raises `CheckpointError` if it is corrupt."""
     try:
         return QueryMetadata.from_json(file.read_text())
     except (ValueError, KeyError, TypeError) as error:
-        raise CannotGoOn(f"{file} cannot be read: {error}", "delete the file; it is written again") from error
+        raise CheckpointError(
+            f"{file} cannot be read: {error}", "delete the file; it is written again"
+        ) from error
 
 
 def write(checkpoint: Path, record: QueryMetadata) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Term:
+class PlanExpression:
     """One expression of a plan: its text over columns of sources, its type and whether it can be null.
 
     Columns of views are replaced by their expressions, so that a renamed column has the same text. `name` is the
@@ -30,10 +30,10 @@ class RecordedStatefulOperator:
     """
 
     kind: str
-    keys: tuple[Term, ...] = ()
-    values: tuple[Term, ...] = ()
-    right_keys: tuple[Term, ...] = ()
-    right_values: tuple[Term, ...] = ()
+    keys: tuple[PlanExpression, ...] = ()
+    values: tuple[PlanExpression, ...] = ()
+    right_keys: tuple[PlanExpression, ...] = ()
+    right_values: tuple[PlanExpression, ...] = ()
     join_type: str = ""
     condition: tuple[str, ...] = ()
     input: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class RecordedPlan:
     watermarks: tuple[RecordedWatermark, ...] = ()
     output: tuple[str, ...] = ()
     """The operators above all state: filters, joins with tables, unions."""
-    columns: tuple[Term, ...] = ()
+    columns: tuple[PlanExpression, ...] = ()
     """The columns that the sinks receive."""
     functions: tuple[str, ...] = ()
     """The Python functions above all state."""
@@ -104,5 +104,5 @@ def _read_operator(entry: dict[str, Any]) -> RecordedStatefulOperator:
     return RecordedStatefulOperator(**values)
 
 
-def _read_terms(entries: Any) -> tuple[Term, ...]:
-    return tuple(Term(**entry) for entry in entries)
+def _read_terms(entries: Any) -> tuple[PlanExpression, ...]:
+    return tuple(PlanExpression(**entry) for entry in entries)

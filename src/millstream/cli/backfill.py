@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from millstream.backfill.options import BackfillOptions
     from millstream.backfill.report import BackfillReport
-    from millstream.checking.check import Checked
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.checking.check import CheckResult
+    from millstream.pipeline.spec_file import LoadedSpec
 
 
 @click.command("backfill", short_help="Recompute past results, or compare tables with a batch run.")
@@ -123,7 +123,7 @@ def command(
 
 
 def _batches(
-    loaded: Loaded, queries: tuple[str, ...], text: str, sink: str | None, *, dry: bool, as_json: bool
+    loaded: LoadedSpec, queries: tuple[str, ...], text: str, sink: str | None, *, dry: bool, as_json: bool
 ) -> int:
     """Write single batches, and print a table of them."""
     from millstream.backfill.batches import backfill_batches, parse_batches
@@ -146,7 +146,7 @@ def _batches(
     return 0
 
 
-def _work(loaded: Loaded, queries: tuple[str, ...], options: BackfillOptions) -> BackfillReport:
+def _work(loaded: LoadedSpec, queries: tuple[str, ...], options: BackfillOptions) -> BackfillReport:
     """Check the spec and run the backfill."""
     from millstream.backfill.execute import backfill
     from millstream.engine.run import RunOptions, choose_queries
@@ -160,8 +160,8 @@ def _work(loaded: Loaded, queries: tuple[str, ...], options: BackfillOptions) ->
 
 @contextmanager
 def _session(
-    loaded: Loaded, queries: tuple[str, ...]
-) -> Iterator[tuple[SparkSession, Checked, ProgressReporter]]:
+    loaded: LoadedSpec, queries: tuple[str, ...]
+) -> Iterator[tuple[SparkSession, CheckResult, ProgressReporter]]:
     """Yield a Spark session, the checked spec and a progress reporter."""
     from millstream.checking.check import check
     from millstream.cli.project import exit_on_errors

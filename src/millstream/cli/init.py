@@ -11,7 +11,7 @@ import click
 import millstream
 from millstream.cli.explain.schema import write_schema
 from millstream.cli.messages import print_hint
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 DEFAULT = "starter"
 # Files that a run creates are not part of a project.
@@ -33,12 +33,12 @@ def example_names() -> list[str]:
 
 
 def copy_example(name: str, into: Path) -> None:
-    """Copy an example's files. Raises `WrongUse` if the name is unknown or the folder has a pipeline."""
+    """Copy an example's files. Raises `InvalidInput` if the name is unknown or the folder has a pipeline."""
     names = example_names()
     if name not in names:
-        raise WrongUse(f"there is no example '{name}'", f"the examples are {', '.join(names)}")
+        raise InvalidInput(f"there is no example '{name}'", f"the examples are {', '.join(names)}")
     if (into / "pipeline.yml").exists():
-        raise WrongUse(f"{into} already contains a pipeline.yml", "choose another folder")
+        raise InvalidInput(f"{into} already contains a pipeline.yml", "choose another folder")
     shutil.copytree(
         examples_folder() / name, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*_LEFT_BEHIND)
     )

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
     from millstream.diagnostics.failure import NotReady
     from millstream.diagnostics.finding import Finding
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SPEC = "pipeline.yml"
@@ -52,7 +52,7 @@ def find_spec(spec_path: Path | None) -> Path:
     if spec_path is not None:
         path = spec_path / SPEC if spec_path.is_dir() else spec_path
         if not path.is_file():
-            raise WrongUse(
+            raise InvalidInput(
                 f"there is no file {path}", "name the spec with -f, or create one with 'millstream init'"
             )
         return path
@@ -60,14 +60,16 @@ def find_spec(spec_path: Path | None) -> Path:
     for folder in (working_folder, *working_folder.parents):
         if (folder / SPEC).is_file():
             return folder / SPEC
-    raise WrongUse(
+    raise InvalidInput(
         f"there is no {SPEC} in {working_folder} or in a folder above it",
         "name the spec with -f, or create one with 'millstream init'",
     )
 
 
-def load_project(file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None) -> Loaded:
-    """Find and load a spec, even if it has errors. Raises `WrongUse` if there is none."""
+def load_project(
+    file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None
+) -> LoadedSpec:
+    """Find and load a spec, even if it has errors. Raises `InvalidInput` if there is none."""
     # Imported here because `millstream --help` needs neither the model nor the YAML reader.
     from millstream.cli.variables import spec_environment
     from millstream.pipeline.spec_file import load_spec
@@ -76,7 +78,9 @@ def load_project(file: Path | None, overrides: Sequence[str] = (), env_file: Pat
     return load_spec(path, spec_environment(path.parent, env_file), overrides)
 
 
-def open_project(file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None) -> Loaded:
+def open_project(
+    file: Path | None, overrides: Sequence[str] = (), env_file: Path | None = None
+) -> LoadedSpec:
     """Find and load a spec that has no errors.
 
     On errors, print them to stderr and end the command: with 2 if the file cannot be read, else with 1.
@@ -103,14 +107,14 @@ def exit_on_errors(findings: Sequence[Finding], texts: Mapping[str, str]) -> Non
         raise click.exceptions.Exit(2 if any(finding.code == "MS001" for finding in findings) else 1)
 
 
-def exit_with_place(failure: NotReady, loaded: Loaded) -> NoReturn:
+def exit_with_place(failure: NotReady, loaded: LoadedSpec) -> NoReturn:
     """End the command with an error about a source or sink, printed with its place as `check --connect` prints it."""
-    from millstream.diagnostics.failure import Outage, Silent
+    from millstream.diagnostics.failure import Outage, Unreachable
     from millstream.diagnostics.spec_codes import build_finding
 
     if not failure.path:
         raise failure
-    code = "MS560" if isinstance(failure, Silent | Outage) else "MS561"
+    code = "MS560" if isinstance(failure, Unreachable | Outage) else "MS561"
     span = loaded.places.key(*failure.path)
     print_findings([build_finding(code, failure.what, span, fix=failure.fix)], loaded.texts)
     raise click.exceptions.Exit(failure.exit_code) from failure

@@ -16,7 +16,7 @@ def spec_environment(folder: Path, path: Path | None) -> dict[str, str]:
     """Return the variables of a spec.
 
     Precedence, highest first: the process's environment, the file at `path`, `.env` in the folder, the local stack.
-    Raises `WrongUse` if a file of variables cannot be read.
+    Raises `InvalidInput` if a file of variables cannot be read.
     """
     env_file = folder / ".env"
     return {

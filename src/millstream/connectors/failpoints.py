@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from millstream.connectors import registry
-from millstream.diagnostics.failure import Outage, WrongUse
+from millstream.diagnostics.failure import InvalidInput, Outage
 
 VARIABLE = "MILLSTREAM_FAILPOINTS"
 """Variable with `POINT=ACTION@N`, several separated by commas, for the N-th time a process hits the point."""
@@ -35,7 +35,7 @@ _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Armed:
+class ArmedFailpoint:
     """The action to take the N-th time a failpoint is hit."""
 
     action: str
@@ -71,18 +71,18 @@ def known_failpoints() -> dict[str, str]:
 
 
 @cache
-def _parse_armed(text: str) -> dict[str, Armed]:
-    """Parse the armed failpoints. Raises `WrongUse` for an unknown point or action."""
-    armed: dict[str, Armed] = {}
+def _parse_armed(text: str) -> dict[str, ArmedFailpoint]:
+    """Parse the armed failpoints. Raises `InvalidInput` for an unknown point or action."""
+    armed: dict[str, ArmedFailpoint] = {}
     if not text:
         return armed
     points = known_failpoints()
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _ARMED.fullmatch(part)
         if match is None or match["point"] not in points or match["action"] not in ACTIONS:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{VARIABLE}: '{part}' is not POINT=ACTION@N",
                 f"points: {', '.join(points)}; actions: {', '.join(ACTIONS)}",
             )
-        armed[match["point"]] = Armed(match["action"], int(match["time"] or 1))
+        armed[match["point"]] = ArmedFailpoint(match["action"], int(match["time"] or 1))
     return armed

@@ -18,7 +18,7 @@ from millstream.dashboard.export.configure import configure_exporters
 from millstream.dashboard.export.prometheus import EventCounters
 from millstream.dashboard.export.spark_metrics import Engine
 from millstream.dashboard.http.app import LOCAL, serve
-from millstream.dashboard.http.data_preview import Looking
+from millstream.dashboard.http.data_preview import DataPreviews
 from millstream.dashboard.http.event_stream import EventStream
 from millstream.dashboard.run_actions import NAMES, RunActions
 from millstream.dashboard.run_log import RunLog, delete_old_runs, list_runs, read_last_events
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.dashboard.state.run_state import RunState
     from millstream.pipeline.model import Pipeline
 
@@ -121,7 +121,7 @@ class LivePage:
         poll.start()
 
     def _serve(self, stack: ExitStack) -> None:
-        preview = Looking(self.pipeline)
+        preview = DataPreviews(self.pipeline)
         stack.callback(preview.close)
         try:
             page = serve(self.feed, preview, host=self.options.host, port=self.options.port)
@@ -161,7 +161,7 @@ class LivePage:
         )
         self.feed.folded.actions = NAMES
 
-    def describe_check(self, checked: Checked) -> dict[str, Any]:
+    def describe_check(self, checked: CheckResult) -> dict[str, Any]:
         """Return what the page shows of a check: its findings, and the steps and columns of the queries."""
         return {
             "findings": [finding_to_json(finding) for finding in checked.findings],

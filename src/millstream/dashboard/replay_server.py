@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOMENTS = ("watermark", "newest")
 
 
-class MadeUp:
+class GeneratedPreviews:
     """Previews with generated rows and messages, always of the same shape, without external systems."""
 
     def rows(self, sink: str) -> dict[str, Any] | None:
@@ -106,7 +106,7 @@ class MadeUp:
         return {"latest": [letter], "stored": 1, "note": ""}
 
 
-class NoConnectivity:
+class NoPreviews:
     """Previews of a past run: none, because external systems may have changed since."""
 
     def rows(self, sink: str) -> dict[str, Any] | None:
@@ -192,7 +192,7 @@ def main(arguments: Mapping[str, Any] | None = None) -> int:
     else:
         feed = load_past_run(options.file, options.file.stem)
     try:
-        page = serve(feed, MadeUp(), port=options.port, static=options.static)
+        page = serve(feed, GeneratedPreviews(), port=options.port, static=options.static)
     except MillstreamError as failure:
         sys.stderr.write(f"{failure}\n")
         return failure.exit_code

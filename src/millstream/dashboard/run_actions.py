@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.dead_letters import skip_duplicates
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.events.event_messages import format_count
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RunActions:
     end: Callable[[], None]
     """Ask the run to end gracefully, as a first Ctrl-C does."""
     restart: Callable[[str], None]
-    """Restart a query after its batch. Raises `WrongUse` if that is not possible."""
+    """Restart a query after its batch. Raises `InvalidInput` if that is not possible."""
     tell: Callable[[str], None] = lambda _: None
     """Note in the log of the run what was asked."""
 
@@ -38,7 +38,7 @@ class RunActions:
         self._resending = threading.Lock()
 
     def run(self, name: str, parameters: Mapping[str, str]) -> str:
-        """Carry out an action by its name. Raises `WrongUse` for one that does not exist."""
+        """Carry out an action by its name. Raises `InvalidInput` for one that does not exist."""
         match name:
             case "stop":
                 self.tell("asked on the page: stop the run")
@@ -51,11 +51,11 @@ class RunActions:
                 return f"{query} restarts after its batch in progress."
             case "resend":
                 return self._resend()
-        raise WrongUse(f"there is no action '{name[:40]}'", f"the actions are {', '.join(NAMES)}")
+        raise InvalidInput(f"there is no action '{name[:40]}'", f"the actions are {', '.join(NAMES)}")
 
     def _resend(self) -> str:
         if not self._resending.acquire(blocking=False):
-            raise WrongUse("dead letters are being delivered already", "wait until that has ended")
+            raise InvalidInput("dead letters are being delivered already", "wait until that has ended")
         try:
             sent = resend_dead_letters(self.pipeline)
         finally:

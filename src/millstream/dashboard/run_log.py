@@ -206,7 +206,7 @@ def parse_event(line: str) -> Event:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRun:
     """A run with a log on disk. `ended` and `exit_code` are None if it was killed or is still running."""
 
     id: str
@@ -217,7 +217,7 @@ class Past:
     exit_code: int | None
 
 
-def list_runs(runs: Path) -> list[Past]:
+def list_runs(runs: Path) -> list[PastRun]:
     """Return the runs in a folder, latest first; skip folders that do not contain one."""
     past_runs = []
     for folder in sorted(runs.iterdir(), reverse=True) if runs.is_dir() else []:
@@ -229,7 +229,7 @@ def list_runs(runs: Path) -> list[Past]:
         if first is not None:
             code = end.data.get("exit_code") if end else None
             name = first.data.get("pipeline", "")
-            past_runs.append(Past(folder.name, folder, name, first.at, end.at if end else None, code))
+            past_runs.append(PastRun(folder.name, folder, name, first.at, end.at if end else None, code))
     return past_runs
 
 

@@ -17,7 +17,7 @@ from millstream.devstack.supervisor.process import Identity, wait_for_exit
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.spawn import release_guardian, spawn_guardian
 from millstream.devstack.supervisor.state import Endpoints, Home, StackState, without_credentials
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady
 
 SERVERS = ("kafka", "postgres")
 _STOP_TIMEOUT = 20.0
@@ -163,7 +163,7 @@ def log_file(folder: Path, server: str) -> Path:
 
 def _require_known(server: str) -> str:
     if server not in SERVERS:
-        raise WrongUse(f"the stack has no server '{server}'", f"use {' or '.join(SERVERS)}")
+        raise InvalidInput(f"the stack has no server '{server}'", f"use {' or '.join(SERVERS)}")
     return server
 
 

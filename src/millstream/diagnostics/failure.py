@@ -22,19 +22,19 @@ class MillstreamError(Exception):
         """The part of the spec that the error is about; empty if it is about none."""
 
 
-class WrongUse(MillstreamError):
+class InvalidInput(MillstreamError):
     """The command line or the spec cannot be understood."""
 
     exit_code = 2
 
 
-class CannotGoOn(MillstreamError):
+class CheckpointError(MillstreamError):
     """A checkpoint is damaged, locked by another run, or does not belong to this pipeline."""
 
     exit_code = 3
 
 
-class Unfit(CannotGoOn):
+class CheckpointMismatch(CheckpointError):
     """A checkpoint does not match its sources or its sinks, and no other run is using it."""
 
 
@@ -44,7 +44,7 @@ class NotReady(MillstreamError):
     exit_code = 4
 
 
-class Silent(NotReady):
+class Unreachable(NotReady):
     """A server does not answer or refuses the login, so the state of its data is unknown."""
 
 

@@ -17,7 +17,7 @@ _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _BLUE, _GREEN, _RED, _BOLD = "34", "32", "31", "1"
 
 
-class Paint:
+class Colours:
     """Colours a text if colour is on."""
 
     def __init__(self, *, color: bool) -> None:
@@ -36,7 +36,7 @@ def format_text(
     color: bool,
 ) -> str:
     """Format all findings, the guarantees of the sinks, and the number of findings."""
-    paint = Paint(color=color)
+    paint = Colours(color=color)
     lines = {name: TextLines(content) for name, content in texts.items()}
     parts = ["\n".join(_format_finding(finding, lines, paint)) for finding in findings]
     if guarantees:
@@ -57,7 +57,7 @@ def count_by_severity(findings: Sequence[Finding]) -> str:
     )
 
 
-def _format_finding(finding: Finding, lines: Mapping[str, TextLines], paint: Paint) -> list[str]:
+def _format_finding(finding: Finding, lines: Mapping[str, TextLines], paint: Colours) -> list[str]:
     """Format the lines of one finding."""
     color = _COLORS[finding.severity]
     output = [f"{paint(f'{finding.severity}[{finding.code}]', color, _BOLD)}: {_join_lines(finding.message)}"]
@@ -98,7 +98,7 @@ def _format_finding(finding: Finding, lines: Mapping[str, TextLines], paint: Pai
     return output
 
 
-def _format_edit(edit: Edit, file_lines: TextLines | None, gutter: int, paint: Paint) -> list[str]:
+def _format_edit(edit: Edit, file_lines: TextLines | None, gutter: int, paint: Colours) -> list[str]:
     """Format the deleted and the inserted lines, with their numbers before and after the edit."""
     deleted = [
         file_lines.line(edit.line + number) if file_lines else "…" for number in range(1, edit.drop + 1)
@@ -117,7 +117,7 @@ def _join_lines(words: str) -> str:
     return escape_control(mask_secrets(" ".join(words.splitlines())))
 
 
-def _format_guarantees(guarantees: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
+def _format_guarantees(guarantees: Sequence[Mapping[str, Any]], paint: Colours) -> list[str]:
     """Format the guarantee of each sink, and its weakest link."""
     head, *rows = format_guarantee_table(guarantees)
     return [paint(head, _BLUE), *rows]

@@ -9,7 +9,13 @@ from functools import cache
 
 from millstream.checkpoint.integrity.damage_report import COPY
 from millstream.connectors import registry
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
+from millstream.diagnostics.failure import (
+    CheckpointError,
+    CheckpointMismatch,
+    MillstreamError,
+    NotReady,
+    Outage,
+)
 from millstream.spec.secrets.secret import redact
 
 
@@ -82,9 +88,9 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
         match error:
             case Outage():
                 return QueryFailure(FailureKind.OUTAGE, redact(error.what), error.fix)
-            case Unfit():
+            case CheckpointMismatch():
                 return QueryFailure(FailureKind.CHECKPOINT, redact(error.what), error.fix)
-            case CannotGoOn():
+            case CheckpointError():
                 return QueryFailure(FailureKind.FENCED, redact(error.what), error.fix)
             case NotReady():
                 return QueryFailure(FailureKind.OUTAGE, redact(error.what), error.fix)

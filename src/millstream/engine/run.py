@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.private_folder import is_private, make_private
-from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
@@ -67,14 +67,16 @@ class RunOptions:
 
 
 def choose_queries(pipeline: Pipeline, options: RunOptions) -> list[str]:
-    """Return the queries to run, in the spec's order. Raises `WrongUse` for a name that is not a query."""
+    """Return the queries to run, in the spec's order. Raises `InvalidInput` for a name that is not a query."""
     for name in (*options.select, *options.exclude):
         if name not in pipeline.queries:
-            raise WrongUse(f"there is no query '{name}'", f"the queries are {', '.join(pipeline.queries)}")
+            raise InvalidInput(
+                f"there is no query '{name}'", f"the queries are {', '.join(pipeline.queries)}"
+            )
     selected = options.select or tuple(pipeline.queries)
     names = [name for name in pipeline.queries if name in selected and name not in options.exclude]
     if not names:
-        raise WrongUse("no query is left to run", "name fewer queries in --exclude")
+        raise InvalidInput("no query is left to run", "name fewer queries in --exclude")
     return names
 
 
@@ -111,7 +113,7 @@ def _await_probe(probe: Future[Probed], path: tuple[str | int, ...]) -> Probed:
 
 
 def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStack) -> None:
-    """Take the lock of each query's checkpoint. Raises `CannotGoOn` with the name of the lock's owner."""
+    """Take the lock of each query's checkpoint. Raises `CheckpointError` with the name of the lock's owner."""
     try:
         _make_folders_private(pipeline)
     except OSError as error:

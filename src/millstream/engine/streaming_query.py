@@ -11,13 +11,13 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
 from millstream.checkpoint.lock import require_owner
 from millstream.connectors.api.batch_ledger import no_metadata
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.delivery.batch_delivery import Delivery
-from millstream.engine.delivery.batch_metadata import Notes, rows_metric_columns
+from millstream.engine.delivery.batch_metadata import BatchNotes, rows_metric_columns
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.dead_letters import DeadLetters
 from millstream.engine.delivery.foreach_batch_callback import ForeachBatchCallback
-from millstream.engine.delivery.spool_retry import Probing
+from millstream.engine.delivery.spool_retry import SpoolRetry
 from millstream.engine.delivery.spooling_writer import SpoolingWriter, create_writer
 from millstream.engine.delivery.undelivered import check_new_id
 from millstream.engine.events.listener_bus import wait_for_reports
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from millstream.connectors.api.writer import Writer
     from millstream.engine.events.event_bus import EventBus
     from millstream.engine.recovery.data_loss import MissingOffsets
-    from millstream.engine.recovery.poison_record import Poison
-    from millstream.engine.recovery.uncommitted_batch import Unfinished
+    from millstream.engine.recovery.poison_record import PoisonRange
+    from millstream.engine.recovery.uncommitted_batch import UncommittedBatch
     from millstream.pipeline.model import Pipeline
     from millstream.spec.trigger import Trigger
 
@@ -79,7 +79,7 @@ class RunningQuery:
     """The same query with sources that stop at a gap, to be started once these gaps are skipped."""
     adopt: bool = False
     """Continue once from sink state that other checkpoints of this query wrote."""
-    notes: Notes | None = None
+    notes: BatchNotes | None = None
     """The metadata of each batch since the start, for the ledgers of the sinks."""
     _first_batches: dict[str, int] = field(default_factory=dict)
     """The first batch that each sink can have in its ledger, as found at the start."""
@@ -102,7 +102,7 @@ class RunningQuery:
             generation=choose_code_generation(
                 self.pipeline.spark, [origin.name for origin in source_origins if origin.name is not None]
             ),
-            probing=Probing(
+            probing=SpoolRetry(
                 self.name,
                 [sink_writer for sink_writer in writers.values() if isinstance(sink_writer, SpoolingWriter)],
             ),
@@ -137,7 +137,7 @@ class RunningQuery:
         )
 
     def _claim_checkpoint(self) -> Checkpoint:
-        """Return its checkpoint, with an id. Raises `CannotGoOn` if another run has taken it over."""
+        """Return its checkpoint, with an id. Raises `CheckpointError` if another run has taken it over."""
         checkpoint = Checkpoint(self._folder())
         # This process may have stood still during an outage. Starting then would fence the other run.
         require_owner(checkpoint.folder)
@@ -145,7 +145,7 @@ class RunningQuery:
         planned = checkpoint.planned()
         newest = None if planned is None or self.trigger.continuous else checkpoint.offsets(planned)
         if newest is not None and newest.is_epoch:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"checkpoint {checkpoint.folder} was written under a continuous trigger, "
                 "and Spark cannot start a batch from it",
                 "keep the continuous trigger and run without --until-caught-up, "
@@ -168,11 +168,14 @@ class RunningQuery:
         )
         metadata.write(checkpoint.folder, checkpoint_record)
 
-    def _reconciled_writers(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], Notes]:
-        """Return the writers once their sinks agree with the checkpoint. Raises `Unfit` if they cannot agree."""
+    def _reconciled_writers(self, checkpoint: Checkpoint) -> tuple[dict[str, Writer], BatchNotes]:
+        """Return the writers once their sinks agree with the checkpoint.
+
+        Raises `CheckpointMismatch` if they cannot agree.
+        """
         while True:
             query_id = str(checkpoint.query_id())
-            self.notes = notes = Notes(checkpoint, query_id)
+            self.notes = notes = BatchNotes(checkpoint, query_id)
             writers = self._writers(query_id)
             notes.content = any(writer.has_checksums for writer in writers.values())
             reconciliation = SinkReconciliation(
@@ -285,11 +288,11 @@ class RunningQuery:
             bool(self.gaps) and self.has_delivered and has_passed_gaps(Checkpoint(self._folder()), self.gaps)
         )
 
-    def unfinished(self) -> Unfinished | None:
+    def unfinished(self) -> UncommittedBatch | None:
         """Return the batch in which the query failed, or None if it failed between batches."""
         return find_uncommitted_batch(self.pipeline, self.name)
 
-    def poison(self, batch: int) -> Poison | None:
+    def poison(self, batch: int) -> PoisonRange | None:
         """Find the smallest part of a batch that fails by itself, in the views or at a sink, if there is one."""
         writers = self.delivery.writers.values() if self.delivery is not None else ()
         try:
@@ -304,7 +307,7 @@ class RunningQuery:
             for sink_writer in writers:
                 sink_writer.close()
 
-    def explain_data_loss(self) -> CannotGoOn | None:
+    def explain_data_loss(self) -> CheckpointError | None:
         """Ask the sources which records of the next batch are missing. None if no record is known to be missing."""
         return explain_data_loss(self.pipeline, self.name)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.engine.failure_classifier import FailureKind, QueryFailure, classify
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
-    from millstream.engine.recovery.uncommitted_batch import Unfinished
+    from millstream.engine.recovery.uncommitted_batch import UncommittedBatch
     from millstream.engine.streaming_query import RunningQuery
     from millstream.spec.backoff import Backoff
 
@@ -42,7 +42,7 @@ class QueryPhase(StrEnum):
 
 
 @dataclass
-class Watched:
+class SupervisedQuery:
     """A query and its history of failures. Times are seconds of the monotonic clock."""
 
     query: RunningQuery
@@ -72,7 +72,7 @@ class Supervisor:
     """The first query runs alone until this monotonic time, or until it has delivered its first batch."""
 
     def __post_init__(self) -> None:
-        self.watched = [Watched(query) for query in self.queries]
+        self.watched = [SupervisedQuery(query) for query in self.queries]
         self._end_requested = threading.Event()
         self._interrupt_requested = threading.Event()
 
@@ -85,17 +85,17 @@ class Supervisor:
     def restart(self, name: str) -> None:
         """Ask for a restart of a query: its current batch finishes and commits, and it starts from its checkpoint.
 
-        A query that waits for its next attempt starts at once. Raises `WrongUse` if there is no such query, or it has
-        ended. Called from other threads.
+        A query that waits for its next attempt starts at once. Raises `InvalidInput` if there is no such query, or it
+        has ended. Called from other threads.
         """
         watched = next((entry for entry in self.watched if entry.query.name == name), None)
         if watched is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"there is no query '{name[:80]}'",
                 f"the queries are {', '.join(entry.query.name for entry in self.watched)}",
             )
         if watched.state in (QueryPhase.ENDED, QueryPhase.FAILED) or self._end_requested.is_set():
-            raise WrongUse(f"query '{name}' has ended", "start it again with 'millstream run'")
+            raise InvalidInput(f"query '{name}' has ended", "start it again with 'millstream run'")
         watched.is_restart_requested = True
 
     def run(self, seconds: float | None = None) -> bool:
@@ -147,7 +147,7 @@ class Supervisor:
             for watched in self.watched
         )
 
-    def _look_at(self, watched: Watched) -> None:
+    def _look_at(self, watched: SupervisedQuery) -> None:
         match watched.state:
             case QueryPhase.WAITING | QueryPhase.RETRYING:
                 if watched.is_restart_requested:
@@ -159,7 +159,7 @@ class Supervisor:
             case QueryPhase.ENDED | QueryPhase.FAILED:
                 pass
 
-    def _must_wait(self, watched: Watched) -> bool:
+    def _must_wait(self, watched: SupervisedQuery) -> bool:
         """Return whether a query must wait for the first query's first batch. An idle first query holds up none."""
         first = self.watched[0]
         if (
@@ -170,7 +170,7 @@ class Supervisor:
             return False
         return first.state is QueryPhase.RUNNING and not first.query.has_delivered and not first.query.is_idle
 
-    def _start_query(self, watched: Watched) -> None:
+    def _start_query(self, watched: SupervisedQuery) -> None:
         try:
             watched.query.start()
         except (MillstreamError, PySparkException, OSError) as error:
@@ -178,7 +178,7 @@ class Supervisor:
         else:
             watched.state = QueryPhase.RUNNING
 
-    def _check_running(self, watched: Watched) -> None:
+    def _check_running(self, watched: SupervisedQuery) -> None:
         """Handle the end of a query, if it has ended. A delivered batch resets its count of failures."""
         query = watched.query
         if watched.failures and query.has_delivered:
@@ -214,7 +214,7 @@ class Supervisor:
             return failure
         return failure if error is None else QueryFailure(FailureKind.GONE, error.what, error.fix)
 
-    def _report_silence(self, watched: Watched) -> None:
+    def _report_silence(self, watched: SupervisedQuery) -> None:
         """Report a source that has not responded for a while, and later that it responds again."""
         source = watched.query.awaited_source()
         if source is None:
@@ -227,7 +227,7 @@ class Supervisor:
             watched.is_silence_reported = True
             self.events.emit("waiting", watched.query.name, source=source, seconds=SILENCE)
 
-    def _handle_failure(self, watched: Watched, failure: QueryFailure) -> None:
+    def _handle_failure(self, watched: SupervisedQuery, failure: QueryFailure) -> None:
         """Schedule a restart, or give up with an event that names the batch and its input."""
         watched.failure = failure
         watched.failures += 1
@@ -263,7 +263,7 @@ class Supervisor:
         )
 
     def _give_up_suffix(
-        self, watched: Watched, failure: QueryFailure, batch: Unfinished | None
+        self, watched: SupervisedQuery, failure: QueryFailure, batch: UncommittedBatch | None
     ) -> str | None:
         """Return None if the query may start again, else the text to append to the reason, which may be empty."""
         now = time.monotonic()

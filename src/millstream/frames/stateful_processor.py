@@ -26,7 +26,7 @@ class Variable(NamedTuple):
     ttl: int | None
 
 
-class Declared(StatefulProcessor):
+class DeclaredProcessor(StatefulProcessor):
     """Calls a user's class that has `handleInputRows` and, optionally, Spark's other methods.
 
     Before its `init` is called, `handle` and each declared variable are set as its attributes.

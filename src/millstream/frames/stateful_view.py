@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames import user_functions
-from millstream.frames.stateful_processor import Declared, Variable
+from millstream.frames.stateful_processor import DeclaredProcessor, Variable
 from millstream.pipeline.stateful import Clock, Rows, StateVariable
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _TIMEOUTS = {
 }
 
 
-class Misdeclared(MillstreamError):
+class ViewDeclarationError(MillstreamError):
     """A declaration of a view is wrong. `path` is the place inside the view."""
 
     def __init__(self, path: tuple[str | int, ...], what: str, fix: str = "") -> None:
@@ -39,7 +39,10 @@ class Misdeclared(MillstreamError):
 def build_stateful_view(
     pipeline: Pipeline, name: str, view: View, frames: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """Return the view as a DataFrame. Raises `Misdeclared`, or `MillstreamError` if the function is missing."""
+    """Return the view as a DataFrame.
+
+    Raises `ViewDeclarationError`, or `MillstreamError` if the function is missing.
+    """
     owner = f"view '{name}'"
     grouped = _group_rows(owner, "from", view, frames)
     output = _build_struct(owner, ("schema",), view.columns or {})
@@ -52,7 +55,7 @@ def build_stateful_view(
         state = _build_struct(owner, ("state",), columns)
         return grouped.applyInPandasWithState(function, output, state, mode, _TIMEOUTS[view.timeout])
     if not inspect.isclass(function) or not hasattr(function, "handleInputRows"):
-        raise Misdeclared(
+        raise ViewDeclarationError(
             (key,),
             f"{owner}: {getattr(function, '__name__', function)} is not a class with a method handleInputRows",
             "define 'def handleInputRows(self, key, rows, timer_values)' in it",
@@ -66,7 +69,7 @@ def build_stateful_view(
         grouped.transformWithStateInPandas if view.rows is Rows.PANDAS else grouped.transformWithState
     )
     frame: DataFrame = transform(
-        Declared(function(), variables),
+        DeclaredProcessor(function(), variables),
         output,
         mode,
         _TIME_MODES[view.time_mode],
@@ -83,12 +86,14 @@ def _group_rows(owner: str, key: str, view: View, frames: Mapping[str, DataFrame
     frame = frames_by_name.get(source.lower())
     if frame is None:
         fix = f"name one of {', '.join(sorted(frames))}"
-        raise Misdeclared((key,), f"{owner} reads '{source}', which is no source or view", fix)
+        raise ViewDeclarationError((key,), f"{owner} reads '{source}', which is no source or view", fix)
     columns = {column.lower() for column in frame.columns}
     for number, column in enumerate(view.group_by):
         if column.lower() not in columns:
             message = f"{owner}: '{source}' has no column '{column}' to group by"
-            raise Misdeclared(("group_by", number), message, f"name one of {', '.join(frame.columns)}")
+            raise ViewDeclarationError(
+                ("group_by", number), message, f"name one of {', '.join(frame.columns)}"
+            )
     return frame.groupBy(*(f"`{column.replace('`', '``')}`" for column in view.group_by))
 
 
@@ -112,7 +117,7 @@ def _build_struct(owner: str, path: tuple[str | int, ...], columns: Mapping[str,
             fields.append(StructField(column, DataType.fromDDL(kind)))
         except PySparkException:
             message = f"{owner}: '{kind}' of column '{column}' is not a type of Spark SQL"
-            raise Misdeclared(
+            raise ViewDeclarationError(
                 (*path, column),
                 message,
                 "write one such as string, bigint, double, timestamp or array<string>",

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 from millstream.cli.project import find_spec
 from millstream.cli.variables import spec_environment
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.render import render
 from millstream.engine.background_threads import BackgroundThread
 from millstream.frames.build_views import build_frames
 from millstream.notebook.live_view import (
-    Newest,
+    NewestRows,
     choose_output_mode,
     empty_frame,
     flatten_windows,
@@ -26,7 +26,7 @@ from millstream.notebook.live_view import (
     to_pandas_frame,
 )
 from millstream.notebook.plot import Axes
-from millstream.notebook.screen import Cell, Output, Sight, notebook_kernel, running_cell_id
+from millstream.notebook.screen import Cell, DisplaySnapshot, Output, notebook_kernel, running_cell_id
 from millstream.pipeline.api import Builder
 from millstream.pipeline.model import Pipeline
 from millstream.pipeline.spec_file import load_spec
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-    from millstream.notebook.screen import Screen
+    from millstream.notebook.screen import SnapshotOutput
 
-__all__ = ["Shown", "display"]
+__all__ = ["DisplayedView", "display"]
 
 # Seconds between two checks whether the query has ended, because Spark sends no notification.
 _LOOK = 0.5
-_of_cells: dict[str, Shown] = {}
+_of_cells: dict[str, DisplayedView] = {}
 
 
-class Shown:
+class DisplayedView:
     """A view on display. It ends by itself, by `stop()`, or at the end of a `with` block."""
 
     def __init__(
-        self, title: str, live: Newest | None, rows: pd.DataFrame, axes: dict[str, str | None]
+        self, title: str, live: NewestRows | None, rows: pd.DataFrame, axes: dict[str, str | None]
     ) -> None:
         self._title = title
         self._live = live
         self._rows = rows
         self._axes = axes
-        self._screen: Screen = Output()
+        self._screen: SnapshotOutput = Output()
         self._refresh_requested = threading.Event()
         self._thread: BackgroundThread | None = None
 
@@ -92,13 +92,13 @@ class Shown:
                 # A notebook that runs non-interactively ignores output from a thread.
                 self._screen.show(self._last_snapshot())
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> DisplayedView:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def follow(self, screen: Screen, seconds: float | None) -> None:
+    def follow(self, screen: SnapshotOutput, seconds: float | None) -> None:
         """Show each change until the query ends, `stop()` is called, or the time is over; then stop it."""
         self._screen = screen
         if self._live is None:
@@ -125,7 +125,7 @@ class Shown:
             self._live.stop()
             screen.show(self._last_snapshot())
 
-    def beside(self, screen: Screen, seconds: float | None) -> None:
+    def beside(self, screen: SnapshotOutput, seconds: float | None) -> None:
         """Run `follow` in a thread, after showing the first output in the cell itself."""
         self._screen = screen
         if self._live is not None:
@@ -133,15 +133,15 @@ class Shown:
         self._thread = BackgroundThread("display", partial(self.follow, screen, seconds), restarts=0)
         self._thread.start()
 
-    def _last_snapshot(self) -> Sight:
+    def _last_snapshot(self) -> DisplaySnapshot:
         """Return the last output."""
         return self._snapshot(
             f"ended: {self.error}" if self.error else f"stopped after {self.batches} batches"
         )
 
-    def _snapshot(self, state: str) -> Sight:
+    def _snapshot(self, state: str) -> DisplaySnapshot:
         rows = self.rows
-        return Sight(self._title, state, rows, Axes.of(rows, **self._axes) if len(rows) else None)
+        return DisplaySnapshot(self._title, state, rows, Axes.of(rows, **self._axes) if len(rows) else None)
 
 
 def display(
@@ -156,7 +156,7 @@ def display(
     x: str | None = None,
     y: str | None = None,
     by: str | None = None,
-) -> Shown:
+) -> DisplayedView:
     """Show a streaming view live: a table and a plot in a notebook, text elsewhere.
 
     `what` is a DataFrame, a pipeline of the Python API, or the path of a spec or its folder. `view` is the name of a
@@ -168,26 +168,28 @@ def display(
     By default an aggregation is shown in full, in complete mode, and other rows as they arrive; `output_mode` changes
     this. `x`, `y` and `by` are the columns of the plot: a time, a number, and the name of each line. By default they
     are chosen by type. Nothing is written: no sink runs, and the checkpoint is a temporary folder.
-    Raises `WrongUse` if a spec has errors, a name is unknown, or Spark cannot run the view.
+    Raises `InvalidInput` if a spec has errors, a name is unknown, or Spark cannot run the view.
     """
     title, frame = _frame(what, view)
     frame = flatten_windows(frame)
     for name in filter(None, (x, y, by)):
         if name not in frame.columns:
-            raise WrongUse(f"{title} has no column '{name}'", f"its columns are {', '.join(frame.columns)}")
+            raise InvalidInput(
+                f"{title} has no column '{name}'", f"its columns are {', '.join(frame.columns)}"
+            )
     axes = {"x": x, "y": y, "by": by}
     shell = notebook_kernel()
     cell_id = running_cell_id(shell)
     if cell_id is not None and cell_id in _of_cells:
         _of_cells.pop(cell_id).stop()
     if frame.isStreaming:
-        live = Newest(frame, title, choose_output_mode(frame, title, output_mode), rows, every)
-        view_display = Shown(title, live, empty_frame(frame.columns), axes)
+        live = NewestRows(frame, title, choose_output_mode(frame, title, output_mode), rows, every)
+        view_display = DisplayedView(title, live, empty_frame(frame.columns), axes)
     else:
-        view_display = Shown(title, None, to_pandas_frame(newest_rows(frame, rows)), axes)
+        view_display = DisplayedView(title, None, to_pandas_frame(newest_rows(frame, rows)), axes)
     if cell_id is not None:
         _of_cells[cell_id] = view_display
-    screen: Screen = Cell(uuid4().hex, shell) if shell is not None else Output()
+    screen: SnapshotOutput = Cell(uuid4().hex, shell) if shell is not None else Output()
     if not wait:
         view_display.beside(screen, seconds)
         return view_display
@@ -205,7 +207,7 @@ def _frame(what: Any, view: str | None) -> tuple[str, DataFrame]:
     name = view or (pipeline.reads(next(iter(pipeline.queries))) if pipeline.queries else None)
     names = [*pipeline.views, *pipeline.sources]
     if name not in names:
-        raise WrongUse(f"there is no view or source '{name}'", f"known names: {', '.join(names)}")
+        raise InvalidInput(f"there is no view or source '{name}'", f"known names: {', '.join(names)}")
     log = pipeline.folder / ".millstream" / "logs" / "notebook.log"
     spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
     return name, build_frames(spark, pipeline)[name]
@@ -220,5 +222,5 @@ def _pipeline(what: Builder | Pipeline | Path | str) -> Pipeline:
     loaded = load_spec(path, spec_environment(path.parent, None))
     errors = [finding for finding in loaded.findings if finding.severity is Severity.ERROR]
     if errors or loaded.pipeline is None:
-        raise WrongUse(f"{path} has errors\n{render(errors, loaded.texts)}", "see 'millstream check'")
+        raise InvalidInput(f"{path} has errors\n{render(errors, loaded.texts)}", "see 'millstream check'")
     return loaded.pipeline

@@ -16,7 +16,7 @@ from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampT
 
 from millstream.checking.compat import error_parser
 from millstream.checking.compat.start_check import find_refusal
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _TIMES = (TimestampType, TimestampNTZType, DateType)
 
 
 def choose_output_mode(frame: DataFrame, title: str, requested_mode: str | None) -> OutputMode:
-    """Return the output mode of the display. Raises `WrongUse` with Spark's message if no mode is possible."""
+    """Return the output mode of the display. Raises `InvalidInput` with Spark's message if no mode is possible."""
     modes = (OutputMode(requested_mode),) if requested_mode else _MODES
     refusals = [(mode, find_refusal(frame, mode)) for mode in modes]
     for mode, reason in refusals:
@@ -41,10 +41,10 @@ def choose_output_mode(frame: DataFrame, title: str, requested_mode: str | None)
     reason_text = (
         f"in output mode {mode}: {last_refusal.sentence}" if requested_mode else last_refusal.sentence
     )
-    raise WrongUse(f"{title} cannot be shown {reason_text}", last_refusal.fix)
+    raise InvalidInput(f"{title} cannot be shown {reason_text}", last_refusal.fix)
 
 
-class Newest:
+class NewestRows:
     """Collects the newest rows of a stream, at most `most`, with a separate query that writes nothing."""
 
     def __init__(self, frame: DataFrame, title: str, mode: OutputMode, most: int, trigger: str) -> None:

@@ -71,7 +71,7 @@ def _lines(rows: pd.DataFrame, axes: Axes, x: str) -> list[str]:
         "_at"
     )
     names = sorted(drawn["_of"].unique())
-    across, up = Scale.of(drawn["_at"]), Scale.of(drawn[axes.y].astype("float64"), zero=True)
+    across, up = AxisScale.of(drawn["_at"]), AxisScale.of(drawn[axes.y].astype("float64"), zero=True)
     elements = [*_grid(up), *_ends(drawn[x].iloc[0], drawn[x].iloc[-1])]
     for name, colour in zip(names[:MOST], COLOURS, strict=False):
         line_rows = drawn[drawn["_of"] == name]
@@ -109,14 +109,14 @@ def _bars(rows: pd.DataFrame, axes: Axes) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """The smallest and the largest value of an axis."""
 
     least: float
     most: float
 
     @classmethod
-    def of(cls, values: pd.Series, *, zero: bool = False) -> Scale:
+    def of(cls, values: pd.Series, *, zero: bool = False) -> AxisScale:
         """Return the range of the values, including 0 if `zero`."""
         ends = [float(values.min()), float(values.max()), *((0.0,) if zero else ())]
         return cls(min(ends), max(ends))
@@ -130,7 +130,7 @@ def _height(share: float) -> float:
     return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
-def _grid(up: Scale) -> list[str]:
+def _grid(up: AxisScale) -> list[str]:
     elements = []
     for part in (0.0, 0.5, 1.0):
         y, value = _height(part), up.least + part * (up.most - up.least)

@@ -19,7 +19,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Sight:
+class DisplaySnapshot:
     """The content of a display at one moment."""
 
     title: str
@@ -41,10 +41,10 @@ class Sight:
         return f"{self.title}: {self.state}\n{format_table(names, rows) if names else ''}"
 
 
-class Screen(Protocol):
+class SnapshotOutput(Protocol):
     """An output that shows one snapshot after another."""
 
-    def show(self, sight: Sight) -> None:
+    def show(self, sight: DisplaySnapshot) -> None:
         """Show a snapshot instead of the last one, or below it."""
 
 
@@ -56,7 +56,7 @@ class Cell:
         self._is_shown = False
         self._publish = shell.display_pub.publish
 
-    def show(self, sight: Sight) -> None:
+    def show(self, sight: DisplaySnapshot) -> None:
         """Replace the output of the cell."""
         data = {"text/html": sight.html(), "text/plain": sight.text()}
         self._publish(data, {}, transient={"display_id": self._name}, update=self._is_shown)
@@ -66,7 +66,7 @@ class Cell:
 class Output:
     """Standard output, for a program outside a notebook."""
 
-    def show(self, sight: Sight) -> None:
+    def show(self, sight: DisplaySnapshot) -> None:
         """Print the snapshot below the last one."""
         click.echo(sight.text())
 

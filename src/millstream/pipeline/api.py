@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.finding import Severity, Span
 from millstream.diagnostics.render import render
 from millstream.pipeline.load.document import Path as Place
 from millstream.pipeline.load.document import YamlDocument
-from millstream.pipeline.load.loader import Loaded, load_data
+from millstream.pipeline.load.loader import LoadedSpec, load_data
 from millstream.pipeline.load.value_phrases import describe_path
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def settings(kind: str) -> Callable[..., Settings]:
 
     def create(main: Any = None, /, **values: Any) -> Settings:
         if main is not None and values:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{kind} takes either one plain value or settings by name, not both",
                 "pass every setting by its name",
             )
@@ -158,14 +158,14 @@ class Builder:
         self._add("queries", name, entry)
 
     def build(self) -> Pipeline:
-        """Build the model. Raises `WrongUse` with all errors."""
+        """Build the model. Raises `InvalidInput` with all errors."""
         loaded = self.load(None, {})
         errors = [item for item in loaded.findings if item.severity is Severity.ERROR]
         if errors or loaded.pipeline is None:
-            raise WrongUse(f"the pipeline cannot be built\n{render(errors, loaded.texts)}")
+            raise InvalidInput(f"the pipeline cannot be built\n{render(errors, loaded.texts)}")
         return loaded.pipeline
 
-    def load(self, file: str | None, texts: Mapping[str, str], overrides: Sequence[str] = ()) -> Loaded:
+    def load(self, file: str | None, texts: Mapping[str, str], overrides: Sequence[str] = ()) -> LoadedSpec:
         """Build the model with its findings, which point to the calls that declared each entry."""
         document = YamlDocument(file or "pipeline", "", self.data)
         for place, (name, line) in self.lines.items():
@@ -176,7 +176,7 @@ class Builder:
     def _add(self, section: str, name: str, entry: dict[str, Any]) -> None:
         """Add an entry to its section, with the file and line of the caller."""
         if name in self.data[section]:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{describe_path((section, name))} is declared twice", "give one of them another name"
             )
         caller = sys._getframe(2)  # noqa: SLF001 - as in `declare`

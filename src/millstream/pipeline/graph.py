@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.pipeline.functions import list_functions
-from millstream.pipeline.sql.references import Mark, parse_sql
+from millstream.pipeline.sql.references import TextMark, parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class PipelineGraph:
     """For each view the sources and views it reads, each once, in the order of their appearance."""
     writes: dict[str, str]
     """For each query the view or source it writes. Queries that name neither are missing."""
-    unknown: dict[str, tuple[Mark, ...]]
+    unknown: dict[str, tuple[TextMark, ...]]
     """For each view the names it reads that are neither a source nor a view."""
     order: list[str] = field(default_factory=list)
     """Views in topological order: each comes after those it reads. Views in or after a cycle are missing."""
@@ -40,7 +40,7 @@ class PipelineGraph:
         # Spark compares the names of views without case.
         known = {name.lower(): name for name in (*pipeline.sources, *pipeline.views)}
         reads: dict[str, tuple[str, ...]] = {}
-        unknown: dict[str, tuple[Mark, ...]] = {}
+        unknown: dict[str, tuple[TextMark, ...]] = {}
         for name, view in pipeline.views.items():
             references = tuple(find_view_inputs(pipeline, view))
             inputs = [known[mark.text.lower()] for mark in references if mark.text.lower() in known]
@@ -77,14 +77,14 @@ class PipelineGraph:
         return {name for query in self.writes for name in self.behind(self.writes[query])}
 
 
-def find_view_inputs(pipeline: Pipeline, view: View) -> Iterable[Mark]:
+def find_view_inputs(pipeline: Pipeline, view: View) -> Iterable[TextMark]:
     """Return the names a view reads, with their position in its SQL; it is 0 for a Python function's parameters."""
     if view.sql is not None:
         return parse_sql(view.sql).tables
     if view.is_stateful:
-        return [Mark(name, 0, 0) for name, _ in view.inputs]
+        return [TextMark(name, 0, 0) for name, _ in view.inputs]
     if callable(view.python):
-        return [Mark(name, 0, 0) for name in inspect.signature(view.python).parameters]
+        return [TextMark(name, 0, 0) for name in inspect.signature(view.python).parameters]
     module, _, name = (view.python or "").partition(":")
     file = pipeline.folder / (module.replace(".", "/") + ".py")
     try:
@@ -92,7 +92,7 @@ def find_view_inputs(pipeline: Pipeline, view: View) -> Iterable[Mark]:
     except (OSError, ValueError):
         # A missing file reads nothing; the rule about Python views reports it.
         return []
-    return [Mark(parameter, 0, 0) for parameter in function.parameters] if function else []
+    return [TextMark(parameter, 0, 0) for parameter in function.parameters] if function else []
 
 
 def _sort(reads: dict[str, tuple[str, ...]]) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -14,7 +14,7 @@ from millstream.connectors.api.dead_letters import DeadLetterStore
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.source import Source
 from millstream.pipeline.kinds import KindEntry
-from millstream.pipeline.stateful import ROCKSDB, STORE, Hook, Stateful
+from millstream.pipeline.stateful import ROCKSDB, STORE, Hook, StateSettings
 from millstream.spec.alert import parse_condition
 from millstream.spec.avro.schema import Avro
 from millstream.spec.backoff import Backoff
@@ -81,7 +81,7 @@ class Format(StrEnum):
     """Not decoded: the column `value` as the message contains it."""
 
 
-class Keep(StrEnum):
+class KeptColumn(StrEnum):
     """Columns of a message that can be kept in addition to its decoded value."""
 
     KEY = "key"
@@ -109,7 +109,7 @@ class SourceEntry(KindEntry):
     """With `format: avro`, the schema of the values and the header that precedes them."""
     options: dict[str, str] = Field(default_factory=dict)
     """Options of Spark's JSON or CSV reader for decoding, such as `timestampFormat` or `sep`."""
-    keep: tuple[Keep, ...] = ()
+    keep: tuple[KeptColumn, ...] = ()
     """Columns of the message to keep in addition to its decoded value."""
     watermark: Watermark | None = None
     """The watermark: how late a row may arrive."""
@@ -137,7 +137,7 @@ class SourceEntry(KindEntry):
         return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in self.columns.items())
 
 
-class View(Stateful):
+class View(StateSettings):
     """A named step: a SQL statement, a Python function from DataFrames to a DataFrame, or a stateful function."""
 
     sql: str | None = None

@@ -12,7 +12,7 @@ from millstream.diagnostics.finding import Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.api import Builder
 from millstream.pipeline.load.document import YamlDocument
-from millstream.pipeline.load.loader import Loaded
+from millstream.pipeline.load.loader import LoadedSpec
 from millstream.pipeline.load.places import ValuePositions
 from millstream.pipeline.model import Pipeline
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ONE = "a spec in Python needs exactly one module-level pipeline, created with millstream.declare"
 
 
-def load_script(path: Path, name: str, overrides: Sequence[str] = ()) -> Loaded:
+def load_script(path: Path, name: str, overrides: Sequence[str] = ()) -> LoadedSpec:
     """Run the file and return its one pipeline. Never raises: an exception in the file becomes a finding."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def load_script(path: Path, name: str, overrides: Sequence[str] = ()) -> Loaded:
     if overrides:
         reason = "a pipeline that is already built cannot be changed"
         return _broken(name, texts, "MS007", "--set needs the builder, not the built pipeline", why=reason)
-    return Loaded(pipelines[0], [], ValuePositions(name, YamlDocument(name, text)), texts)
+    return LoadedSpec(pipelines[0], [], ValuePositions(name, YamlDocument(name, text)), texts)
 
 
 def _run(path: Path) -> list[Builder | Pipeline]:
@@ -76,10 +76,10 @@ def _importable(folder: Path) -> Iterator[None]:
 
 def _broken(
     name: str, texts: dict[str, str], code: str, message: str, line: int = 1, why: str = ""
-) -> Loaded:
+) -> LoadedSpec:
     """Return the result for a file without a usable pipeline."""
     span = Span(name, line, 1, line + 1, 1)
-    return Loaded(
+    return LoadedSpec(
         None,
         [build_finding(code, message, span, why=why)],
         ValuePositions(name, YamlDocument(name, "")),

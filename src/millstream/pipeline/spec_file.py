@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.load.document import MOST_BYTES, YamlDocument
-from millstream.pipeline.load.loader import Loaded, display_path, load_text, sort_findings
+from millstream.pipeline.load.loader import LoadedSpec, display_path, load_text, sort_findings
 from millstream.pipeline.load.places import ValuePositions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Loaded", "display_path", "load_spec", "load_text", "sort_findings"]
+__all__ = ["LoadedSpec", "display_path", "load_spec", "load_text", "sort_findings"]
 
 
-def load_spec(path: Path, env: Mapping[str, str], overrides: Sequence[str] = ()) -> Loaded:
+def load_spec(path: Path, env: Mapping[str, str], overrides: Sequence[str] = ()) -> LoadedSpec:
     """Load the spec at `path`: YAML, or Python that builds a pipeline. Never raises for its content."""
     name = str(display_path(path))
     if path.suffix == ".py":
@@ -37,7 +37,7 @@ def load_spec(path: Path, env: Mapping[str, str], overrides: Sequence[str] = ())
     return load_text(name, text, path.parent, env, overrides)
 
 
-def _unreadable(name: str, message: str, fix: str) -> Loaded:
+def _unreadable(name: str, message: str, fix: str) -> LoadedSpec:
     """Return the result for a spec that is missing or not text."""
     places = ValuePositions(name, YamlDocument(name, ""))
-    return Loaded(None, [build_finding("MS001", message, Span.point(name), fix=fix)], places, {})
+    return LoadedSpec(None, [build_finding("MS001", message, Span.point(name), fix=fix)], places, {})

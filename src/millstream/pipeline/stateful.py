@@ -69,7 +69,7 @@ class StateVariable(Spec):
         return sum(kind is not None for kind in (self.value, self.list_, self.map_))
 
 
-class Stateful(Spec):
+class StateSettings(Spec):
     """Settings of a view with state; no other view has them."""
 
     transform_with_state: Hook | None = None
@@ -110,7 +110,7 @@ class Stateful(Spec):
 
 
 @dataclass(frozen=True)
-class Odd:
+class ViewProblem:
     """A problem in a view: the code of the finding, its path inside the view, and its texts."""
 
     code: str
@@ -125,61 +125,63 @@ _PROCESSORS = {"time_mode": "timeout", "rows": "", "initial_state": "", "event_t
 _FUNCTIONS = {"timeout": "time_mode"}
 
 
-def find_oddities(name: str, view: Stateful) -> Iterator[Odd]:
+def find_oddities(name: str, view: StateSettings) -> Iterator[ViewProblem]:
     """Yield contradictions between the settings of the view `name`."""
     view_label = f"view '{name}'"
-    keys = {field: Stateful.model_fields[field].alias or field for field in Stateful.model_fields}
+    keys = {field: StateSettings.model_fields[field].alias or field for field in StateSettings.model_fields}
     if not view.is_stateful:
         for field, key in keys.items():
             if field in view.model_fields_set:
                 message = f"'{key}' of {view_label} has no effect: the view has no stateful function"
-                yield Odd("MS003", (key,), message, fix=f"remove '{key}'")
+                yield ViewProblem("MS003", (key,), message, fix=f"remove '{key}'")
         return
     processor = view.transform_with_state is not None
     kind = "transform_with_state" if processor else "apply_in_pandas_with_state"
     for field, equivalent in (_FUNCTIONS if processor else _PROCESSORS).items():
         if field in view.model_fields_set:
             message = f"'{field}' of {view_label} has no effect with {kind}"
-            yield Odd(
+            yield ViewProblem(
                 "MS003", (field,), message, fix=f"write '{equivalent}'" if equivalent else f"remove '{field}'"
             )
     for field, value in (("from_", "name"), ("group_by", "[column]"), ("columns", "{column: type}")):
         if not getattr(view, field):
             key = keys[field]
-            yield Odd(
+            yield ViewProblem(
                 "MS004", (), f"{view_label} has no '{key}', which {kind} needs", fix=f"add '{key}: {value}'"
             )
     if not processor and not view.state:
         fix = "add 'state: {column: type}'"
-        yield Odd("MS004", (), f"{view_label} has no 'state', which {kind} needs", fix=fix)
+        yield ViewProblem("MS004", (), f"{view_label} has no 'state', which {kind} needs", fix=fix)
     if view.output_mode is OutputMode.COMPLETE:
         reason = (
             "complete mode writes the whole result, but a stateful function returns the rows of one batch"
         )
         message = f"{view_label} returns rows in output mode complete, which Spark refuses"
-        yield Odd("MS003", ("output_mode",), message, reason, "write 'append' or 'update'")
+        yield ViewProblem("MS003", ("output_mode",), message, reason, "write 'append' or 'update'")
     if view.event_time is not None and view.columns and view.event_time not in view.columns:
         message = f"{view_label} has no column '{view.event_time}'"
-        yield Odd("MS012", ("event_time",), message, fix=f"name one of {', '.join(view.columns)}")
+        yield ViewProblem("MS012", ("event_time",), message, fix=f"name one of {', '.join(view.columns)}")
     yield from _variables(view_label, view, processor=processor)
 
 
-def _variables(view_label: str, view: Stateful, *, processor: bool) -> Iterator[Odd]:
+def _variables(view_label: str, view: StateSettings, *, processor: bool) -> Iterator[ViewProblem]:
     """Yield contradictions in the state of a view."""
     for name, variable in view.state.items():
         if isinstance(variable, str) and processor:
             fix = f"write '{name}: {{value: {{column: {variable}}}}}'"
-            yield Odd(
+            yield ViewProblem(
                 "MS003", ("state", name), f"'{name}' of {view_label} does not declare its kind", fix=fix
             )
         elif isinstance(variable, StateVariable) and not processor:
             reason = "applyInPandasWithState stores one row per key"
             message = f"'{name}' of {view_label} is a column of its state and must be a type"
-            yield Odd("MS003", ("state", name), message, reason, f"write for example '{name}: string'")
+            yield ViewProblem(
+                "MS003", ("state", name), message, reason, f"write for example '{name}: string'"
+            )
         elif isinstance(variable, StateVariable) and variable.kinds != 1:
             message = f"'{name}' of {view_label} must be exactly one of 'value', 'list' and 'map'"
             fix = f"write for example '{name}: {{value: {{column: type}}}}'"
-            yield Odd("MS003", ("state", name), message, fix=fix)
+            yield ViewProblem("MS003", ("state", name), message, fix=fix)
         elif (
             isinstance(variable, StateVariable)
             and variable.ttl
@@ -190,4 +192,4 @@ def _variables(view_label: str, view: Stateful, *, processor: bool) -> Iterator[
             message = (
                 f"'{name}' of {view_label} has a time to live, but the view does not use processing time"
             )
-            yield Odd("MS003", ("state", name, "ttl"), message, reason, fix)
+            yield ViewProblem("MS003", ("state", name, "ttl"), message, reason, fix)

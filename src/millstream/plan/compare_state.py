@@ -24,7 +24,7 @@ from millstream.plan.changes import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedStatefulOperator, Term
+    from millstream.checkpoint.recorded_plan import PlanExpression, RecordedPlan, RecordedStatefulOperator
     from millstream.plan.changes import Change
 
 _WINDOWS = ("window(", "session_window(")
@@ -127,7 +127,7 @@ def _compare_processor(old: RecordedStatefulOperator, new: RecordedStatefulOpera
     yield ProcessorStateChanged(new.view or old.view, tuple(changed), is_refused=True)
 
 
-def accepts_schema(stored: Sequence[Term], now: Sequence[Term]) -> bool:
+def accepts_schema(stored: Sequence[PlanExpression], now: Sequence[PlanExpression]) -> bool:
     """Return whether Spark accepts the new columns for the stored ones.
 
     It compares number and types, not names, and refuses a column that may be null where the stored one may not.
@@ -138,7 +138,7 @@ def accepts_schema(stored: Sequence[Term], now: Sequence[Term]) -> bool:
     )
 
 
-def _accepts_buffers(stored: Sequence[Term], now: Sequence[Term]) -> bool:
+def _accepts_buffers(stored: Sequence[PlanExpression], now: Sequence[PlanExpression]) -> bool:
     """Return whether Spark accepts the buffers of the new aggregates. A type that ends with `!` cannot be null."""
     fields = [
         [part for term in terms if term.type for part in term.type.split(", ")] for terms in (stored, now)
@@ -176,9 +176,9 @@ def subtract(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _texts(terms: Sequence[Term]) -> tuple[str, ...]:
+def _texts(terms: Sequence[PlanExpression]) -> tuple[str, ...]:
     return tuple(term.text for term in terms)
 
 
-def _phrase(term: Term) -> str:
+def _phrase(term: PlanExpression) -> str:
     return f"{term.text} ({term.type})"

@@ -28,7 +28,7 @@ PACE = 2.0
 
 
 @dataclass
-class Tally:
+class ProofCounts:
     """Counts of everything that happened in a proof."""
 
     kills: Counter[str] = field(default_factory=Counter)
@@ -52,13 +52,13 @@ class Tally:
 
 
 @dataclass
-class Scene:
+class ProofRun:
     """A running proof."""
 
     pipeline: Pipeline
     feed: InputFeed
     drivers: Drivers
-    tally: Tally = field(default_factory=Tally)
+    tally: ProofCounts = field(default_factory=ProofCounts)
 
     def until(
         self, driver: Driver, event: str, is_reached: Callable[[], bool], *, feeding: bool = True

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.proof.driver import Driver
-    from millstream.proof.environment import Scene
+    from millstream.proof.environment import ProofRun
 
 # Exit code of a run that may not use a checkpoint, or that was replaced by another run.
 CANNOT_GO_ON = 3
@@ -24,18 +24,18 @@ class Fault(Protocol):
     def name(self) -> str:
         """The fault's name on the command line."""
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Run the fault from a start to an end. Raises `MillstreamError` if it reveals a defect."""
 
 
 @dataclass(frozen=True)
-class Around:
+class OutageFault:
     """A failure around a driver, caused and repaired; the same driver commits a batch afterwards."""
 
     name: str
     act: Callable[[], None]
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Cause the failure after a batch was committed."""
         driver = scene.drivers.start()
         scene.batches(driver, 1, f"the fault {self.name}")
@@ -49,7 +49,7 @@ class SecondDriver:
 
     name: str = "second-driver"
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Check that the second driver ends with `CANNOT_GO_ON` and the first one continues."""
         first = scene.drivers.start()
         scene.batches(first, 1, "a second driver came")
@@ -64,7 +64,7 @@ class SecondDriver:
 
 
 @dataclass(frozen=True)
-class LostLock:
+class LockLoss:
     """The lock files are removed while a driver runs, and a second one starts; both deliver the same batches.
 
     One of them must end with an explanation. It may be either one, because they race for each batch.
@@ -72,7 +72,7 @@ class LostLock:
 
     name: str = "lock-lost"
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Run two drivers until one has ended."""
         first = scene.running("the lock was lost")
         scene.batches(first, 1, "the lock was lost")
@@ -82,7 +82,7 @@ class LostLock:
 
 
 @dataclass(frozen=True)
-class Zombie:
+class FrozenDriver:
     """A driver freezes at a failpoint, a successor writes its batch and more, and then the first driver resumes."""
 
     point: str
@@ -92,7 +92,7 @@ class Zombie:
         """The fault's name: `zombie-delta` for a failpoint of Delta's writer."""
         return f"zombie-{self.point.partition('.')[0]}"
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Check that the frozen driver ends with an explanation after it resumes, and its successor continues."""
         first = scene.running("it was to freeze", f"{self.point}=stop")
         scene.feed.extra()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from millstream.proof.environment import Scene
+    from millstream.proof.environment import ProofRun
 
 # Enough for the checkpoints and tables of a proof (a large one needed 60 MB). The file system is in memory.
 MEGABYTES = 256
@@ -34,7 +34,7 @@ class FullDisk:
     folder: Path
     name: str = "disk-full"
 
-    def play(self, scene: Scene) -> None:
+    def play(self, scene: ProofRun) -> None:
         """Check that the driver reports the full disk, and that it or its successor commits a batch afterwards."""
         driver = scene.running("the disk was full", f"{_POINT}=stop")
         scene.feed.extra()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import MillstreamError
 from millstream.proof.environment import LOOK, PACE, PATIENCE
-from millstream.proof.kill_plan import RANDOM, STARTING, Aim, Victim
+from millstream.proof.kill_plan import RANDOM, STARTING, KilledProcess, KillTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from millstream.proof.driver import Driver
-    from millstream.proof.environment import Scene
+    from millstream.proof.environment import ProofRun
     from millstream.proof.faults import Fault
 
 # Seconds without a batch after which a driver is killed at once, instead of at the planned failpoint.
@@ -29,10 +29,10 @@ PORTIONS = 3
 
 
 @dataclass
-class Killing:
+class KillLoop:
     """Kills the drivers of a scene. `say` reports the progress."""
 
-    scene: Scene
+    scene: ProofRun
     say: Callable[[str], None]
 
     def run_faults(self, faults: Sequence[Fault]) -> None:
@@ -46,10 +46,10 @@ class Killing:
                 self.scene.died()
             self.scene.tally.faults[fault.name] += 1
 
-    def kill(self, aims: Iterable[Aim], kills: int) -> None:
+    def kill(self, aims: Iterable[KillTarget], kills: int) -> None:
         """Start and kill a driver for each aim. Raises `MillstreamError` for a driver that ends by itself."""
         for number, aim in enumerate(aims, 1):
-            victim_suffix = "" if aim.victim is Victim.BOTH else f", {aim.victim} alone"
+            victim_suffix = "" if aim.victim is KilledProcess.BOTH else f", {aim.victim} alone"
             self.say(f"kill {number} of {kills}: {aim.point}{victim_suffix}")
             self.scene.feed.next()
             started = time.monotonic()
@@ -84,7 +84,7 @@ class Killing:
         self.say("running once more, with the last commit of each checkpoint deleted")
         self._run_to_end(last=True)
 
-    def _kill_one(self, aim: Aim, reserve: int) -> None:
+    def _kill_one(self, aim: KillTarget, reserve: int) -> None:
         driver = self.scene.drivers.start(aim.armed)
         tally = self.scene.tally
         try:
@@ -98,13 +98,13 @@ class Killing:
         finally:
             self.scene.died()
 
-    def _kill_processes(self, driver: Driver, victim: Victim) -> None:
+    def _kill_processes(self, driver: Driver, victim: KilledProcess) -> None:
         """Kill one of the two processes; `died` kills both. Raises `MillstreamError` if Python does not end."""
-        if victim is Victim.PYTHON:
+        if victim is KilledProcess.PYTHON:
             driver.kill_python()
             # The next driver starts at once, while the JVM may still be writing.
             self.scene.drivers.detach(driver)
-        if victim is Victim.JVM:
+        if victim is KilledProcess.JVM:
             driver.kill_jvm()
             driver.resume()
             code = driver.wait(ENDS)
@@ -115,7 +115,7 @@ class Killing:
                     f"see {driver.log}",
                 )
 
-    def _wait_for(self, driver: Driver, aim: Aim, reserve: int) -> bool:
+    def _wait_for(self, driver: Driver, aim: KillTarget, reserve: int) -> bool:
         """Feed, and wait for the aim's moment; return False if it was not reached."""
         feed = self.scene.feed
         last_fed, batches, waiting_since = 0.0, 0, time.monotonic()

@@ -25,7 +25,7 @@ _START, _RUN = 4.0, 3.0
 _EACH = 6
 
 
-class Victim(StrEnum):
+class KilledProcess(StrEnum):
     """The processes of a driver that a kill affects."""
 
     BOTH = "both"
@@ -37,13 +37,13 @@ class Victim(StrEnum):
 
 
 @dataclass(frozen=True)
-class Aim:
+class KillTarget:
     """One kill: at the `time`-th pass of a failpoint, or `seconds` after the order to run or a query's start."""
 
     point: str
     time: int = 1
     seconds: float | None = None
-    victim: Victim = Victim.BOTH
+    victim: KilledProcess = KilledProcess.BOTH
 
     @property
     def armed(self) -> str | None:
@@ -51,7 +51,7 @@ class Aim:
         if self.seconds is not None:
             return None
         # Python freezes at the failpoint until its JVM is dead, and then resumes.
-        action = "stop" if self.victim is Victim.JVM else "kill"
+        action = "stop" if self.victim is KilledProcess.JVM else "kill"
         return f"{self.point}={action}@{self.time}"
 
 
@@ -62,7 +62,7 @@ def list_failpoints(pipeline: Pipeline) -> tuple[str, ...]:
     return (COMMON[0], *sink_points, COMMON[1])
 
 
-def plan_kills(pipeline: Pipeline, kills: int, seed: int, only: str | None = None) -> Iterator[Aim]:
+def plan_kills(pipeline: Pipeline, kills: int, seed: int, only: str | None = None) -> Iterator[KillTarget]:
     """Yield one aim per kill: all failpoints once in random order, some random moments, and so on.
 
     Half of the kills kill Python and its JVM, the others one of them; with six kills or more, each kind occurs.
@@ -71,15 +71,15 @@ def plan_kills(pipeline: Pipeline, kills: int, seed: int, only: str | None = Non
         yield replace(aim, victim=victim)
 
 
-def choose_victims(kills: int, seed: int) -> list[Victim]:
+def choose_victims(kills: int, seed: int) -> list[KilledProcess]:
     """Return the victim of each kill."""
     chance = random.Random(f"{seed}/victims")  # noqa: S311 - as below
-    guaranteed = list(Victim) if kills >= _EACH else []
-    random_victims = chance.choices(list(Victim), weights=(2, 1, 1), k=kills - len(guaranteed))
+    guaranteed = list(KilledProcess) if kills >= _EACH else []
+    random_victims = chance.choices(list(KilledProcess), weights=(2, 1, 1), k=kills - len(guaranteed))
     return chance.sample([*guaranteed, *random_victims], kills)
 
 
-def _moments(pipeline: Pipeline, kills: int, seed: int, only: str | None) -> Iterator[Aim]:
+def _moments(pipeline: Pipeline, kills: int, seed: int, only: str | None) -> Iterator[KillTarget]:
     chance = random.Random(f"{seed}/aims")  # noqa: S311 - not used for secrets
     failpoints = [only] if only else list(list_failpoints(pipeline))
     remaining = kills
@@ -87,9 +87,9 @@ def _moments(pipeline: Pipeline, kills: int, seed: int, only: str | None) -> Ite
         turn = failpoints if only else [*failpoints, STARTING, *[RANDOM] * max(1, len(failpoints) // 3)]
         for point in chance.sample(turn, len(turn))[:remaining]:
             if point == RANDOM:
-                yield Aim(point, seconds=chance.random() * _RUN)
+                yield KillTarget(point, seconds=chance.random() * _RUN)
             elif point == STARTING:
-                yield Aim(point, seconds=chance.random() * _START)
+                yield KillTarget(point, seconds=chance.random() * _START)
             else:
-                yield Aim(point, chance.choice((1, 1, 2)))
+                yield KillTarget(point, chance.choice((1, 1, 2)))
             remaining -= 1

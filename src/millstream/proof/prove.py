@@ -12,9 +12,9 @@ from millstream.engine.batch.sink_comparison import compare_sink
 from millstream.engine.sink_keys import sink_keys
 from millstream.proof.batch_result import compute_batch_results
 from millstream.proof.driver_pool import Drivers
-from millstream.proof.environment import Scene
+from millstream.proof.environment import ProofRun
 from millstream.proof.input_feed import InputFeed
-from millstream.proof.kill_loop import PORTIONS, Killing
+from millstream.proof.kill_loop import PORTIONS, KillLoop
 from millstream.proof.kill_plan import plan_kills
 from millstream.proof.report import ProofReport
 from millstream.spark.session import open_session, shut_down_jvm
@@ -71,8 +71,8 @@ def prove(
         recorded=recorded,
     )
     with closing(Drivers(options.command, options.env, options.folder)) as drivers:
-        scene = Scene(pipeline, feed, drivers)
-        kill_loop = Killing(scene, say)
+        scene = ProofRun(pipeline, feed, drivers)
+        kill_loop = KillLoop(scene, say)
         kill_loop.run_faults(options.faults)
         backfills = drivers.backfill() if options.backfill else None
         kill_loop.kill(plan_kills(pipeline, options.kills, options.seed, options.point), options.kills)

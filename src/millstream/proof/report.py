@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.proof.kill_plan import Victim
+from millstream.proof.kill_plan import KilledProcess
 
 if TYPE_CHECKING:
     from millstream.engine.batch.sink_comparison import Verdict
-    from millstream.proof.environment import Tally
+    from millstream.proof.environment import ProofCounts
 
 
 @dataclass
@@ -18,7 +18,7 @@ class ProofReport:
 
     pipeline: str
     seed: int
-    tally: Tally
+    tally: ProofCounts
     verdicts: list[Verdict] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     rows: int = 0
@@ -55,7 +55,7 @@ class ProofReport:
 
     def kills(self) -> tuple[list[str], list[list[object]]]:
         """Return the column names and rows of the table of kills."""
-        alone, tally = (Victim.PYTHON, Victim.JVM), self.tally
+        alone, tally = (KilledProcess.PYTHON, KilledProcess.JVM), self.tally
         return ["killed at", "kills", *(f"{process} alone" for process in alone)], [
             [point, times, *(tally.victims[point, process] for process in alone)]
             for point, times in sorted(tally.kills.items())
@@ -81,7 +81,7 @@ class ProofReport:
 
     def _by_process(self) -> dict[str, int]:
         """Return the number of kills by killed process."""
-        counts = dict.fromkeys(map(str, Victim), 0)
+        counts = dict.fromkeys(map(str, KilledProcess), 0)
         for (_, victim), times in self.tally.victims.items():
             counts[victim] += times
         return counts

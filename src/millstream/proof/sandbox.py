@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.sink_keys import sink_keys
 from millstream.pipeline.graph import PipelineGraph
 from millstream.proof.rows import generated_columns
@@ -41,13 +41,13 @@ class SandboxCopy:
 
 
 def copy_to_sandbox(pipeline: Pipeline, queries: Sequence[str], sandbox: Sandbox) -> SandboxCopy:
-    """Copy these queries and everything they read. Raises `WrongUse` for a source that cannot be fed."""
+    """Copy these queries and everything they read. Raises `InvalidInput` for a source that cannot be fed."""
     notes: list[str] = []
     names: dict[str, tuple[str, ...]] = {}
     queries_to_prove = {name: _query(name, pipeline, sandbox, notes, names) for name in queries}
     queries_to_prove = {name: query for name, query in queries_to_prove.items() if query.to}
     if not queries_to_prove:
-        raise WrongUse("no sink is left to prove: " + "; ".join(notes), "choose other queries")
+        raise InvalidInput("no sink is left to prove: " + "; ".join(notes), "choose other queries")
     graph = PipelineGraph.of(pipeline)
     needed = {name for query in queries_to_prove for name in graph.behind(graph.writes.get(query, ""))}
     sources = {name: entry for name, entry in pipeline.sources.items() if name in needed}
@@ -119,7 +119,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
         return entry
     source = entry.source.in_sandbox(sandbox)
     if source is None:
-        raise WrongUse(
+        raise InvalidInput(
             f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
             "prove queries of other sources: millstream prove QUERY",
         )
@@ -128,7 +128,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
 
 def _feedable(name: str, entry: SourceEntry) -> None:
     if not entry.source.is_feedable or not generated_columns(entry):
-        raise WrongUse(
+        raise InvalidInput(
             f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
             "prove queries of other sources: millstream prove QUERY"
             if generated_columns(entry)

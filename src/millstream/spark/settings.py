@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spark import resources
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def start_settings(
     """
     for key in conf:
         if key in REFUSED:
-            raise WrongUse(f"{key} cannot be set", REFUSED[key])
+            raise InvalidInput(f"{key} cannot be set", REFUSED[key])
     user_settings = {key: _to_text(value) for key, value in conf.items()}
     cores = _count_cores(user_settings.get("spark.master", ""))
     own_settings = [

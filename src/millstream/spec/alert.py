@@ -9,7 +9,7 @@ from enum import StrEnum
 from millstream.spec.duration import Duration
 
 
-class Watch(StrEnum):
+class AlertMeasure(StrEnum):
     """The measure that an alert compares."""
 
     WATERMARK_LAG = "watermark_lag"
@@ -28,7 +28,7 @@ class Watch(StrEnum):
     """The duration of the last batch, in seconds."""
 
 
-TIMES = (Watch.WATERMARK_LAG, Watch.FRESHNESS, Watch.BATCH_TIME)
+TIMES = (AlertMeasure.WATERMARK_LAG, AlertMeasure.FRESHNESS, AlertMeasure.BATCH_TIME)
 _COMPARED = re.compile(r"(\w+)\s*>\s*(.+)")
 _GROWING = re.compile(r"lag\s+growing\s+for\s+(.+)")
 _SILENT = re.compile(r"no\s+progress\s+for\s+(\d+)\s+triggers?")
@@ -40,7 +40,7 @@ class Condition:
     """A parsed alert: it fires while `watch` is above `limit` (seconds, records or triggers)."""
 
     text: str
-    watch: Watch
+    watch: AlertMeasure
     limit: float
 
 
@@ -48,11 +48,11 @@ def parse_condition(text: str) -> Condition:
     """Parse an alert's condition. Raises `ValueError` with a readable message if the text is not one."""
     alert = " ".join(text.split())
     if match := _SILENT.fullmatch(alert):
-        return Condition(alert, Watch.SILENCE, float(match[1]))
+        return Condition(alert, AlertMeasure.SILENCE, float(match[1]))
     if match := _GROWING.fullmatch(alert):
-        return Condition(alert, Watch.LAG_GROWING, _seconds(alert, match[1]))
+        return Condition(alert, AlertMeasure.LAG_GROWING, _seconds(alert, match[1]))
     if match := _COMPARED.fullmatch(alert):
-        measures = {str(measure): measure for measure in Watch if " " not in measure}
+        measures = {str(measure): measure for measure in AlertMeasure if " " not in measure}
         if match[1] not in measures:
             raise ValueError(f"'{match[1]}' cannot be compared in an alert; use one of {', '.join(measures)}")
         watch = measures[match[1]]

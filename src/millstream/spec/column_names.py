@@ -11,7 +11,7 @@ def _wrap_single_name(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Names = Annotated[
+KnownNames = Annotated[
     tuple[str, ...], BeforeValidator(_wrap_single_name, json_schema_input_type=str | tuple[str, ...])
 ]
 """Column names; a bare name is a list of one."""

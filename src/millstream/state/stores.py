@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -101,11 +101,11 @@ def _list_parts(row: Any) -> list[tuple[str, dict[str, str]]]:
 
 
 def choose_stores(stores: Sequence[StateStore], operator: int | None) -> list[StateStore]:
-    """Return the stores of one operator, or all. Raises `WrongUse` for an operator that does not exist."""
+    """Return the stores of one operator, or all. Raises `InvalidInput` for an operator that does not exist."""
     chosen = [store for store in stores if operator in (None, store.operator)]
     if not chosen and stores:
         numbers = sorted({store.operator for store in stores})
-        raise WrongUse(
+        raise InvalidInput(
             f"there is no operator {operator} with state",
             "the operators are " + ", ".join(f"{number}" for number in numbers),
         )

@@ -11,7 +11,7 @@ from millstream.diagnostics.finding import Span
 from millstream.pipeline.load.document import YamlDocument
 from millstream.spec.duration import Duration
 from millstream.testing.files import serializer
-from millstream.testing.files.parse_context import Ground
+from millstream.testing.files.parse_context import ParseContext
 from millstream.testing.files.row_parser import RECORD, parse_record
 from millstream.testing.model import Action, Advance, Crash, Expected, Feed, Outcome, Record, Restart, Step
 from millstream.testing.runner.compare import find_differences
@@ -136,7 +136,7 @@ def _parse_item(item: Any) -> Fed:
     if isinstance(item, Record):
         return item
     if set(item) == {RECORD}:
-        ground = Ground(YamlDocument("", ""))
+        ground = ParseContext(YamlDocument("", ""))
         message = parse_record(ground, item[RECORD], ())
         if ground.findings:
             raise ValueError(ground.findings[0].message)

@@ -84,7 +84,7 @@ class TestFile(pytest.File):
             yield TestCase.from_parent(self, name=case.name, case=case)
 
 
-class NotAsExpected(Exception):
+class ExpectationFailure(Exception):
     """A test failed; `outcome` has the details."""
 
     def __init__(self, outcome: Outcome) -> None:
@@ -105,7 +105,7 @@ class TestCase(pytest.Item):
         """Run the test."""
         outcome = runner(self.config).play(self.case)
         if not outcome.has_passed:
-            raise NotAsExpected(outcome)
+            raise ExpectationFailure(outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the report that `millstream test` prints."""
@@ -113,7 +113,7 @@ class TestCase(pytest.Item):
         from millstream.testing.runner.failure_report import format_report  # noqa: PLC0415 - as above
 
         match excinfo.value:
-            case NotAsExpected(outcome=outcome):
+            case ExpectationFailure(outcome=outcome):
                 return format_report(outcome)
             case MillstreamError(what=what, fix=fix):
                 return f"{what}\n  fix: {fix}" if fix else what

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.backfill.report import BackfillReport, SinkOutcome
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 SPEC = """
 name: shop
@@ -46,7 +46,7 @@ class Shop(Project):
 
     spec = SPEC
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedSpec:
         """The spec, read."""
         loaded = load_text("pipeline.yml", self.spec, self.folder, {})
         assert loaded.pipeline is not None, loaded.findings

@@ -11,7 +11,7 @@ import pytest
 from millstream.backfill.sink_write import open_backfill_write
 from millstream.backfill.targets import BackfillTarget
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.spec.output_mode import OutputMode
@@ -135,12 +135,12 @@ def test_rows_without_a_key_are_replaced_in_one_commit(shop: Shop) -> None:
 
 
 def test_replace_needs_a_range(shop: Shop) -> None:
-    with pytest.raises(WrongUse, match="--replace needs a range"):
+    with pytest.raises(InvalidInput, match="--replace needs a range"):
         shop.backfill("copy", sink="delta", replace=True)
 
 
 def test_files_are_never_taken_away(shop: Shop) -> None:
-    with pytest.raises(WrongUse, match="cannot delete rows"):
+    with pytest.raises(InvalidInput, match="cannot delete rows"):
         shop.backfill("copy", sink="parquet", start="2026-01-01", replace=True)
 
 
@@ -172,7 +172,7 @@ def test_windows_that_the_query_still_updates_are_left_to_it(shop: Shop) -> None
 def test_a_range_that_the_query_has_yet_to_write_is_refused(shop: Shop) -> None:
     shop.stream("sums")
 
-    with pytest.raises(WrongUse, match="has yet to write the rows of this range itself"):
+    with pytest.raises(InvalidInput, match="has yet to write the rows of this range itself"):
         shop.backfill("sums", start="2026-01-01 13:00")
 
 
@@ -180,7 +180,7 @@ def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None
     shop.spec = SPEC.replace("output_mode: update, to: {delta: {path: sums, merge_on: [since]}}",
                              "output_mode: complete, to: {delta: {path: sums}}")  # fmt: skip
 
-    with pytest.raises(WrongUse, match="is replaced completely by each batch"):
+    with pytest.raises(InvalidInput, match="is replaced completely by each batch"):
         shop.backfill("sums")
 
 
@@ -203,7 +203,7 @@ def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> N
 
     with (
         CheckpointLock(shop.folder / "checkpoints" / "copy", "shop.copy"),
-        pytest.raises(CannotGoOn, match=r"is held by 'shop\.copy'"),
+        pytest.raises(CheckpointError, match=r"is held by 'shop\.copy'"),
     ):
         shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
@@ -214,7 +214,7 @@ def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(shop: Shop) ->
     shop.stream("copy")
     (shop.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
 
-    with pytest.raises(CannotGoOn, match="has started a batch but not committed it"):
+    with pytest.raises(CheckpointError, match="has started a batch but not committed it"):
         shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
 
@@ -256,7 +256,7 @@ def test_a_table_with_keys_that_was_filled_before_the_first_batch_comes_out_righ
 
 
 def test_the_own_table_named_as_another_place_is_the_own_table(shop: Shop) -> None:
-    with pytest.raises(CannotGoOn, match="query 'copy' has committed no batch yet"):
+    with pytest.raises(CheckpointError, match="query 'copy' has committed no batch yet"):
         shop.backfill("copy", sink="delta", into="copy")
 
 
@@ -290,5 +290,5 @@ def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
 def test_a_source_that_keeps_nothing_is_refused(shop: Shop) -> None:
     shop.spec = "name: shop\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {delta: ticks}}}\n"
 
-    with pytest.raises(WrongUse, match="stores nothing that could be read again"):
+    with pytest.raises(InvalidInput, match="stores nothing that could be read again"):
         shop.backfill()

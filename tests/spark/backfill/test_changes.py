@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from spark.backfill.conftest import figures
 
 if TYPE_CHECKING:
@@ -90,5 +90,5 @@ def test_an_interval_that_was_never_closed_is_told(changed: Shop) -> None:
 
 
 def test_rows_of_a_backfill_are_not_written_where_changes_are_applied(changed: Shop) -> None:
-    with pytest.raises(WrongUse, match="cannot be backfilled: it is built from changes"):
+    with pytest.raises(InvalidInput, match="cannot be backfilled: it is built from changes"):
         changed.backfill("sums")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from spark.backfill.conftest import figures, order
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_two_columns_of_time_ask_for_the_one_that_counts(shop: Shop) -> None:
         "queries:", "  twice: SELECT *, at AS seen FROM orders\nqueries:"
     )
 
-    with pytest.raises(WrongUse) as error:
+    with pytest.raises(InvalidInput) as error:
         shop.compare("copy", start="2026-01-01")
 
     assert error.value.what == "query 'copy': columns at and seen are both event times"
@@ -127,7 +127,7 @@ def test_a_row_without_a_time_of_its_own_asks_for_a_column(shop: Shop) -> None:
         "queries:", "  plain: SELECT id, amount FROM orders\nqueries:"
     )
 
-    with pytest.raises(WrongUse, match="no column is derived from event time alone"):
+    with pytest.raises(InvalidInput, match="no column is derived from event time alone"):
         shop.compare("copy", start="2026-01-01")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from millstream.backfill.options import BackfillOptions
     from millstream.backfill.report import BackfillReport
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "backfill.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -54,7 +54,7 @@ def shop(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_this_session(loaded: Loaded, queries: Sequence[str], wish: BackfillOptions) -> BackfillReport:
+    def in_this_session(loaded: LoadedSpec, queries: Sequence[str], wish: BackfillOptions) -> BackfillReport:
         assert loaded.pipeline is not None
         planned = analyse_pipeline(shop.spark, loaded).queries
         names = list(queries or loaded.pipeline.queries)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.batch_check import Checker
-from millstream.checking.check import Checked, check
+from millstream.checking.check import CheckResult, check
 from millstream.checking.targets import TargetKind, find_targets
 from millstream.pipeline.spec_file import load_spec, load_text
 
@@ -43,11 +43,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def checked(text: str, folder: Path, spark: SparkSession) -> Checked:
+def checked(text: str, folder: Path, spark: SparkSession) -> CheckResult:
     return check(load_text("pipeline.yml", text, folder, {}), spark)
 
 
-def codes(found: Checked) -> list[str]:
+def codes(found: CheckResult) -> list[str]:
     return [finding.code for finding in found.findings]
 
 

@@ -10,7 +10,7 @@ from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity, WriteResult
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def test_a_batch_of_a_copied_checkpoint_that_delta_passes_over_ends_the_query(
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
     before = rows(spark, sink)
 
-    with pytest.raises(Unfit, match="already has a batch 1 of query 'orders' with other records"):
+    with pytest.raises(
+        CheckpointMismatch, match="already has a batch 1 of query 'orders' with other records"
+    ):
         copy.write(batch(spark, 100), 1)
     replayed = same.write(batch(spark, 10), 1)
 

@@ -12,7 +12,7 @@ from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import NotReady, Unfit
+from millstream.diagnostics.failure import CheckpointMismatch, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
     )  # type: ignore[misc]
     delta_writer.write(rows, 1)
 
-    with pytest.raises(Unfit, match="already has a batch 1 of query 'orders' with other records"):
+    with pytest.raises(
+        CheckpointMismatch, match="already has a batch 1 of query 'orders' with other records"
+    ):
         copy.write(spark.range(3, 6), 1)
 
     assert spark.read.format("delta").load(str(sink.path)).count() == 6

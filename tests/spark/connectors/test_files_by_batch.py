@@ -14,7 +14,7 @@ from millstream.connectors.files.layouts import LEDGER, ByBatch
 from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace
 from millstream.connectors.files.writer import FilesWriter
-from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.diagnostics.failure import CheckpointError, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_anothers_folder_is_refused(spark: SparkSession, sink: ParquetSink, tmp_
     ledger = next((tmp_path / "out").rglob(LEDGER))
     ledger.write_text(json.dumps({"owner": "somebody/parquet:o"}))
 
-    with pytest.raises(CannotGoOn, match="belongs to somebody"):
+    with pytest.raises(CheckpointError, match="belongs to somebody"):
         opened(spark, sink).has_batch(0)
 
 

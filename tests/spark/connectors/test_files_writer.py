@@ -14,7 +14,7 @@ from millstream.connectors.files import manifest, publish
 from millstream.connectors.files.sink import CsvSink, FilesSink, JsonSink, OrcSink, ParquetSink, TextSink
 from millstream.connectors.files.sink_folder import HadoopPlace, LocalPlace
 from millstream.connectors.files.writer import FilesWriter
-from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.diagnostics.failure import CheckpointError, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def test_a_file_of_a_batch_that_is_gone_before_its_move_ends_the_run(
             writer.write(batch(spark, 0), 0)
     next((tmp_path / "out/_millstream/staging").rglob("*.parquet")).unlink()
 
-    with pytest.raises(CannotGoOn, match="neither staged nor in its place"):
+    with pytest.raises(CheckpointError, match="neither staged nor in its place"):
         opened(spark, sink)
 
 
@@ -301,7 +301,7 @@ def test_a_torn_manifest_is_named(spark: SparkSession, tmp_path: Path) -> None:
     writer.write(batch(spark, 0), 0)
     (tmp_path / "out" / manifest.manifest_folder(writer.identity) / "0.json").write_text("{")
 
-    with pytest.raises(CannotGoOn, match=r"0\.json of batch 0 cannot be read"):
+    with pytest.raises(CheckpointError, match=r"0\.json of batch 0 cannot be read"):
         writer.has_batch(0)
 
 

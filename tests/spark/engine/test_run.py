@@ -10,7 +10,7 @@ import pytest
 from millstream.checkpoint import metadata
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api import dead_letters
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
 from millstream.pipeline.model import OnMalformed
 
@@ -135,7 +135,7 @@ def test_another_aggregate_has_another_fingerprint(project: Project) -> None:
         project.pipeline(views={"sums": {"sql": sql}}),
         RunOptions(("sums",), until_caught_up=True),
     )
-    with pytest.raises(CannotGoOn, match="does not fit its checkpoint") as refusal:
+    with pytest.raises(CheckpointError, match="does not fit its checkpoint") as refusal:
         project.run(changed, once)
     code = refusal.value.fix.partition("--accept ")[2].split("'")[0].split()[0]
     project.run(changed, replace(once, accept=(code,)))
@@ -172,7 +172,7 @@ def test_a_checkpoint_that_is_held_is_refused(project: Project) -> None:
     with (
         CheckpointLock(folder, "another.copy"),
         ExitStack() as exit_stack,
-        pytest.raises(CannotGoOn, match=r"another\.copy"),
+        pytest.raises(CheckpointError, match=r"another\.copy"),
     ):
         lock_checkpoints(pipeline, ["sums", "copy"], exit_stack)
 

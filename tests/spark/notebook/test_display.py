@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import millstream as ms
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.notebook.screen import Sight
+    from millstream.notebook.screen import DisplaySnapshot
 
 SPEC = """name: ticking
 sources:
@@ -34,11 +34,11 @@ class Seen:
     """A screen that keeps what it was shown, and can be waited on for a picture."""
 
     def __init__(self, wanted: str) -> None:
-        self.sights: list[Sight] = []
+        self.sights: list[DisplaySnapshot] = []
         self.there = threading.Event()
         self._wanted = wanted
 
-    def show(self, sight: Sight) -> None:
+    def show(self, sight: DisplaySnapshot) -> None:
         self.sights.append(sight)
         if self._wanted in sight.state:
             self.there.set()
@@ -124,11 +124,11 @@ def test_a_table_is_shown_once(spark: SparkSession, display_log: Seen) -> None:
 
 
 def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
-    with pytest.raises(WrongUse, match="sorted cannot be shown Sorting is not supported") as error:
+    with pytest.raises(InvalidInput, match="sorted cannot be shown Sorting is not supported") as error:
         ms.display(spec, "sorted")
     assert "remove the sort" in error.value.fix
 
-    with pytest.raises(WrongUse, match="parity cannot be shown in output mode append"):
+    with pytest.raises(InvalidInput, match="parity cannot be shown in output mode append"):
         ms.display(spec, output_mode="append")
 
 
@@ -136,7 +136,7 @@ def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
 def test_unknown_names_are_answered_with_those_there_are(
     spec: Path, named: dict[str, str], words: str
 ) -> None:
-    with pytest.raises(WrongUse, match=words) as error:
+    with pytest.raises(InvalidInput, match=words) as error:
         ms.display(spec, **named)
 
     assert "odd" in error.value.fix or "parity" in error.value.fix
@@ -145,5 +145,5 @@ def test_unknown_names_are_answered_with_those_there_are(
 def test_a_spec_with_errors_is_refused_with_them(tmp_path: Path) -> None:
     (tmp_path / "pipeline.yml").write_text("name: x\nsorces: {}\n")
 
-    with pytest.raises(WrongUse, match="sorces"):
+    with pytest.raises(InvalidInput, match="sorces"):
         ms.display(tmp_path)

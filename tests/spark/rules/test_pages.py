@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rule_pages
-from millstream.analysis.rule_pages import Says, find_pages, parse_spark_behaviour
+from millstream.analysis.rule_pages import SparkBehaviour, find_pages, parse_spark_behaviour
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,6 @@ def test_a_block_gives_what_its_comments_say(
     code = block.page.name[:5].upper()
     if block.fails and spark_behaviour is not None and code not in NOT_ASKED:
         verdict = [f"{finding.code} {finding.message}" for finding in checked.verdict]
-        assert rule_pages.is_refused(checked) == (spark_behaviour is Says.REFUSES), (
+        assert rule_pages.is_refused(checked) == (spark_behaviour is SparkBehaviour.REFUSES), (
             f"the page says that Spark itself {spark_behaviour}; its verdict: {verdict}"
         )

@@ -11,9 +11,9 @@ from millstream.testing.harness.session import create_case_folder
 from millstream.testing.runner.execute_shared import SplitReplay
 from millstream.testing.shuffle.batch_reference import Baseline
 from millstream.testing.shuffle.report import format_details
-from millstream.testing.shuffle.shuffle import Shuffled, shuffle
+from millstream.testing.shuffle.shuffle import ShuffleResult, shuffle
 from millstream.testing.shuffle.splits import SplitBatch, list_items
-from millstream.testing.shuffle.trial import Trying
+from millstream.testing.shuffle.trial import SplitTrial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def case(folder: Path, query: str, feed: dict[str, Any]) -> Case:
     return suite.cases[0]
 
 
-def shuffled(spark: SparkSession, one: Case, many: int) -> Shuffled:
+def shuffled(spark: SparkSession, one: Case, many: int) -> ShuffleResult:
     with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
         actual = shuffle(Baseline(spark, one, list_items(one)), replay.play, many, seed=1)
     text = "\n".join(format_details(actual, list_items(one), {}))
@@ -167,7 +167,7 @@ def test_a_run_that_starts_again_owes_no_row_that_still_waits_for_a_source(
     ends = {}
 
     with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
-        trying = Trying(Baseline(spark, item, list_items(item)), replay.play)
+        trying = SplitTrial(Baseline(spark, item, list_items(item)), replay.play)
         for restart in (False, True):
             trial_result = trying.play((SplitBatch((0,)), SplitBatch((1, 2), restart=restart)))
             assert not trial_result.differs, trial_result.gaps

@@ -17,7 +17,7 @@ from millstream.analysis.query.plan_model import (
     PlannedQuery,
     Read,
     Stability,
-    Volatile,
+    VolatileExpression,
     WatermarkOperator,
 )
 from millstream.diagnostics.finding import Span
@@ -122,9 +122,9 @@ class Plans:
         """A query of a script."""
         return PlannedQuery("q", root, mode, trigger or Trigger(), span=self.here, spark=spark or {}, **more)
 
-    def drawn(self, function: str, stability: Stability = Stability.UNSTABLE) -> Volatile:
+    def drawn(self, function: str, stability: Stability = Stability.UNSTABLE) -> VolatileExpression:
         """Something that is not stable."""
-        return Volatile(function, f"{function}()", stability, self.here)
+        return VolatileExpression(function, f"{function}()", stability, self.here)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from millstream.analysis.rule_runner import run_spec_rules
 from millstream.analysis.text_edits import replace_value
 from millstream.diagnostics.finding import Edit
-from millstream.pipeline.spec_file import Loaded, load_text
+from millstream.pipeline.spec_file import LoadedSpec, load_text
 
 SPEC = """name: shop
 sources:
@@ -22,13 +22,13 @@ queries:
 TRIGGER = ("queries", "orders", "trigger")
 
 
-def loaded(spec: str = SPEC, overrides: tuple[str, ...] = ()) -> Loaded:
+def loaded(spec: str = SPEC, overrides: tuple[str, ...] = ()) -> LoadedSpec:
     text = load_text("pipeline.yml", spec, Path("nowhere"), {}, overrides)
     assert text.pipeline is not None, text.findings
     return text
 
 
-def edits(spec: Loaded, code: str) -> list[Edit | None]:
+def edits(spec: LoadedSpec, code: str) -> list[Edit | None]:
     return [finding.edit for finding in run_spec_rules(spec) if finding.code == code]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.backfill.batches import parse_batches
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ def test_batches_are_named_one_by_one_or_as_a_range(text: str, batches: tuple[in
 
 @pytest.mark.parametrize("text", ["", "7-5", "a", "5-", "-5", "5--7"])
 def test_other_words_name_no_batches(text: str) -> None:
-    with pytest.raises(WrongUse, match="is not a list of batches"):
+    with pytest.raises(InvalidInput, match="is not a list of batches"):
         parse_batches(text)

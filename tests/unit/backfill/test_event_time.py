@@ -17,12 +17,12 @@ from millstream.analysis.query.plan_model import (
     Stability,
     TimeBound,
     TimeWindow,
-    Volatile,
+    VolatileExpression,
     WindowKind,
 )
 from millstream.backfill import event_time
 from millstream.backfill.options import BackfillOptions, parse_time
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.spec_file import load_text
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
@@ -86,12 +86,12 @@ def test_a_window_tells_its_start() -> None:
 
 
 def test_a_column_that_is_no_time_is_refused() -> None:
-    with pytest.raises(WrongUse, match="column 'id' is string, which is not a time"):
+    with pytest.raises(InvalidInput, match="column 'id' is string, which is not a time"):
         event_time.find_event_time_column(pipeline(), planned(Column("id", "string")), "id")
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(WrongUse) as error:
+    with pytest.raises(InvalidInput) as error:
         event_time.find_event_time_column(pipeline(), planned(Column("id", "string")), "day")
 
     assert error.value.fix == "its columns are id"
@@ -100,7 +100,7 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are() -> None:
 def test_dates_are_cut_at_midnight_only() -> None:
     options = BackfillOptions(parse_time("2026-01-01 06:00"), None)
 
-    with pytest.raises(WrongUse, match="--from is in the middle of a day"):
+    with pytest.raises(InvalidInput, match="--from is in the middle of a day"):
         event_time.select_time_range(pipeline(), planned(Column("day", "date", origins=AT)), options)
 
 
@@ -136,11 +136,11 @@ def test_an_outer_join_of_streams_holds_rows_back_as_far_as_its_bound_reaches() 
 
 
 def test_a_key_that_changes_at_each_run_cannot_be_compared() -> None:
-    dice = Volatile("uuid", "uuid()", Stability.UNSTABLE)
+    dice = VolatileExpression("uuid", "uuid()", Stability.UNSTABLE)
     columns = (Column("id", "string", volatile=(dice,)), Column("at", "timestamp"))
 
     assert event_time.nondeterministic_columns(planned(*columns), ()) == ["id"]
     with pytest.raises(
-        WrongUse, match=r"its key depends on uuid\(\), which has different values in each run"
+        InvalidInput, match=r"its key depends on uuid\(\), which has different values in each run"
     ):
         event_time.nondeterministic_columns(planned(*columns), ("ID",))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.backfill import inputs
-from millstream.backfill.inputs import Stand
+from millstream.backfill.inputs import QueryProgress
 from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.values.offsets import OffsetRange
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_a_query_of_which_no_end_is_known_is_refused(
 ) -> None:
     plan(tmp_path, *logs)
 
-    with pytest.raises(CannotGoOn, match=said) as error:
+    with pytest.raises(CheckpointError, match=said) as error:
         inputs.check_bounded(pipeline, "copy", inputs.read_progress(pipeline, "copy"))
 
     assert "millstream run --until-caught-up --select copy" in error.value.fix
@@ -69,8 +69,10 @@ def test_a_query_of_which_no_end_is_known_is_refused(
 def test_a_stream_that_cannot_be_read_up_to_its_end_is_not_read_to_another(pipeline: Pipeline) -> None:
     nobody: Any = None
     # No file is known of this range, so that the source has nothing to read it by.
-    at = Stand(0, None, {"orders": OffsetRange(None, '{"logOffset":0}', ())})
+    at = QueryProgress(0, None, {"orders": OffsetRange(None, '{"logOffset":0}', ())})
     raw = inputs.bounded_reader(nobody, pipeline, at, bounded=True)
 
-    with pytest.raises(CannotGoOn, match=r"source 'orders' \(.*\) cannot be read up to the query's position"):
+    with pytest.raises(
+        CheckpointError, match=r"source 'orders' \(.*\) cannot be read up to the query's position"
+    ):
         raw("orders", pipeline.sources["orders"])

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.checking.apply_fixes import fix_findings, render_patch
 from millstream.checking.batch_check import CheckReport
-from millstream.checking.check import Checked
+from millstream.checking.check import CheckResult
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.diagnostics.failure import NotReady
 from millstream.diagnostics.finding import Edit, Finding, Severity, Span
@@ -33,7 +33,7 @@ def checking(file: Path, *rules: Callable[[int, str], Finding | None]) -> Callab
         findings = [
             finding for rule in rules for n, line in enumerate(lines, 1) if (finding := rule(n, line))
         ]
-        return CheckReport(CheckTarget(TargetKind.SPEC, file), Checked(findings, (), [], (), {}))
+        return CheckReport(CheckTarget(TargetKind.SPEC, file), CheckResult(findings, (), [], (), {}))
 
     return again
 

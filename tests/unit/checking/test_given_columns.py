@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.given_columns import read_columns, read_columns_file
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def test_the_file_beside_a_script_keeps_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("entry", ["orders", "=x", "orders="])
 def test_what_is_not_a_name_and_a_value_is_refused(entry: str) -> None:
-    with pytest.raises(WrongUse, match="NAME=DDL"):
+    with pytest.raises(InvalidInput, match="NAME=DDL"):
         read_columns([], [entry])
 
 
@@ -45,5 +45,5 @@ def test_what_is_not_a_name_and_a_value_is_refused(entry: str) -> None:
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "millstream-check.yml").write_text(text)
 
-    with pytest.raises(WrongUse, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         read_columns_file(tmp_path)

@@ -17,7 +17,7 @@ from millstream.pipeline.spec_file import load_spec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ecommerce"
 PASSED = PassedCheck({"findings": [], "plans": []}, [{"query": "funnel"}])
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "shop"
 
 
-def loaded(folder: Path, **env: str) -> Loaded:
+def loaded(folder: Path, **env: str) -> LoadedSpec:
     return load_spec(folder / "pipeline.yml", env)
 
 

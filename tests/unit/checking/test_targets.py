@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.targets import CheckTarget, TargetKind, find_targets
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ def test_a_target_that_is_named_twice_is_checked_once(tmp_path: Path) -> None:
 def test_nothing_to_check_is_said(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(WrongUse, match=name):
+    with pytest.raises(InvalidInput, match=name):
         find_targets([tmp_path / name])
 
 
@@ -112,5 +112,5 @@ def test_a_file_that_declares_tables_is_a_project_of_one_file(tmp_path: Path, te
 def test_another_language_is_refused_by_its_name(tmp_path: Path, name: str, language: str) -> None:
     create_files(tmp_path, name)
 
-    with pytest.raises(WrongUse, match=f"is {language}"):
+    with pytest.raises(InvalidInput, match=f"is {language}"):
         find_targets([tmp_path / name])

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.checkpoint.file_source_log import list_batch_files
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def test_an_entry_that_was_compacted_away_is_found_in_the_compacted_one(tmp_path
 def test_an_entry_that_is_nowhere_is_named(tmp_path: Path) -> None:
     entry(tmp_path, "0", ("file:///in/0.json", 0))
 
-    with pytest.raises(CannotGoOn, match="entry 3"):
+    with pytest.raises(CheckpointError, match="entry 3"):
         list_batch_files(tmp_path, 2, 3)
 
 

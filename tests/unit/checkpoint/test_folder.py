@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 OFFSETS = """v1
 {"batchWatermarkMs":1767268500000,"batchTimestampMs":1767268800123,"conf":{"spark.sql.shuffle.partitions":"2"}}
@@ -70,7 +70,7 @@ def test_offsets_of_continuous_processing_say_nothing_but_places(folder: Path) -
 def test_a_torn_offset_file_is_named_and_not_guessed(folder: Path, torn: str) -> None:
     (folder / "offsets" / "2").write_text(torn)
 
-    with pytest.raises(CannotGoOn, match="offsets/2"):
+    with pytest.raises(CheckpointError, match="offsets/2"):
         Checkpoint(folder).offsets(2)
 
 
@@ -91,14 +91,14 @@ def test_a_fresh_checkpoint_gets_an_id_that_stays(tmp_path: Path) -> None:
 def test_batches_without_an_id_belong_to_nobody(folder: Path) -> None:
     (folder / "metadata").unlink()
 
-    with pytest.raises(CannotGoOn, match="which query"):
+    with pytest.raises(CheckpointError, match="which query"):
         Checkpoint(folder).ensure_id()
 
 
 def test_a_torn_id_is_named(folder: Path) -> None:
     (folder / "metadata").write_text('{"id":')
 
-    with pytest.raises(CannotGoOn, match="metadata"):
+    with pytest.raises(CheckpointError, match="metadata"):
         Checkpoint(folder).query_id()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millstream.checkpoint.lock import CheckpointLock, find_other_owner, is_owned, require_owner
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 HOLD = """
 import sys
@@ -34,7 +34,7 @@ def holder(folder: Path) -> subprocess.Popen[str]:
 
 def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     with holder(tmp_path) as first:
-        with pytest.raises(CannotGoOn) as error:
+        with pytest.raises(CheckpointError) as error:
             CheckpointLock(tmp_path, "shop.funnel").take()
         first.kill()
 
@@ -55,7 +55,7 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
     with CheckpointLock(tmp_path, "one"):
         pass
 
-    with CheckpointLock(tmp_path, "two"), pytest.raises(CannotGoOn, match="'two'"):
+    with CheckpointLock(tmp_path, "two"), pytest.raises(CheckpointError, match="'two'"):
         CheckpointLock(tmp_path, "three").take()
 
 
@@ -77,7 +77,7 @@ def test_a_checkpoint_that_is_renamed_under_its_run_is_still_held(tmp_path: Path
     before.mkdir()
     with holder(before) as first:
         before.rename(after)
-        with pytest.raises(CannotGoOn, match=f"process {first.pid}"):
+        with pytest.raises(CheckpointError, match=f"process {first.pid}"):
             CheckpointLock(after, "shop.page_views").take()
         first.kill()
 
@@ -89,6 +89,6 @@ def test_a_checkpoint_is_owned_while_its_lock_names_this_process(tmp_path: Path)
     assert not is_owned(tmp_path)
     with holder(tmp_path) as other:
         assert not is_owned(tmp_path)
-        with pytest.raises(CannotGoOn, match=r"taken over by 'shop\.funnel'"):
+        with pytest.raises(CheckpointError, match=r"taken over by 'shop\.funnel'"):
             require_owner(tmp_path)
         other.kill()

@@ -7,7 +7,7 @@ import pytest
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.metadata import QueryMetadata, RecordedOperator
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 RECORD = QueryMetadata(
     query="funnel",
@@ -58,5 +58,5 @@ def test_a_torn_record_is_named(tmp_path: Path) -> None:
     metadata.write(tmp_path, RECORD)
     (tmp_path / "_millstream" / "record.json").write_text('{"query":')
 
-    with pytest.raises(CannotGoOn, match=r"record\.json"):
+    with pytest.raises(CheckpointError, match=r"record\.json"):
         metadata.read(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.cli.init import copy_example, example_names
 from millstream.cli.main import run_command
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,13 +29,13 @@ def test_a_copied_example_is_right_as_it_is(name: str, tmp_path: Path) -> None:
 def test_a_folder_with_a_pipeline_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pipeline.yml").write_text("name: mine\n")
 
-    with pytest.raises(WrongUse, match="already contains a pipeline"):
+    with pytest.raises(InvalidInput, match="already contains a pipeline"):
         copy_example("starter", tmp_path)
     assert (tmp_path / "pipeline.yml").read_text() == "name: mine\n"
 
 
 def test_an_unknown_example_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse) as error:
+    with pytest.raises(InvalidInput) as error:
         copy_example("nothing", tmp_path)
 
     assert "ecommerce" in error.value.fix

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.cli.main import DEFECT, run_command
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError, NotReady
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_fault_of_ours_says_so_and_is_told_from_a_finding(
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(MillstreamError, 1), (WrongUse, 2), (CannotGoOn, 3), (NotReady, 4)]
+    ("error", "code"), [(MillstreamError, 1), (InvalidInput, 2), (CheckpointError, 3), (NotReady, 4)]
 )
 def test_what_was_foreseen_is_one_sentence_and_a_cure(
     error: type[MillstreamError],

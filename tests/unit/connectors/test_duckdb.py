@@ -20,7 +20,7 @@ from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.duckdb import ledger
 from millstream.connectors.duckdb.database import open_database
 from millstream.connectors.failpoints import VARIABLE
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage
+from millstream.diagnostics.failure import CheckpointError, MillstreamError, NotReady, Outage
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_a_run_that_a_later_one_has_replaced_writes_nothing(tmp_path: Path) -> N
     current = writer(tmp_path)
     current.write(rows(("a", 1)), 0)
 
-    with pytest.raises(CannotGoOn, match="later start of query 'orders'"):
+    with pytest.raises(CheckpointError, match="later start of query 'orders'"):
         suspended.write(rows(("z", 9)), 1)
     assert stored(tmp_path) == [("a", 1)]
     assert not current.has_batch(1)

@@ -12,7 +12,7 @@ import pytest
 
 from millstream.connectors import failpoints
 from millstream.connectors.failpoints import VARIABLE, hit_failpoint, known_failpoints
-from millstream.diagnostics.failure import Outage, WrongUse
+from millstream.diagnostics.failure import InvalidInput, Outage
 
 SOURCES = Path(failpoints.__file__).parents[1]
 
@@ -65,7 +65,7 @@ def test_it_kills_the_process_without_a_word() -> None:
 def test_what_cannot_be_armed_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, said)
 
-    with pytest.raises(WrongUse, match="not POINT=ACTION@N"):
+    with pytest.raises(InvalidInput, match="not POINT=ACTION@N"):
         hit_failpoint("batch.begun")
 
 

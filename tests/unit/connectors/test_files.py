@@ -12,7 +12,7 @@ from millstream.connectors.files import layouts, manifest, publish
 from millstream.connectors.files.sink import CsvSink, ParquetSink
 from millstream.connectors.files.sink_folder import FileEntry, LocalPlace, require_writable
 from millstream.connectors.files.source import CsvSource, JsonSource, ParquetSource
-from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.diagnostics.failure import CheckpointError, NotReady
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -154,7 +154,7 @@ def test_anothers_manifest_is_refused(tmp_path: Path) -> None:
     other = manifest.Manifest("other/parquet:x", 3, "staging/one", ())
     place.create(f"{manifest.manifest_folder(OWNER)}/3.json", other.text())
 
-    with pytest.raises(CannotGoOn, match="belongs to other/parquet:x"):
+    with pytest.raises(CheckpointError, match="belongs to other/parquet:x"):
         manifest.read_manifest(place, OWNER, 3)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.dashboard.end_offset_poll import EndOffsetPoll, look_at, watched_sources
 from millstream.dashboard.export.prometheus import EventCounters
 from millstream.dashboard.http.event_stream import EventStream
-from millstream.diagnostics.failure import Silent
+from millstream.diagnostics.failure import Unreachable
 from millstream.pipeline.model import Pipeline
 from unit.dashboard.conftest import START, batch, folded, started
 
@@ -30,7 +30,7 @@ class Broker:
     def read(self) -> dict[str, dict[int, int]]:
         self.asked.release()
         if self.end is None:
-            raise Silent("no Kafka broker responds at user:hunter2@b:9092", "")
+            raise Unreachable("no Kafka broker responds at user:hunter2@b:9092", "")
         return {"clicks": {0: self.end}}
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from millstream.checking.batch_check import NOTHING_JUDGED, CheckReport, find_exit_code
-from millstream.checking.check import Checked
+from millstream.checking.check import CheckResult
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.judged_query import JudgedQuery, format_judged, judged_to_json
@@ -63,7 +63,9 @@ def test_junit_skips_a_query_that_was_not_checked() -> None:
 
 def report(*judged: JudgedQuery, has_error: bool = False) -> CheckReport:
     findings = [build_finding("MS114", "it fails")] if has_error else []
-    return CheckReport(CheckTarget(TargetKind.SCRIPT, None), Checked(findings, (), [], (), {}, judged=judged))  # type: ignore[arg-type]
+    return CheckReport(
+        CheckTarget(TargetKind.SCRIPT, None), CheckResult(findings, (), [], (), {}, judged=judged)
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

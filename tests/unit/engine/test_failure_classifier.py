@@ -2,7 +2,13 @@
 
 import pytest
 
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage, Unfit
+from millstream.diagnostics.failure import (
+    CheckpointError,
+    CheckpointMismatch,
+    MillstreamError,
+    NotReady,
+    Outage,
+)
 from millstream.engine.failure_classifier import FailureKind, classify
 
 KAFKA = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Timed out SQLSTATE: XXKST
@@ -27,11 +33,15 @@ org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record
         (Exception("SparkException: Python worker exited unexpectedly (crashed)"), None, FailureKind.CRASH),
         (Exception("[KAFKA_DATA_LOSS.START_OFFSET_RESET] x SQLSTATE: 22000"), None, FailureKind.GONE),
         (Exception("[CANNOT_LOAD_STATE_STORE.X] no file SQLSTATE: 58030"), None, FailureKind.CHECKPOINT),
-        (Exception("..."), Unfit("the checkpoint is older than the sink"), FailureKind.CHECKPOINT),
+        (
+            Exception("..."),
+            CheckpointMismatch("the checkpoint is older than the sink"),
+            FailureKind.CHECKPOINT,
+        ),
         (Exception(CAST), None, FailureKind.DEFECT),
         (Exception("..."), MillstreamError("a row has no key"), FailureKind.DEFECT),
         (Exception("..."), ValueError("in the user's function"), FailureKind.DEFECT),
-        (Exception("..."), CannotGoOn("a later run has taken over"), FailureKind.FENCED),
+        (Exception("..."), CheckpointError("a later run has taken over"), FailureKind.FENCED),
         (Exception("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update"), None, FailureKind.FENCED),
     ],
 )

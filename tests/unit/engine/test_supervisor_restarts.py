@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine import supervisor as supervision
 from millstream.engine.failure_classifier import FailureKind, QueryFailure
-from millstream.engine.recovery.uncommitted_batch import Unfinished
+from millstream.engine.recovery.uncommitted_batch import UncommittedBatch
 from millstream.engine.supervisor import POISONED, QueryPhase, Supervisor
 from millstream.spec.backoff import Backoff
 from millstream.spec.duration import Duration
@@ -27,8 +27,8 @@ class Running:
     handle = object()
     batch: int | None = 12
 
-    def unfinished(self) -> Unfinished | None:
-        return None if self.batch is None else Unfinished(self.batch, READS)
+    def unfinished(self) -> UncommittedBatch | None:
+        return None if self.batch is None else UncommittedBatch(self.batch, READS)
 
     def poison(self, batch: int) -> None:
         assert batch == self.batch
@@ -228,10 +228,10 @@ def test_a_query_that_waits_for_its_next_attempt_starts_at_once() -> None:
 
 def test_a_query_that_has_ended_or_does_not_exist_cannot_restart() -> None:
     made, _ = looked_at(Batches())
-    with pytest.raises(WrongUse, match="there is no query 'carts'"):
+    with pytest.raises(InvalidInput, match="there is no query 'carts'"):
         made.restart("carts")
 
     made.end()
 
-    with pytest.raises(WrongUse, match="query 'funnel' has ended"):
+    with pytest.raises(InvalidInput, match="query 'funnel' has ended"):
         made.restart("funnel")

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from millstream.notebook.plot import Axes
-from millstream.notebook.screen import SHOWN, Cell, Output, Sight, notebook_kernel, running_cell_id
+from millstream.notebook.screen import SHOWN, Cell, DisplaySnapshot, Output, notebook_kernel, running_cell_id
 
 ROWS = pd.DataFrame({"since": pd.to_datetime(["2026-01-01 12:00"]), "name": ["<b>\x1b[2J"], "n": [None]})
 
 
-def sight(rows: pd.DataFrame = ROWS) -> Sight:
-    return Sight("counts <i>", "batch 1, live", rows, Axes.of(rows))
+def sight(rows: pd.DataFrame = ROWS) -> DisplaySnapshot:
+    return DisplaySnapshot("counts <i>", "batch 1, live", rows, Axes.of(rows))
 
 
 def test_what_comes_out_of_rows_is_escaped_in_a_page() -> None:

@@ -9,31 +9,31 @@ import pytest
 
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.checkpoint.recorded_plan import (
+    PlanExpression,
     RecordedPlan,
     RecordedStatefulOperator,
     RecordedWatermark,
-    Term,
 )
 from millstream.plan import changes
 from millstream.plan.query_plan import QueryPlan, plan_query
 
-KEY = Term(
+KEY = PlanExpression(
     "window(orders.at, 10 minutes)", "struct<start:timestamp,end:timestamp>", nullable=False, name="window"
 )
-SUM = Term("sum(orders.v)", "bigint")
+SUM = PlanExpression("sum(orders.v)", "bigint")
 GROUPS = RecordedStatefulOperator(
-    "aggregation", keys=(KEY, Term("orders.k", "string", name="k")), values=(SUM,)
+    "aggregation", keys=(KEY, PlanExpression("orders.k", "string", name="k")), values=(SUM,)
 )
 JOIN = RecordedStatefulOperator(
     "stream-stream join",
-    keys=(Term("orders.id", "string"),),
-    right_keys=(Term("pays.id", "string"),),
-    values=(Term("orders.id", "string"), Term("orders.v", "bigint")),
-    right_values=(Term("pays.id", "string"),),
+    keys=(PlanExpression("orders.id", "string"),),
+    right_keys=(PlanExpression("pays.id", "string"),),
+    values=(PlanExpression("orders.id", "string"), PlanExpression("orders.v", "bigint")),
+    right_values=(PlanExpression("pays.id", "string"),),
     join_type="Inner",
     condition=("(pays.at >= orders.at)",),
 )
-COLUMNS = (Term("orders.k", "string", name="k"),)
+COLUMNS = (PlanExpression("orders.k", "string", name="k"),)
 
 
 def plan(*operators: RecordedStatefulOperator, **parts: Any) -> RecordedPlan:
@@ -66,7 +66,7 @@ def judge(before: QueryMetadata, now: QueryMetadata) -> QueryPlan:
 
 def with_key(text: str, type_: str = "string", *, nullable: bool = True) -> RecordedStatefulOperator:
     """The aggregation with another second key."""
-    return replace(GROUPS, keys=(KEY, Term(text, type_, nullable)))
+    return replace(GROUPS, keys=(KEY, PlanExpression(text, type_, nullable)))
 
 
 SOURCE = {"name": "pays", "kind": "json", "path": "/pays", "folder": "1"}
@@ -110,24 +110,24 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
     ),
     "sum to max": (
         record(STATE),
-        record(plan(replace(GROUPS, values=(Term("max(orders.v)", "bigint"),)))),
+        record(plan(replace(GROUPS, values=(PlanExpression("max(orders.v)", "bigint"),)))),
         "silently_wrong",
         ["aggregates_changed"],
     ),
     "one aggregate more": (
         record(STATE),
-        record(plan(replace(GROUPS, values=(SUM, Term("count(1)", "bigint!"))))),
+        record(plan(replace(GROUPS, values=(SUM, PlanExpression("count(1)", "bigint!"))))),
         "start_afresh",
         ["aggregates_changed"],
     ),
     "sum to count, whose buffer is never null": (
         record(STATE),
-        record(plan(replace(GROUPS, values=(Term("count(1)", "bigint!"),)))),
+        record(plan(replace(GROUPS, values=(PlanExpression("count(1)", "bigint!"),)))),
         "silently_wrong",
         ["aggregates_changed"],
     ),
     "count to sum, whose buffer may be null": (
-        record(plan(replace(GROUPS, values=(Term("count(1)", "bigint!"),)))),
+        record(plan(replace(GROUPS, values=(PlanExpression("count(1)", "bigint!"),)))),
         record(STATE),
         "start_afresh",
         ["aggregates_changed"],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.engine.batch.sink_comparison import Verdict
-from millstream.proof.environment import Tally
+from millstream.proof.environment import ProofCounts
 from millstream.proof.report import ProofReport
 
 
 def report(*verdicts: Verdict) -> ProofReport:
     return ProofReport(
-        "shop", 7, Tally(), list(verdicts), notes=("orders: console stores no rows and is left out",)
+        "shop", 7, ProofCounts(), list(verdicts), notes=("orders: console stores no rows and is left out",)
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.connectors.api.values.sandbox import Sandbox
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.spec_file import load_text
 from millstream.proof.kill_plan import RANDOM, STARTING, list_failpoints, plan_kills
 from millstream.proof.sandbox import copy_to_sandbox
@@ -87,7 +87,7 @@ def test_a_sink_that_keeps_nothing_is_left_out_with_a_note(pipeline: Pipeline) -
 
 
 def test_a_source_that_cannot_be_fed_is_named(pipeline: Pipeline) -> None:
-    with pytest.raises(WrongUse, match="source 'ticks'"):
+    with pytest.raises(InvalidInput, match="source 'ticks'"):
         copy_to_sandbox(pipeline, ["ticks"], PLACE)
 
 

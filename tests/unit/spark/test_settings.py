@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spark import settings
 from millstream.spark.jvm_launch import _escape
 from millstream.spark.settings import start_settings, with_lasting_metastore
@@ -56,7 +56,7 @@ def test_a_cluster_gets_the_jars_and_one_machine_does_not() -> None:
 
 
 def test_unlocked_jars_are_refused() -> None:
-    with pytest.raises(WrongUse, match=r"spark\.jars\.packages cannot be set"):
+    with pytest.raises(InvalidInput, match=r"spark\.jars\.packages cannot be set"):
         chosen(spark_jars_packages="org.example:thing:1.0")
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.spec.alert import Watch, parse_condition
+from millstream.spec.alert import AlertMeasure, parse_condition
 
 
 @pytest.mark.parametrize(
     ("text", "watch", "limit"),
     [
-        ("watermark_lag > 15 minutes", Watch.WATERMARK_LAG, 900),
-        ("watermark_lag>90s", Watch.WATERMARK_LAG, 90),
-        ("lag   growing for 5 minutes", Watch.LAG_GROWING, 300),
-        ("no progress for 3 triggers", Watch.SILENCE, 3),
-        ("no progress for 1 trigger", Watch.SILENCE, 1),
-        ("lag > 10,000", Watch.LAG, 10_000),
+        ("watermark_lag > 15 minutes", AlertMeasure.WATERMARK_LAG, 900),
+        ("watermark_lag>90s", AlertMeasure.WATERMARK_LAG, 90),
+        ("lag   growing for 5 minutes", AlertMeasure.LAG_GROWING, 300),
+        ("no progress for 3 triggers", AlertMeasure.SILENCE, 3),
+        ("no progress for 1 trigger", AlertMeasure.SILENCE, 1),
+        ("lag > 10,000", AlertMeasure.LAG, 10_000),
     ],
 )
-def test_an_alert_is_a_figure_and_its_limit(text: str, watch: Watch, limit: float) -> None:
+def test_an_alert_is_a_figure_and_its_limit(text: str, watch: AlertMeasure, limit: float) -> None:
     condition = parse_condition(text)
 
     assert (condition.watch, condition.limit) == (watch, limit)

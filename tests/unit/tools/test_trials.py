@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from trials.comparing import differences, fits, found_instead, rewritten
 from trials.expected import Bounds, Expected, Held, read
 
@@ -57,7 +57,7 @@ def test_a_file_is_read_with_what_it_leaves_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_says_nothing_or_nonsense_is_refused(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(WrongUse, match=says):
+    with pytest.raises(InvalidInput, match=says):
         load_expected(tmp_path, text)
 
 

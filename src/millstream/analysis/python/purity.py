@@ -61,7 +61,7 @@ _MUTATORS = frozenset({"append", "add", "extend", "insert", "appendleft", "updat
 
 
 @dataclass(frozen=True)
-class Impure:
+class ImpureCall:
     """An impure call or statement: `what` describes its effect, `call` is the code, shortened."""
 
     function: str
@@ -83,7 +83,7 @@ class _ModuleNames:
     """Names that the module assigns."""
 
 
-def find_impure_calls(text: str, called: Collection[str] = ()) -> list[Impure]:
+def find_impure_calls(text: str, called: Collection[str] = ()) -> list[ImpureCall]:
     """Find the places where a function that Spark calls for rows depends on more than the rows.
 
     These are functions wrapped by `udf` and similar, or passed to `mapInPandas` and similar, with the functions of
@@ -98,7 +98,7 @@ def find_impure_calls(text: str, called: Collection[str] = ()) -> list[Impure]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     module = _read_module(tree)
-    impurities: dict[tuple[int, int], Impure] = {}
+    impurities: dict[tuple[int, int], ImpureCall] = {}
     row_functions = [(name, module.functions[name]) for name in called if name in module.functions]
     for name, body in (*_list_row_functions(tree, module), *row_functions):
         for impurity in _find_impurities(body, name, module, set()):
@@ -162,7 +162,9 @@ def _find_last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _find_impurities(body: ast.AST, name: str, module: _ModuleNames, visited: set[str]) -> Iterator[Impure]:
+def _find_impurities(
+    body: ast.AST, name: str, module: _ModuleNames, visited: set[str]
+) -> Iterator[ImpureCall]:
     local_names = {
         node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
@@ -175,7 +177,7 @@ def _find_impurities(body: ast.AST, name: str, module: _ModuleNames, visited: se
         effect = _find_effect(node, module, shared)
         if effect and isinstance(node, ast.expr | ast.stmt):
             call = " ".join(ast.unparse(node).split())
-            yield Impure(
+            yield ImpureCall(
                 name,
                 effect,
                 call if len(call) <= 60 else f"{call[:59]}…",

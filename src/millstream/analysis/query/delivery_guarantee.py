@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.analysis.query.nondeterminism import Reach, find_impacts, list_assumed
+from millstream.analysis.query.nondeterminism import ReplayEffect, find_impacts, list_assumed
 from millstream.analysis.query.phrasing import describe_operator, format_position, join_quoted, join_words
 from millstream.analysis.query.plan_model import Stability
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.analysis.query.nondeterminism import NondeterminismImpact
-    from millstream.analysis.query.plan_model import PlannedQuery, Volatile
+    from millstream.analysis.query.plan_model import PlannedQuery, VolatileExpression
     from millstream.diagnostics.finding import Span
     from millstream.pipeline.load.places import ValuePositions
     from millstream.pipeline.model import Pipeline, SinkEntry
@@ -120,7 +120,7 @@ def compute_guarantee(
             max(sink_guarantee, Guarantee.AT_LEAST_ONCE, key=list(Guarantee).index),
             _ROW_BY_ROW,
         )
-    reach = impacts[0].reach if impacts else Reach.NOTHING
+    reach = impacts[0].reach if impacts else ReplayEffect.NOTHING
     unreplayable = next((link for link in sources if link.replay.how is Replayability.NONE), None)
     result = combine_guarantees(
         unreplayable.replay.how if unreplayable else Replayability.EXACT, reach, sink_guarantee
@@ -164,7 +164,7 @@ def _describe_on_error(entry: SinkEntry) -> list[str]:
     return ["a batch that it refuses is spooled, and delivered later with the batches after it, in order"]
 
 
-def combine_guarantees(replays: Replayability, reach: Reach, sink: Guarantee) -> Guarantee:
+def combine_guarantees(replays: Replayability, reach: ReplayEffect, sink: Guarantee) -> Guarantee:
     """Return the strongest guarantee that source, views and sink give together. A weaker link never strengthens it.
 
     A sink that commits the batch id with the rows skips a repeated batch: the rows committed first stay valid, unless
@@ -174,7 +174,7 @@ def combine_guarantees(replays: Replayability, reach: Reach, sink: Guarantee) ->
     bounds = [sink]
     if replays is Replayability.NONE:
         bounds.append(Guarantee.AT_MOST_ONCE)
-    if reach is Reach.STATE or (reach is Reach.ROWS and sink is not Guarantee.EXACTLY_ONCE):
+    if reach is ReplayEffect.STATE or (reach is ReplayEffect.ROWS and sink is not Guarantee.EXACTLY_ONCE):
         bounds.append(Guarantee.AT_LEAST_ONCE)
     return max(bounds, key=order.index)
 
@@ -261,15 +261,15 @@ def _describe_unstable_path(
         location = f" ({format_position(cause.span)})" if cause.span else ""
         subject = f"{_format_call(cause)}{location} gives another value when a batch runs again"
         match impact.reach:
-            case Reach.STATE:
+            case ReplayEffect.STATE:
                 state_owner = describe_operator(impact.operator) if impact.operator else "an operator"
                 text = (
                     f"{subject} and reaches the state of {state_owner}, which then differs from the rows already "
                     "written"
                 )
-            case Reach.ROWS if impact.column:
+            case ReplayEffect.ROWS if impact.column:
                 text = f"{subject} and decides by '{impact.column}' the key or the target of a row"
-            case Reach.ROWS:
+            case ReplayEffect.ROWS:
                 text = f"{subject} and decides which rows are written"
             case _ if has_several_sinks:
                 text = f"{subject}: the sinks may disagree in '{impact.column}'"
@@ -279,7 +279,7 @@ def _describe_unstable_path(
     return list(reasons.values())
 
 
-def _describe_assumption(cause: Volatile) -> tuple[GuaranteeReason, bool]:
+def _describe_assumption(cause: VolatileExpression) -> tuple[GuaranteeReason, bool]:
     """Describe an assumption about a function, and return whether the guarantee depends on it."""
     if cause.stability is Stability.ORDER:
         detail = ", in its last digits" if cause.function in _FLOAT_SUMS else ""
@@ -308,7 +308,7 @@ def _find_weakest(
     return next(iter((*path, *conditions)), None)
 
 
-def _format_call(cause: Volatile) -> str:
+def _format_call(cause: VolatileExpression) -> str:
     return cause.function if cause.function.endswith(")") else f"{cause.function}()"
 
 

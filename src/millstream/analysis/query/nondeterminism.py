@@ -15,7 +15,7 @@ from millstream.analysis.query.plan_model import (
     Stability,
     StatefulFunction,
     StatefulOperator,
-    Volatile,
+    VolatileExpression,
     WatermarkOperator,
 )
 
@@ -28,7 +28,7 @@ UNSTABLE = frozenset({Stability.UNSTABLE, Stability.PARTITION})
 """Stabilities that certainly give other values when a batch runs again."""
 
 
-class Reach(StrEnum):
+class ReplayEffect(StrEnum):
     """The effect of nondeterministic values, from the safest to the worst."""
 
     NOTHING = "nothing"
@@ -45,8 +45,8 @@ class Reach(StrEnum):
 class NondeterminismImpact:
     """A nondeterministic expression, and what it affects."""
 
-    reach: Reach
-    cause: Volatile
+    reach: ReplayEffect
+    cause: VolatileExpression
     operator: Operator | None = None
     """The operator whose state or choice of rows is affected."""
     column: str = ""
@@ -58,17 +58,17 @@ def find_impacts(query: PlannedQuery, sink: PlannedSink | None = None) -> list[N
     impacts = list(_find_impacts_inside(query.root, None))
     deciding_names = {name.lower() for name in (*sink.key, *sink.routed_by)} if sink else set()
     for column in query.root.columns:
-        reach = Reach.ROWS if column.name.lower() in deciding_names else Reach.VALUES
+        reach = ReplayEffect.ROWS if column.name.lower() in deciding_names else ReplayEffect.VALUES
         impacts += [
             NondeterminismImpact(reach, cause, None, column.name) for cause in _keep_unstable(column.volatile)
         ]
-    order = list(Reach)
+    order = list(ReplayEffect)
     return sorted(impacts, key=lambda impact: -order.index(impact.reach))
 
 
-def list_assumed(query: PlannedQuery) -> list[Volatile]:
+def list_assumed(query: PlannedQuery) -> list[VolatileExpression]:
     """List user functions, which Spark cannot classify, and values that depend on the order of rows."""
-    causes: dict[tuple[str, Stability], Volatile] = {}
+    causes: dict[tuple[str, Stability], VolatileExpression] = {}
     for operator in query.walk():
         column_causes = [cause for column in operator.columns for cause in column.volatile]
         for cause in (*column_causes, *_list_own_causes(operator)):
@@ -84,15 +84,17 @@ def _find_impacts_inside(
     if is_stateful(operator):
         assert isinstance(operator, StatefulOperator)
         for cause in _keep_unstable(_list_state_causes(operator)):
-            yield NondeterminismImpact(Reach.STATE, cause, operator)
+            yield NondeterminismImpact(ReplayEffect.STATE, cause, operator)
         stateful = operator
     elif _selects_rows(operator):
         for cause in _keep_unstable(_list_expression_causes(operator.expressions)):
-            yield NondeterminismImpact(Reach.STATE if stateful else Reach.ROWS, cause, stateful or operator)
+            yield NondeterminismImpact(
+                ReplayEffect.STATE if stateful else ReplayEffect.ROWS, cause, stateful or operator
+            )
     elif isinstance(operator, WatermarkOperator) and stateful:
         event_time_column = operator.column(operator.event_time)
         for cause in _keep_unstable(event_time_column.volatile if event_time_column else ()):
-            yield NondeterminismImpact(Reach.STATE, cause, stateful)
+            yield NondeterminismImpact(ReplayEffect.STATE, cause, stateful)
     for child in operator.inputs:
         yield from _find_impacts_inside(child, stateful)
 
@@ -109,7 +111,7 @@ def _selects_rows(operator: Operator) -> bool:
     return operator.is_streaming and (isinstance(operator, Join) or operator.node in ("Filter", "Generate"))
 
 
-def _list_state_causes(operator: StatefulOperator) -> Iterator[Volatile]:
+def _list_state_causes(operator: StatefulOperator) -> Iterator[VolatileExpression]:
     """Yield the volatile expressions that affect an operator's state."""
     match operator:
         case Aggregate():
@@ -126,21 +128,21 @@ def _list_state_causes(operator: StatefulOperator) -> Iterator[Volatile]:
             yield from _list_expression_causes(operator.expressions)
 
 
-def _list_own_causes(operator: Operator) -> Iterator[Volatile]:
+def _list_own_causes(operator: Operator) -> Iterator[VolatileExpression]:
     """Yield the volatile expressions of an operator, and its user function."""
     yield from _list_expression_causes(operator.expressions)
     if isinstance(operator, StatefulFunction | BatchFunction) and not isinstance(operator, Read):
-        yield Volatile(operator.function, operator.function, Stability.UNKNOWN, operator.span)
+        yield VolatileExpression(operator.function, operator.function, Stability.UNKNOWN, operator.span)
 
 
-def _list_expression_causes(expressions: Iterable[Expression]) -> Iterator[Volatile]:
+def _list_expression_causes(expressions: Iterable[Expression]) -> Iterator[VolatileExpression]:
     """Yield the volatile columns that expressions read, and their own volatile functions."""
     for expression in expressions:
         for node in expression.walk():
             if node.column is not None:
                 yield from node.column.volatile
             elif node.stability is not Stability.STABLE:
-                yield Volatile(_find_name(node), node.text, node.stability, node.span)
+                yield VolatileExpression(_find_name(node), node.text, node.stability, node.span)
 
 
 def _find_name(node: Expression) -> str:
@@ -149,10 +151,10 @@ def _find_name(node: Expression) -> str:
     return node.text.partition("(")[0].lower() if is_user_function else node.function
 
 
-def _list_column_causes(columns: Iterable[Column]) -> Iterator[Volatile]:
+def _list_column_causes(columns: Iterable[Column]) -> Iterator[VolatileExpression]:
     for column in columns:
         yield from column.volatile
 
 
-def _keep_unstable(causes: Iterable[Volatile]) -> list[Volatile]:
+def _keep_unstable(causes: Iterable[VolatileExpression]) -> list[VolatileExpression]:
     return [cause for cause in dict.fromkeys(causes) if cause.stability in UNSTABLE]

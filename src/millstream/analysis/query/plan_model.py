@@ -54,7 +54,7 @@ class WindowKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Volatile:
+class VolatileExpression:
     """An expression that may give another value when its batch runs again."""
 
     function: str
@@ -76,7 +76,7 @@ class Column:
     is_nullable: bool = True
     delay: timedelta | None = None
     """The watermark's delay, when Spark knows the column as event time."""
-    volatile: tuple[Volatile, ...] = ()
+    volatile: tuple[VolatileExpression, ...] = ()
     """Unstable expressions that affect the value, or decide whether its row exists at all: the condition of a filter
     or a join, and the keys of an aggregation or a deduplication, affect every column above them."""
     origins: frozenset[tuple[str, str]] = frozenset()

@@ -13,7 +13,7 @@ from millstream.analysis.query.plan_model import (
     Stability,
     StatefulFunction,
     StatefulOperator,
-    Volatile,
+    VolatileExpression,
 )
 from millstream.spec.guarantee import Guarantee
 
@@ -44,7 +44,7 @@ class ReplayImpact(StrEnum):
 class VolatileFlow:
     """A volatile expression and its worst effect."""
 
-    volatile: Volatile
+    volatile: VolatileExpression
     impact: ReplayImpact
     into: str
     """A description of the affected part: `the key of postgres purchases`."""
@@ -119,7 +119,7 @@ def _list_written_columns(query: PlannedQuery) -> Iterator[tuple[ReplayImpact, s
         yield ReplayImpact.PAYLOAD, f"column '{column.name}'", column, query.root.span or query.span
 
 
-def _list_state_inputs(operator: StatefulOperator) -> Iterator[Volatile]:
+def _list_state_inputs(operator: StatefulOperator) -> Iterator[VolatileExpression]:
     """Yield the volatile expressions in the rows that an operator stores, or in the choice of those rows."""
     if isinstance(operator, Aggregate):
         yield from _list_column_volatile(operator.keys)
@@ -133,16 +133,16 @@ def _list_state_inputs(operator: StatefulOperator) -> Iterator[Volatile]:
             yield from _list_volatile(child.expressions)
 
 
-def _list_volatile(expressions: Iterable[Expression]) -> Iterator[Volatile]:
+def _list_volatile(expressions: Iterable[Expression]) -> Iterator[VolatileExpression]:
     for expression in expressions:
         for node in expression.walk():
             if node.column:
                 yield from node.column.volatile
             elif node.stability is not Stability.STABLE:
-                yield Volatile(node.function, node.text, node.stability, node.span)
+                yield VolatileExpression(node.function, node.text, node.stability, node.span)
 
 
-def _list_column_volatile(columns: Iterable[Column]) -> Iterator[Volatile]:
+def _list_column_volatile(columns: Iterable[Column]) -> Iterator[VolatileExpression]:
     return (volatile for column in columns for volatile in column.volatile)
 
 

@@ -20,7 +20,7 @@ _ANSI = "spark.sql.ansi.enabled"
 
 
 @dataclass(frozen=True)
-class Exposed:
+class EvaluatedExpression:
     """An expression that is evaluated for every row that reaches its operator."""
 
     expression: Expression
@@ -46,7 +46,7 @@ class Exposed:
         return column.name in self.decoded and ("", column.name) not in self.checked
 
 
-def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Exposed]:
+def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[EvaluatedExpression]:
     """Yield the expressions of a query's streaming operators, each once; none if ANSI mode is off.
 
     Operators that Millstream adds to a source, such as decoding, belong to no view and are skipped. A view that
@@ -61,7 +61,7 @@ def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Exposed]:
         checked = _list_checked_columns(operator)
         for expression in list_needed_expressions(query.root, operator):
             for node in _list_unconditional(expression):
-                yield Exposed(node, operator, checked, decoded)
+                yield EvaluatedExpression(node, operator, checked, decoded)
 
 
 def list_columns(expression: Expression) -> Iterator[Column]:

@@ -10,7 +10,7 @@ from millstream.analysis.query.plan_model import Aggregate, Deduplicate
 from millstream.analysis.query.sql_grouping import find_grouped_tables
 from millstream.analysis.rule_context import Code, Facts
 from millstream.diagnostics.finding import Edit
-from millstream.pipeline.sql.references import Mark, parse_sql
+from millstream.pipeline.sql.references import TextMark, parse_sql
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _suggest_fix(operator: Aggregate | Deduplicate, source: str) -> str:
     return f"{delay_fix}, and deduplicate within the watermark"
 
 
-def _find_unbounded(facts: Facts) -> Iterator[tuple[str, str, str, Mark]]:
+def _find_unbounded(facts: Facts) -> Iterator[tuple[str, str, str, TextMark]]:
     """Yield query, view, source and its place in the SQL for each aggregated source without a watermark."""
     pipeline = facts.pipeline
     for query, target in facts.graph.writes.items():
@@ -107,7 +107,7 @@ def _find_unbounded(facts: Facts) -> Iterator[tuple[str, str, str, Mark]]:
                     yield query, name, source, mark
 
 
-def _list_streams_without_watermark(facts: Facts, view: str) -> Iterator[tuple[str, Mark]]:
+def _list_streams_without_watermark(facts: Facts, view: str) -> Iterator[tuple[str, TextMark]]:
     """Yield the streams without a watermark that a view reads, each with the name in its SQL that leads to it."""
     pipeline = facts.pipeline
     known = {name.lower(): name for name in (*pipeline.sources, *pipeline.views)}
@@ -134,7 +134,7 @@ def _list_streams_without_watermark(facts: Facts, view: str) -> Iterator[tuple[s
                 pending.extend(facts.graph.reads[name])
 
 
-def _build_finding(facts: Facts, query: str, view: str, source: str, mark: Mark) -> Finding:
+def _build_finding(facts: Facts, query: str, view: str, source: str, mark: TextMark) -> Finding:
     is_direct = mark.text.lower() == source.lower()
     return CODE.error(
         f"view '{view}' aggregates source '{source}', which has no watermark",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.analysis.python.purity import Impure, find_impure_calls
+from millstream.analysis.python.purity import ImpureCall, find_impure_calls
 from millstream.analysis.rule_context import Code, Facts
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.spec_file import display_path
@@ -64,5 +64,5 @@ def _find_unbounded(
         )
 
 
-def _build_span(file: str, call: Impure) -> Span:
+def _build_span(file: str, call: ImpureCall) -> Span:
     return Span(file, call.line, call.column, call.end_line, call.end_column)

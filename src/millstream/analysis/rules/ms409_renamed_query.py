@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.rule_context import Code, Facts
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata, read
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +68,6 @@ def _read_used_metadata(folder: Path) -> QueryMetadata | None:
     try:
         is_used = folder.is_dir() and Checkpoint(folder).committed() is not None
         return read(folder) if is_used else None
-    except (CannotGoOn, OSError):
+    except (CheckpointError, OSError):
         # A record that is damaged or not readable concerns its own query only.
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.analysis.query.plan_model import Expression, PlannedQuery
-    from millstream.analysis.query.throwing_expressions import Exposed
+    from millstream.analysis.query.throwing_expressions import EvaluatedExpression
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -62,7 +62,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         )
 
 
-def _find_failing_read(candidate: Exposed) -> tuple[str, str, bool] | None:
+def _find_failing_read(candidate: EvaluatedExpression) -> tuple[str, str, bool] | None:
     """Return the text column, its target type, and whether a function (not a cast) reads it."""
     expression = candidate.expression
     if not expression.inputs:
@@ -82,7 +82,7 @@ def _find_failing_read(candidate: Exposed) -> tuple[str, str, bool] | None:
     return None
 
 
-def _find_text_column(candidate: Exposed, text: Expression) -> str | None:
+def _find_text_column(candidate: EvaluatedExpression, text: Expression) -> str | None:
     """Return the name of a source's text column in an expression."""
     return next(
         (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.analysis.query.throwing_expressions import Exposed
+    from millstream.analysis.query.throwing_expressions import EvaluatedExpression
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -41,7 +41,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         )
 
 
-def _find_array_column(candidate: Exposed) -> str | None:
+def _find_array_column(candidate: EvaluatedExpression) -> str | None:
     """Return the source column of the array, if the requested element may be missing."""
     expression = candidate.expression
     if expression.function not in ("get_array_item", "element_at") or len(expression.inputs) < 2:

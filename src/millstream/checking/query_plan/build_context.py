@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import Expression
     from millstream.checking.query_plan.expressions.column_lineage import BuiltOperator, ColumnFlow
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
     from millstream.checking.query_plan.plan_nodes import PlanNode
 
 
@@ -20,14 +20,14 @@ class Context:
 
     node: PlanNode
     below: Sequence[BuiltOperator]
-    fields: Mapping[str, list[Parsed]]
+    fields: Mapping[str, list[ParsedExpression]]
     values: Mapping[int, Expression]
     flow: ColumnFlow
     processor: str
     """The class of the user's stateful processor, if its call was noted."""
     is_complete: bool
 
-    def value(self, parsed: Parsed) -> Expression:
+    def value(self, parsed: ParsedExpression) -> Expression:
         """Return the value of a top-level expression of a field."""
         return self.values[id(parsed)]
 

@@ -5,10 +5,10 @@
 
 Inside the block, each call of a method of a DataFrame, a grouped DataFrame or a reader stores the caller's file and
 line in the `Origin` of the plan nodes that the call creates. Spark itself notes only calls of functions on columns.
-Spark copies the origin to all nodes that it derives later, so that `query_plan.operators` (through `Where.call`)
-and the errors of Spark's checkers can report the line. The caller is the nearest stack frame outside of PySpark and
-Millstream. The context's `calls` lists the calls in their order: method, file, line. Costs about a millisecond per
-call, and affects only the thread that opened it.
+Spark copies the origin to all nodes that it derives later, so that `query_plan.operators` (through
+`SourcePlaces.call`) and the errors of Spark's checkers can report the line. The caller is the nearest stack frame
+outside of PySpark and Millstream. The context's `calls` lists the calls in their order: method, file, line. Costs
+about a millisecond per call, and affects only the thread that opened it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OURS = tuple(f"{Path(str(package.__file__)).parent}/" for package in (pyspark, 
 
 
 @dataclass
-class Noted:
+class NotedCalls:
     """The calls that were noted in a block."""
 
     calls: list[SourceCall] = field(default_factory=list)
@@ -64,9 +64,9 @@ class Noted:
 
 
 @contextmanager
-def note_calls(spark: SparkSession) -> Iterator[Noted]:
+def note_calls(spark: SparkSession) -> Iterator[NotedCalls]:
     """Note the user's lines in the plans that are created in the block. Do not nest this context."""
-    note, java = Noted(), _Java.of(spark)
+    note, java = NotedCalls(), _Java.of(spark)
     before: list[tuple[type, str, Any]] = []
     for owner in _CLASSES:
         for name, method in list(vars(owner).items()):
@@ -152,7 +152,7 @@ def _with_processor(name: str, args: tuple[Any, ...]) -> str:
     return f"{name}:{type(processor).__name__}" if processor is not None else name
 
 
-def _with_note(java: _Java, note: Noted, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _with_note(java: _Java, note: NotedCalls, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         location = None if note.open else find_caller()

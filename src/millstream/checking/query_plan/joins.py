@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import TimeBound
     from millstream.checking.query_plan.build_context import Context
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
 
 _HOW = {
     "Inner": "inner",
@@ -49,14 +49,14 @@ def build_join(common_fields: dict[str, Any], of: Context) -> Join:
     )
 
 
-def _with_text(bound: join_time_bounds.Bound, of: Context) -> TimeBound:
+def _with_text(bound: join_time_bounds.JoinBound, of: Context) -> TimeBound:
     """Return the bound with the text of the comparisons that set it."""
     texts = (of.flow.expressions.value(part).text for part in bound.parts)
     return replace(bound.bound, text=" AND ".join(texts))
 
 
 def _key_pairs(
-    tree: Parsed, of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
+    tree: ParsedExpression, of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
 ) -> list[tuple[Column, Column]]:
     pairs = []
     parts = join_time_bounds.split_conjuncts(tree)
@@ -71,7 +71,7 @@ def _key_pairs(
 
 
 def _side(
-    tree: Parsed, of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
+    tree: ParsedExpression, of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
 ) -> tuple[int, Column] | None:
     """Return the side whose columns an expression reads, 0 or 1, and the expression as a column."""
     leaves = [leaf for leaf in tree.walk() if leaf.kind == "AttributeReference"]

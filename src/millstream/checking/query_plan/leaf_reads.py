@@ -21,7 +21,7 @@ _BETWEEN = "\u0000"
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafSource:
     """The source that a leaf reads."""
 
     source: str | None
@@ -29,7 +29,7 @@ class Leaf:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_leaf(node: PlanNode, number: int) -> Leaf:
+def read_leaf(node: PlanNode, number: int) -> LeafSource:
     """Return the source that a leaf reads. `number` is used for the name of an unnamed source."""
     try:
         format_, options = _format_and_options(node)
@@ -39,7 +39,7 @@ def read_leaf(node: PlanNode, number: int) -> Leaf:
     name = options.pop(SOURCE_OPTION, None) or options.pop(SOURCE_OPTION.lower(), None) or _given_name(node)
     if name is None and node.kind not in _ROWS:
         name = f"{format_} {number}"
-    return Leaf(
+    return LeafSource(
         name,
         format_,
         {key: _without_login(value) for key, value in options.items() if not _SECRET.search(key)},

@@ -13,7 +13,7 @@ from millstream.analysis.query.plan_model import (
     Operator,
     Stability,
     StatefulFunction,
-    Volatile,
+    VolatileExpression,
     WatermarkOperator,
 )
 from millstream.checking.query_plan import state_growth
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import Expression, TimeWindow
     from millstream.checking.query_plan.build_context import Context
-    from millstream.checking.query_plan.expressions.expressions import Expressions, Parsed
+    from millstream.checking.query_plan.expressions.expressions import Expressions, ParsedExpression
     from millstream.checking.query_plan.plan_nodes import PlanNode
 
 _STATEFUL = {
@@ -118,7 +118,9 @@ def specialise_operator(base: Operator, of: Context) -> Operator:
             return base
 
 
-def locating_expression(node: PlanNode, fields: Mapping[str, list[Parsed]]) -> Parsed | None:
+def locating_expression(
+    node: PlanNode, fields: Mapping[str, list[ParsedExpression]]
+) -> ParsedExpression | None:
     """Return the expression that locates the operator if the node's own place is a whole statement."""
     match node.kind:
         case "Filter":
@@ -134,11 +136,11 @@ def locating_expression(node: PlanNode, fields: Mapping[str, list[Parsed]]) -> P
 
 def find_row_volatile(
     node: PlanNode,
-    fields: Mapping[str, list[Parsed]],
+    fields: Mapping[str, list[ParsedExpression]],
     values: Mapping[int, Expression],
     expressions: Expressions,
     columns: Mapping[int, Column],
-) -> list[tuple[Volatile, ...]]:
+) -> list[tuple[VolatileExpression, ...]]:
     """Return the unstable expressions that decide whether a node emits a row."""
     match node.kind:
         case "Filter" | "Join":
@@ -152,7 +154,7 @@ def find_row_volatile(
         case "Distinct":
             return [column.volatile for column in columns.values()]
         case "Sample":
-            return [(Volatile("sample", "sample", Stability.PARTITION),)]
+            return [(VolatileExpression("sample", "sample", Stability.PARTITION),)]
         case kind if kind in _STATEFUL or kind in _BATCH:
             return [
                 find_function_volatile(node, fields, values, expressions),
@@ -169,10 +171,10 @@ def find_row_volatile(
 
 def find_function_volatile(
     node: PlanNode,
-    fields: Mapping[str, list[Parsed]],
+    fields: Mapping[str, list[ParsedExpression]],
     values: Mapping[int, Expression],
     expressions: Expressions,
-) -> tuple[Volatile, ...]:
+) -> tuple[VolatileExpression, ...]:
     """Return the unstable values that affect every column of a user's function."""
     if node.kind not in _STATEFUL and node.kind not in _BATCH:
         return ()
@@ -183,7 +185,7 @@ def find_function_volatile(
         for cause in find_volatile(values[id(tree)], expressions)
     )
     name = _function(fields)
-    own_volatile = Volatile(name, node.kind, Stability.UNKNOWN)
+    own_volatile = VolatileExpression(name, node.kind, Stability.UNKNOWN)
     return (
         volatile
         if any(item.stability is Stability.UNKNOWN for item in volatile)
@@ -235,7 +237,7 @@ def _aggregate(common_fields: dict[str, Any], of: Context) -> Operator:
     )
 
 
-def _functions(tree: Parsed, value: Expression) -> list[Expression]:
+def _functions(tree: ParsedExpression, value: Expression) -> list[Expression]:
     """Return the aggregate functions in an expression, Spark's and the user's own."""
     if "isDistinct" in tree.entry or tree.kind == "PythonUDAF":
         return [value]
@@ -243,7 +245,7 @@ def _functions(tree: Parsed, value: Expression) -> list[Expression]:
     return [function for term, inside in pairs for function in _functions(term, inside)]
 
 
-def _key_column(tree: Parsed, of: Context) -> Column:
+def _key_column(tree: ParsedExpression, of: Context) -> Column:
     """Return a key as a column. An expression is named by its output column or by its text."""
     value = of.value(tree)
     leaf = value.inputs[0] if value.function == "alias" and value.inputs else value
@@ -275,7 +277,7 @@ def _grouping_keys(of: Context) -> tuple[Column, ...]:
     return tuple(named)
 
 
-def _function(fields: Mapping[str, list[Parsed]]) -> str:
+def _function(fields: Mapping[str, list[ParsedExpression]]) -> str:
     """Return the name of the user's function in a node."""
     for expressions in fields.values():
         for tree in expressions:

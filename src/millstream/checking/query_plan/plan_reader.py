@@ -23,7 +23,7 @@ from millstream.checking.query_plan.plan_nodes import (
     read_node,
     read_plan,
 )
-from millstream.checking.query_plan.source_spans import SourceCall, Stretch, Where, parse
+from millstream.checking.query_plan.source_spans import SourceCall, SourcePlaces, SqlSpan, parse
 from millstream.checking.query_plan.state_growth import growth_of_deduplicate
 from millstream.spec.output_mode import OutputMode
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.analysis.query.plan_model import Column
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
     from millstream.diagnostics.finding import Span
 
-_NOWHERE = Where()
+_NOWHERE = SourcePlaces()
 # The prefix of the metrics that the engine adds.
 OURS = "millstream:"
 # Nodes that only name things.
 _NAMES = {"SubqueryAlias", "View", "WithCTE", "CTERelationDef", "CTERelationRef", "ResolvedHint"}
 
 
-def operators(frame: DataFrame, where: Where = _NOWHERE, mode: OutputMode | None = None) -> Operator:
+def operators(frame: DataFrame, where: SourcePlaces = _NOWHERE, mode: OutputMode | None = None) -> Operator:
     """Return the operators of a DataFrame, from Spark's analysed plan. The result is the root.
 
     `where` maps plan nodes to places and names. `mode` is the query's output mode, which decides when state is
@@ -65,7 +65,7 @@ def _with_numbers(operator: Operator, numbers: Iterator[int]) -> Operator:
 class _Builder:
     """Builds the operators of a plan in one traversal, from its leaves to its top."""
 
-    def __init__(self, where: Where, *, complete: bool) -> None:
+    def __init__(self, where: SourcePlaces, *, complete: bool) -> None:
         self._where = where
         self._complete = complete
         self._leaves = 0
@@ -140,7 +140,7 @@ class _Builder:
             rows,
         )
 
-    def _subqueries(self, fields: dict[str, list[Parsed]], view: str | None) -> Iterator[Operator]:
+    def _subqueries(self, fields: dict[str, list[ParsedExpression]], view: str | None) -> Iterator[Operator]:
         """Yield the plans of subqueries in a node's expressions."""
         expressions = (expression for some in fields.values() for tree in some for expression in tree.walk())
         for expression in expressions:
@@ -259,7 +259,9 @@ class _Builder:
                 )
         return BuiltOperator(operator, [item.id for item in node.output])
 
-    def _span(self, node: PlanNode, fields: dict[str, list[Parsed]], view: str | None) -> Span | None:
+    def _span(
+        self, node: PlanNode, fields: dict[str, list[ParsedExpression]], view: str | None
+    ) -> Span | None:
         """Return the operator's place, narrowed to its part of a statement if possible."""
         if isinstance(origin := self._origin(node), SourceCall):
             # A call creates one operator, and no expression locates it better.
@@ -273,14 +275,14 @@ class _Builder:
 
     def _node_span(self, node: PlanNode) -> Span | None:
         match self._origin(node):
-            case Stretch() as stretch:
+            case SqlSpan() as stretch:
                 return self._where.sql(stretch)
             case SourceCall() as call:
                 return self._where.call(call)
             case _:
                 return None
 
-    def _origin(self, node: PlanNode) -> Stretch | SourceCall | None:
+    def _origin(self, node: PlanNode) -> SqlSpan | SourceCall | None:
         try:
             return parse(str(node.java.origin().toString()))
         except UNANSWERED:

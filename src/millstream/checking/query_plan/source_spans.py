@@ -17,7 +17,7 @@ _CALL = re.compile(r"Some\(\((\w*)(?::(\w+))?,([^()]*):(\d+)\)\),(?:Some\(\w+\)|
 
 
 @dataclass(frozen=True)
-class Stretch:
+class SqlSpan:
     """Characters `start` to `stop` of an SQL text. `origin` is Spark's text, which contains the SQL."""
 
     start: int
@@ -40,17 +40,17 @@ class SourceCall:
     """The class of the stateful processor that was passed to it."""
 
 
-def parse(origin: str) -> Stretch | SourceCall | None:
+def parse(origin: str) -> SqlSpan | SourceCall | None:
     """Return the place in an origin, or None if it has none."""
     if match := _SQL.match(origin):
-        return Stretch(int(match[1]), int(match[2]) + 1, origin)
+        return SqlSpan(int(match[1]), int(match[2]) + 1, origin)
     if match := _CALL.search(origin):
         return SourceCall(match[1], match[3], int(match[4]), match[2] or "")
     return None
 
 
 @dataclass(frozen=True)
-class Where:
+class SourcePlaces:
     """Maps places in plans to places in files. This base class knows none, so that its plans have no spans."""
 
     formats: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Where:
     views: frozenset[str] = frozenset()
     """Names of temporary views, which identify the operators inside them."""
 
-    def sql(self, stretch: Stretch) -> Span | None:  # noqa: ARG002 - the base knows none
+    def sql(self, stretch: SqlSpan) -> Span | None:  # noqa: ARG002 - the base knows none
         """Return the span of a part of an SQL text."""
         return None
 

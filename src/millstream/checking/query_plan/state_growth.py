@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from millstream.analysis.query.plan_model import Column, TimeWindow
-    from millstream.checking.query_plan.expressions.join_time_bounds import Bound
+    from millstream.checking.query_plan.expressions.join_time_bounds import JoinBound
 
 Said = tuple[Growth, str]
 
@@ -50,7 +50,7 @@ def growth_of_join(
     left: Iterable[Column],
     right: Iterable[Column],
     keys: Iterable[tuple[Column, Column]],
-    bound: Bound | None,
+    bound: JoinBound | None,
 ) -> Said:
     """Return the growth of a stream-stream join. A side stores its rows until no row of the other can match them."""
     if any(column.delay is not None or other.delay is not None for column, other in keys):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
 
 
 def check_project_at(
     spark: SparkSession, path: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
-) -> Checked:
+) -> CheckResult:
     """Check a declarative-pipelines project by its folder, its spec, or one file that declares its tables."""
     return check_project(spark, _spec(path), known_columns)
 
@@ -32,7 +32,7 @@ def check_script(
     path: Path,
     args: Sequence[str] = (),
     known_columns: Mapping[str, str] = NOTHING_GIVEN,
-) -> Checked:
+) -> CheckResult:
     """Check an unmodified PySpark script, or the declarative-pipelines project of a folder or of its spec.
 
     The user's code runs in this process. Its calls to Spark are recorded; they connect to nothing and write nothing.

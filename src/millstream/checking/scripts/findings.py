@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.deduplicate import deduplicate_findings
 from millstream.analysis.rule_runner import load_rules, phrases_by_code, run_plan_rules
 from millstream.analysis.suppressions import apply_suppressions
-from millstream.checking.check import Checked
+from millstream.checking.check import CheckResult
 from millstream.checking.compat.start_check import RefusalCause, find_refusal
 from millstream.checking.scripts.guarantees import derive_guarantee
 from millstream.checking.scripts.interception import call_sites
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.delivery_guarantee import Promise
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.checking.scripts.interception.recording import Doubt, Recording, Started
-    from millstream.checking.scripts.runner import Ran
+    from millstream.checking.scripts.interception.recording import Doubt, Recording, StartedQuery
+    from millstream.checking.scripts.runner import ScriptRun
     from millstream.diagnostics.finding import Finding
 
 # Findings that would be rules if the script had a spec, so a comment can allow them too.
@@ -46,7 +46,7 @@ ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 _FUNCTION_RULES = "MS34"
 
 
-def check_recording(script_run: Ran, first: str, other_findings: Sequence[Finding] = ()) -> Checked:
+def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[Finding] = ()) -> CheckResult:
     """Check what was recorded. `first` is the file whose findings come first, as findings name it.
 
     `other_findings` are earlier findings to include.
@@ -84,10 +84,12 @@ def check_recording(script_run: Ran, first: str, other_findings: Sequence[Findin
     findings = sort_findings(deduplicate_findings(unsuppressed, verdict, phrases_by_code()), first)
     failed = any(finding.severity is Severity.ERROR for finding in findings)
     judged = tuple(_judged(query, recording) for query in recording.queries)
-    return Checked(findings, tuple(plans), [] if failed else promised, tuple(verdict), texts, judged=judged)
+    return CheckResult(
+        findings, tuple(plans), [] if failed else promised, tuple(verdict), texts, judged=judged
+    )
 
 
-def _judged(query: Started, recording: Recording) -> JudgedQuery:
+def _judged(query: StartedQuery, recording: Recording) -> JudgedQuery:
     """Return whether a query was checked, and else why not."""
     if not isinstance(query.frame, Unknown):
         return JudgedQuery(query.name, query.span)
@@ -97,7 +99,7 @@ def _judged(query: Started, recording: Recording) -> JudgedQuery:
     return JudgedQuery(query.name, query.span, what.replace(MARK, "…"))
 
 
-def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
+def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
     """Yield the refusal of `start()`, located at the refused operator or at the call that sets the output mode."""
     refusals = find_refusal(frame, query.mode, query.trigger, query.format or None)
     if refusals is not None:
@@ -119,7 +121,7 @@ def find_start_refusals(query: Started, frame: DataFrame, places: ScriptSpans) -
         )
 
 
-def find_script_problems(script_run: Ran) -> Iterator[Finding]:
+def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
     recording, raised = script_run.recording, script_run.raised
     if raised is not None:
@@ -174,8 +176,8 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
 
 def find_shared_resources(recording: Recording) -> Iterator[Finding]:
     """Yield findings about queries that share a checkpoint or a name, and about missing checkpoints."""
-    by_checkpoint: dict[str, list[Started]] = defaultdict(list)
-    by_name: dict[str, list[Started]] = defaultdict(list)
+    by_checkpoint: dict[str, list[StartedQuery]] = defaultdict(list)
+    by_name: dict[str, list[StartedQuery]] = defaultdict(list)
     for query in recording.queries:
         if query.checkpoint and MARK not in query.checkpoint:
             by_checkpoint[query.checkpoint.rstrip("/")].append(query)
@@ -203,7 +205,7 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
             )
 
 
-def _shared_findings(queries: list[Started], shared: str, reason: str) -> Iterable[Finding]:
+def _shared_findings(queries: list[StartedQuery], shared: str, reason: str) -> Iterable[Finding]:
     for later in queries[1:]:
         line = queries[0].span.line if queries[0].span else 0
         if later.span == queries[0].span:
@@ -220,7 +222,7 @@ def _shared_findings(queries: list[Started], shared: str, reason: str) -> Iterab
         )
 
 
-def _wait_findings(script_run: Ran) -> Iterator[Finding]:
+def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
     """Yield findings if the script ends before its queries do, or waits before it has started all of them."""
     queries, waits = script_run.recording.queries, script_run.recording.waits
     running = [query for query in queries if not query.trigger.has_end]
@@ -256,7 +258,7 @@ def _wait_findings(script_run: Ran) -> Iterator[Finding]:
         )
 
 
-def _waits_for(number: int | None, query: Started) -> bool:
+def _waits_for(number: int | None, query: StartedQuery) -> bool:
     return number is None or number == query.number
 
 

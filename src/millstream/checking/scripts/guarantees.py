@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.analysis.query.delivery_guarantee import GuaranteeReason, Promise, combine_guarantees
-from millstream.analysis.query.nondeterminism import Reach, find_impacts
+from millstream.analysis.query.nondeterminism import ReplayEffect, find_impacts
 from millstream.checking.scripts.interception.spark_formats import NOT_REPLAYABLE, sink_guarantee
 from millstream.connectors.api.values.replay_behaviour import Replayability
 
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.checking.scripts.interception.recording import SourceRead, Started
+    from millstream.checking.scripts.interception.recording import SourceRead, StartedQuery
     from millstream.spec.guarantee import Guarantee
 
 
-def derive_guarantee(query: Started, sources: Sequence[SourceRead], plan: PlannedQuery | None) -> Promise:
+def derive_guarantee(
+    query: StartedQuery, sources: Sequence[SourceRead], plan: PlannedQuery | None
+) -> Promise:
     """Return the guarantee of a query's sink. `sources` are the streams that the query reads."""
     sink = plan.sinks[0] if plan and plan.sinks else None
     guarantee, reason = _sink(query, plan)
     unreplayable = [entry for entry in sources if entry.format in NOT_REPLAYABLE]
     impacts = find_impacts(plan, sink) if plan else []
-    reach = impacts[0].reach if impacts else Reach.NOTHING
+    reach = impacts[0].reach if impacts else ReplayEffect.NOTHING
     result = combine_guarantees(Replayability.NONE if unreplayable else Replayability.EXACT, reach, guarantee)
     source_reasons = [
         GuaranteeReason(f"source '{entry.name}' ({entry.format}) cannot replay a lost batch", entry.span)
@@ -56,7 +58,7 @@ def derive_guarantee(query: Started, sources: Sequence[SourceRead], plan: Planne
     return Promise(query.name, label, result, reasons, weakest, is_planned=plan is not None)
 
 
-def _sink(query: Started, plan: PlannedQuery | None) -> tuple[Guarantee, str]:
+def _sink(query: StartedQuery, plan: PlannedQuery | None) -> tuple[Guarantee, str]:
     """Return the guarantee of the sink and the reason. For a function, read its source code."""
     guarantee, reason = sink_guarantee(query.format)
     code = plan.sinks[0].function if plan and plan.sinks else None

@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.analysis.python.foreach_batch import read_function as batch_code
 from millstream.analysis.query.plan_model import Operator, PlannedQuery, PlannedSink, Read
-from millstream.checking.query_plan import SourceCall, Stretch, Where, operators
+from millstream.checking.query_plan import SourceCall, SourcePlaces, SqlSpan, operators
 from millstream.checking.query_plan.source_spans import parse
 from millstream.checking.scripts.interception import call_sites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.checking.scripts.interception.recording import Recording, SourceRead, Started
+    from millstream.checking.scripts.interception.recording import Recording, SourceRead, StartedQuery
     from millstream.diagnostics.finding import Span
 
 _SECRET = re.compile(r"secret|passw|token|access[._-]?key|jaas|credential|private|sas|auth", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class ScriptSpans(Where):
+class ScriptSpans(SourcePlaces):
     """Maps operators of a plan to positions in the script's files."""
 
     sources: Mapping[str, SourceRead] = field(default_factory=dict)
-    texts: Mapping[str, call_sites.Given] = field(default_factory=dict)
+    texts: Mapping[str, call_sites.SqlText] = field(default_factory=dict)
     """The user's original SQL, by the SQL text that Spark received."""
 
     @classmethod
-    def of(cls, recording: Recording, texts: Mapping[str, call_sites.Given]) -> ScriptSpans:
+    def of(cls, recording: Recording, texts: Mapping[str, call_sites.SqlText]) -> ScriptSpans:
         """Return the positions for a recording."""
         # `formats` of the base class stays empty, because a view with a source's name would be taken for the source.
         return cls(sources=recording.sources, texts=texts)
 
-    def sql(self, stretch: Stretch) -> Span | None:
+    def sql(self, stretch: SqlSpan) -> Span | None:
         """Return the span of the SQL if the file contains it verbatim, else of the call that received it."""
         for text, original in self.texts.items():
             if stretch.of(text):
@@ -55,21 +55,21 @@ class ScriptSpans(Where):
         origin = None if node is None else parse(str(node.origin().toString()))
         if origin is None:
             return None
-        return self.sql(origin) if isinstance(origin, Stretch) else self.call(origin)
+        return self.sql(origin) if isinstance(origin, SqlSpan) else self.call(origin)
 
 
-def plan_query(query: Started, places: ScriptSpans, conf: Mapping[str, str]) -> PlannedQuery:
+def plan_query(query: StartedQuery, places: ScriptSpans, conf: Mapping[str, str]) -> PlannedQuery:
     """Return a recorded query with the plan that Spark analysed for it."""
     root = _with_sources(operators(query.frame, places, query.mode), places.sources)  # type: ignore[arg-type]
     return _planned(query, root, conf)
 
 
-def plan_unknown_query(query: Started, conf: Mapping[str, str]) -> PlannedQuery:
+def plan_unknown_query(query: StartedQuery, conf: Mapping[str, str]) -> PlannedQuery:
     """Return a query whose table is not known: its settings and its function, with a plan that says nothing."""
     return _planned(query, Operator(0, "Unknown", "", is_streaming=True), conf)
 
 
-def _planned(query: Started, root: Operator, conf: Mapping[str, str]) -> PlannedQuery:
+def _planned(query: StartedQuery, root: Operator, conf: Mapping[str, str]) -> PlannedQuery:
     function = None
     if query.function is not None:
         function = batch_code(query.function, call_sites.display_name)

@@ -42,10 +42,15 @@ from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.readers import ReaderPatch
 from millstream.checking.scripts.interception.recording import Doubt, Recording
-from millstream.checking.scripts.interception.sandbox import ScriptSandbox, Waits, as_python_runs, time_limit
+from millstream.checking.scripts.interception.sandbox import (
+    ScriptSandbox,
+    WaitReached,
+    as_python_runs,
+    time_limit,
+)
 from millstream.checking.scripts.interception.sessions import Sessions
 from millstream.checking.scripts.interception.sql_commands import Statements
-from millstream.checking.scripts.interception.streaming_query import Manager
+from millstream.checking.scripts.interception.streaming_query import QueryManager
 from millstream.checking.scripts.interception.writers import WriterPatch
 from millstream.diagnostics.failure import MillstreamError
 
@@ -72,7 +77,7 @@ MOST_SECONDS = 45.0
 
 
 @dataclass(frozen=True)
-class Raised:
+class ScriptError:
     """An error that ended the script, with the user's line."""
 
     what: str
@@ -84,13 +89,13 @@ class Raised:
 
 
 @dataclass
-class Ran:
+class ScriptRun:
     """The result of running a script."""
 
     recording: Recording
-    texts: dict[str, call_sites.Given] = field(default_factory=dict)
+    texts: dict[str, call_sites.SqlText] = field(default_factory=dict)
     """The user's original SQL, by the SQL text that Spark received."""
-    raised: Raised | None = None
+    raised: ScriptError | None = None
     is_endless: bool = False
     keeps_queries: bool = False
     """True for a notebook, whose queries run on after its last line."""
@@ -122,9 +127,9 @@ class _Retries:
         return recording
 
 
-def unreadable_script(error: SyntaxError, path: Path) -> Ran:
+def unreadable_script(error: SyntaxError, path: Path) -> ScriptRun:
     """Return the result for a file that is not Python."""
-    return Ran(Recording(), raised=describe_error(error, path, {}))
+    return ScriptRun(Recording(), raised=describe_error(error, path, {}))
 
 
 def run_script(
@@ -133,7 +138,7 @@ def run_script(
     parts: Sequence[CodePart],
     args: Sequence[str] = (),
     known_columns: Mapping[str, str] = NOTHING_GIVEN,
-) -> Ran:
+) -> ScriptRun:
     """Run the script as `python path args…` would, in this process, without connecting or writing to anything.
 
     `parts` are its code: one, or the cells of a notebook. `known_columns` are those of tables, paths and topics.
@@ -151,11 +156,11 @@ def run_script(
 
 def _run_once(
     spark: SparkSession, path: Path, parts: Sequence[CodePart], args: list[str], retries: _Retries
-) -> tuple[Ran, bool]:
+) -> tuple[ScriptRun, bool]:
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
     recording = retries.recording()
     has_notebook_names = any(name.startswith("name ") for name in retries.absent)
-    script_run = Ran(recording, keeps_queries=has_notebook_names or is_notebook(path))
+    script_run = ScriptRun(recording, keeps_queries=has_notebook_names or is_notebook(path))
     script_run.mentions_queries = any("writeStream" in part.text for part in parts)
     call_sites.reset_caches()
     with (
@@ -175,7 +180,7 @@ def _run_once(
             with time_limit(PATIENCE):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
-        except Waits:
+        except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
             if isinstance(error, SystemExit) and error.code in (None, 0):
@@ -215,7 +220,7 @@ def _provide(error: BaseException, path: Path, retries: _Retries, recording: Rec
 
 
 @dataclass
-class Inside:
+class ScriptPatches:
     """The replacements for Spark while the user's code runs."""
 
     session: SparkSession
@@ -224,7 +229,7 @@ class Inside:
 
 
 @contextlib.contextmanager
-def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Inside]:
+def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[ScriptPatches]:
     """Replace reading, writing and starting in Spark's classes, in a separate session, until the block ends."""
     before = SparkSession._instantiatedSession, SparkSession._activeSession
     lent = spark.newSession()
@@ -243,7 +248,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Insid
         reading.install(patches)
         statements.install(patches)
         WriterPatch(recording).install(patches)
-        Manager(recording).install(patches)
+        QueryManager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
@@ -252,7 +257,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Insid
         kind.setActiveSession(lent._jsparkSession)
         kind.setDefaultSession(lent._jsparkSession)
         try:
-            yield Inside(lent, reading, statements)
+            yield ScriptPatches(lent, reading, statements)
         finally:
             SparkSession._instantiatedSession, SparkSession._activeSession = before
             kind.setActiveSession(spark._jsparkSession)
@@ -337,23 +342,23 @@ def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | 
 
 
 def describe_error(
-    error: BaseException, path: Path, texts: dict[str, call_sites.Given], text: str | None = None
-) -> Raised:
+    error: BaseException, path: Path, texts: dict[str, call_sites.SqlText], text: str | None = None
+) -> ScriptError:
     """Describe an error. `text` is the SQL that caused it, if known."""
     if isinstance(error, SyntaxError):
         location = call_sites.line_span(error.filename or str(path), error.lineno or 1)
-        return Raised(f"the script cannot be read: {error.msg}", "", location)
+        return ScriptError(f"the script cannot be read: {error.msg}", "", location)
     if not isinstance(error, Exception):
-        return Raised(f"it exits with {getattr(error, 'code', error)!r}", "", _user_line(error, path))
+        return ScriptError(f"it exits with {getattr(error, 'code', error)!r}", "", _user_line(error, path))
     message, reason = error_parser.split_message(error)
     span = _user_line(error, path)
     text = text or _failed_text(error, texts)
     if isinstance(error, PySparkException) and text in texts:
         span = call_sites.span_within(texts[text], *error_parser.error_range(error, text))
-    return Raised(message, reason, span, error_parser.find_fix(error))
+    return ScriptError(message, reason, span, error_parser.find_fix(error))
 
 
-def _failed_text(error: Exception, texts: dict[str, call_sites.Given]) -> str | None:
+def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str | None:
     """Return the SQL text that caused an error: the last text that Spark received, if the error is about SQL."""
     last = next(reversed(texts), None)
     if not isinstance(error, PySparkException):

@@ -16,7 +16,7 @@ from millstream.diagnostics.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.checking.scripts.interception.recording import Recording, SourceRead, Started
+    from millstream.checking.scripts.interception.recording import Recording, SourceRead, StartedQuery
     from millstream.diagnostics.finding import Span
 
 _INFERENCE = "spark.sql.streaming.schemaInference"
@@ -100,7 +100,7 @@ def _is_offsets(value: str) -> bool:
     )
 
 
-def _sink_findings(query: Started) -> Iterator[Finding]:
+def _sink_findings(query: StartedQuery) -> Iterator[Finding]:
     for key in query.options:
         near = find_unknown_option(key, SINKS.get(query.format, (key,)), query.format)
         if near and not key.startswith("kafka."):
@@ -113,7 +113,7 @@ def _sink_findings(query: Started) -> Iterator[Finding]:
             )
 
 
-def _temporary_checkpoint(query: Started) -> Iterator[Finding]:
+def _temporary_checkpoint(query: StartedQuery) -> Iterator[Finding]:
     folder = _normalize(query.checkpoint)
     reason = next((text for root, text in _EMPTIED.items() if f"{folder}/".startswith(f"{root}/")), None)
     if reason is not None:

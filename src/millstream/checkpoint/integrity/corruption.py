@@ -11,7 +11,7 @@ from millstream.checkpoint.integrity.damage_report import COPY, CheckpointDamage
 from millstream.checkpoint.integrity.source_logs import check_source_logs
 from millstream.checkpoint.integrity.state_stores import check_state_stores
 from millstream.checkpoint.metadata import read as read_record
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
     has_begun = bool(logs.planned or logs.committed)
     try:
         is_missing = Checkpoint(logs.folder).query_id() is None
-    except CannotGoOn:
+    except CheckpointError:
         is_missing = False
     else:
         if not (is_missing and has_begun):
@@ -108,7 +108,7 @@ def _recorded_id(folder: Path) -> str | None:
     """Return the id in the record of the last start."""
     try:
         recorded = read_record(folder)
-    except CannotGoOn:
+    except CheckpointError:
         return None
     return recorded.query_id if recorded else None
 
@@ -204,7 +204,7 @@ def _check_record(folder: Path) -> Iterator[CheckpointDamage]:
     """Check the project's own record of what wrote the checkpoint."""
     try:
         read_record(folder)
-    except CannotGoOn:
+    except CheckpointError:
         file = folder / "_millstream" / "record.json"
         yield CheckpointDamage(
             f"{file} is truncated",

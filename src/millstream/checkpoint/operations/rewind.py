@@ -8,7 +8,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.state_stores import check_state_stores
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,27 +18,29 @@ def rewind_checkpoint(folder: Path, to_batch: int) -> Path:
     """Make `to_batch` the newest batch of a checkpoint. Returns the copy of the checkpoint as it was.
 
     Offsets and commits are deleted from the newest batch down, so that the checkpoint is valid after each file: a
-    batch with offsets and no commit runs again. Raises `CannotGoOn` if a run has the checkpoint, or if its state of
-    that batch is gone.
+    batch with offsets and no commit runs again. Raises `CheckpointError` if a run has the checkpoint, or if its state
+    of that batch is gone.
     """
     checkpoint = Checkpoint(folder)
     with CheckpointLock(folder, f"rewind to batch {to_batch}"):
         committed, planned = checkpoint.committed(), checkpoint.planned()
         if committed is None or planned is None or to_batch >= planned:
             newest = "none" if planned is None else planned
-            raise WrongUse(
+            raise InvalidInput(
                 f"batch {to_batch} is not before the newest batch of {folder} ({newest})",
                 "name an earlier batch; 'millstream checkpoint show' lists them",
             )
         for log in ("offsets", "commits"):
             if not (folder / log / str(to_batch)).exists():
-                raise CannotGoOn(
+                raise CheckpointError(
                     f"{folder} has no {log}/{to_batch} any more: Spark keeps the last 100 batches",
                     "name a later batch; 'millstream checkpoint show' lists them",
                 )
         # Batch N leaves version N + 1 of the state.
         for damage in check_state_stores(folder, to_batch + 1):
-            raise CannotGoOn(f"the state of batch {to_batch} is gone: {damage.what}", "name a later batch")
+            raise CheckpointError(
+                f"the state of batch {to_batch} is gone: {damage.what}", "name a later batch"
+            )
         backup = _name_backup(folder, planned)
         copy_files(folder, backup, link=True)
         for batch in range(planned, to_batch, -1):

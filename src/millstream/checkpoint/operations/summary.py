@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import find_owner
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class CheckpointSummary:
 
 
 def summarize_checkpoint(query: str, folder: Path) -> CheckpointSummary:
-    """Read a checkpoint. Raises `CannotGoOn` if its newest offsets are corrupt."""
+    """Read a checkpoint. Raises `CheckpointError` if its newest offsets are corrupt."""
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()
     offsets = None if planned is None else checkpoint.offsets(planned)
@@ -76,7 +76,7 @@ def summarize_checkpoint(query: str, folder: Path) -> CheckpointSummary:
 def _read_record(folder: Path) -> metadata.QueryMetadata | None:
     try:
         return metadata.read(folder)
-    except CannotGoOn:
+    except CheckpointError:
         return None
 
 

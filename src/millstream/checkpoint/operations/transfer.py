@@ -9,7 +9,7 @@ from pathlib import Path
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.diagnostics.failure import CannotGoOn, NotReady, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 # Of one process and one machine.
 _LOCKS = ("lock", "jvm.lock")
@@ -20,7 +20,7 @@ def copy_checkpoint(source: Path, target: Path) -> Path:
     """Copy a checkpoint to a folder that does not exist. Returns the new folder.
 
     The source is locked meanwhile. A copy that was killed leaves only a folder whose name ends with `.partial`, which
-    the next copy replaces. Raises `CannotGoOn` if a run has the source, `WrongUse` if the target exists.
+    the next copy replaces. Raises `CheckpointError` if a run has the source, `InvalidInput` if the target exists.
     """
     _require(source, target)
     with CheckpointLock(source, f"copy to {target}"):
@@ -32,11 +32,11 @@ def move_checkpoint(source: Path, target: Path) -> Path:
     """Move a checkpoint to a folder that does not exist. Returns the new folder.
 
     On one file system the folder is renamed in one step. To another one it is copied whole first. Raises the
-    exceptions of `copy_checkpoint`, and `CannotGoOn` for state that names its files by their absolute path.
+    exceptions of `copy_checkpoint`, and `CheckpointError` for state that names its files by their absolute path.
     """
     _require(source, target)
     if file := find_absolute_path(source):
-        raise CannotGoOn(
+        raise CheckpointError(
             f"the state of {source} names its files by their absolute path ({file}), as that of processors does",
             "leave the checkpoint where it is, or give the query a new one",
         )
@@ -96,8 +96,8 @@ def _flush(folder: Path) -> None:
 
 def _require(source: Path, target: Path) -> None:
     if Checkpoint(source).query_id() is None:
-        raise WrongUse(f"{source} is not a checkpoint", "name a folder that contains a file 'metadata'")
+        raise InvalidInput(f"{source} is not a checkpoint", "name a folder that contains a file 'metadata'")
     if target.exists():
-        raise WrongUse(f"{target} exists", "name a folder that does not exist")
+        raise InvalidInput(f"{target} exists", "name a folder that does not exist")
     if source.resolve() in target.resolve().parents:
-        raise WrongUse(f"{target} is inside the checkpoint", "name a folder outside of it")
+        raise InvalidInput(f"{target} is inside the checkpoint", "name a folder outside of it")

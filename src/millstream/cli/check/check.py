@@ -12,17 +12,17 @@ import click
 
 from millstream.cli.messages import is_quiet, print_hint
 from millstream.cli.project import find_spec, load_project, project_options, use_colors
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.render import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.checking.batch_check import Checker, CheckReport
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.checking.targets import CheckTarget
     from millstream.pipeline.model import Pipeline
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 FORMS: tuple[str, ...] = get_args(Form)
 _PATH = click.Path(path_type=Path)
@@ -83,7 +83,7 @@ def _is_target(path: Path) -> bool:
         return path.suffix in (".py", ".ipynb", ".yml", ".yaml")
     try:
         return path.is_dir() and bool(find_targets([path]))
-    except WrongUse:
+    except InvalidInput:
         return False
 
 
@@ -154,11 +154,11 @@ def command(
     _refuse_odd(chosen, "json" if as_json else form)
     if foreign := next((target for target in check_targets if target.kind is not TargetKind.SPEC), None):
         if chosen["connect"]:
-            raise WrongUse(
+            raise InvalidInput(
                 f"--connect needs a pipeline spec, and {foreign.name} is not one", "leave --connect out"
             )
         if chosen["fast"]:
-            raise WrongUse(
+            raise InvalidInput(
                 f"--fast needs a pipeline spec, and {foreign.name} must be run to be checked",
                 "leave --fast out",
             )
@@ -188,7 +188,7 @@ def command(
     return print_reports(reports, "json" if as_json else form, fast=chosen["fast"])
 
 
-def check_with_spark(loaded: Loaded) -> Checked:
+def check_with_spark(loaded: LoadedSpec) -> CheckResult:
     """Run all checks, with Spark, on a spec that is already loaded."""
     from millstream.checking.batch_check import Checker
     from millstream.checking.targets import CheckTarget, TargetKind
@@ -287,7 +287,7 @@ def _targets(words: Sequence[Path], file: Path | None) -> tuple[list[CheckTarget
     from millstream.checking.targets import TargetKind, find_targets
 
     if words and file:
-        raise WrongUse("-f and targets cannot be combined", "leave -f out")
+        raise InvalidInput("-f and targets cannot be combined", "leave -f out")
     if not words:
         return find_targets([find_spec(file)]), []
     paths = list(takewhile(Path.exists, words))
@@ -311,14 +311,16 @@ def _no_option(word: str) -> click.NoSuchOption:
 
 
 def _refuse_odd(chosen: dict[str, bool], form: str) -> None:
-    """Raise `WrongUse` for options that cannot be combined."""
+    """Raise `InvalidInput` for options that cannot be combined."""
     edits = chosen["fix"] or chosen["unsafe_fixes"] or chosen["diff"]
     if chosen["watch"] and edits:
-        raise WrongUse("--watch does not change the files that it watches", "leave one of the options out")
+        raise InvalidInput(
+            "--watch does not change the files that it watches", "leave one of the options out"
+        )
     if chosen["watch"] and form not in ("text", "concise"):
-        raise WrongUse(f"--watch prints text, not {form}", "leave out --format, or use --format concise")
+        raise InvalidInput(f"--watch prints text, not {form}", "leave out --format, or use --format concise")
     if chosen["diff"] and form != "text":
-        raise WrongUse(f"--diff prints a patch, not {form}", "leave one of the options out")
+        raise InvalidInput(f"--diff prints a patch, not {form}", "leave one of the options out")
 
 
 def _fixed(checker: Checker, report: CheckReport, *, unsafe: bool) -> CheckReport:

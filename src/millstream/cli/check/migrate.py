@@ -8,7 +8,7 @@ import click
 
 from millstream.cli.check.check import print_progress
 from millstream.cli.project import load_project
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 
 @click.command(
@@ -34,10 +34,10 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None) -> in
     from millstream.checking.batch_check import NOTHING_JUDGED, Checker
 
     if script.suffix != ".py":
-        raise WrongUse(f"{script} is not a Python script", "name a .py file")
+        raise InvalidInput(f"{script} is not a Python script", "name a .py file")
     folder = output or Path(script.stem)
     if folder.exists() and any(folder.iterdir()):
-        raise WrongUse(f"the folder {folder} is not empty", "choose another one with -o")
+        raise InvalidInput(f"the folder {folder} is not empty", "choose another one with -o")
     folder.mkdir(parents=True, exist_ok=True)
     with Checker(load=load_project, say=print_progress, confines=True, writable=(folder,)) as checker:
         from millstream.checking.scripts.migration.migrate import migrate_script

@@ -21,7 +21,7 @@ from millstream.cli.deadletter.text import (
 from millstream.cli.messages import print_hint
 from millstream.cli.project import open_project, project_options
 from millstream.cli.table import format_table, terminal_width
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -279,7 +279,7 @@ def resend(
     `millstream-dead-letter` has its original place.
     """
     if bool(which) == (source is not None):
-        raise WrongUse(
+        raise InvalidInput(
             "resend needs to know what to send", "name records by number or place, or give --source"
         )
     pipeline = _pipeline(file, overrides, env_file)
@@ -302,13 +302,13 @@ def _of(store: DeadLetterStore, source: str) -> Iterator[DeadLetter]:
 
 
 def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> None:
-    """Send records, grouped by source. Raises `WrongUse` if they did not come from a topic."""
+    """Send records, grouped by source. Raises `InvalidInput` if they did not come from a topic."""
     for name in dict.fromkeys(letter.source for letter in letters):
         records = [letter for letter in letters if letter.source == name]
         entry = pipeline.sources.get(name)
         has_topic = entry is not None and all(letter.topic is not None for letter in records)
         if entry is None or not has_topic or not entry.source.resend(topic, records):
-            raise WrongUse(
+            raise InvalidInput(
                 f"records of '{name}' did not come from a topic, so they cannot be sent to one",
                 "fix them where they came from; 'millstream deadletter show' prints them in full",
             )
@@ -337,7 +337,7 @@ def purge(
     from millstream.connectors.api.dead_letters import count_records
 
     if everything == bool(before or source):
-        raise WrongUse(
+        raise InvalidInput(
             "purge needs to know what to delete", "give --before, --source or both; or --all alone"
         )
     pipeline = _pipeline(file, overrides, env_file)
@@ -375,7 +375,7 @@ def _find(store: DeadLetterStore, which: str) -> DeadLetter:
     for letter in store.all():
         if letter.topic is not None and which == f"{letter.topic}/{letter.partition}@{letter.offset}":
             return letter
-    raise WrongUse(
+    raise InvalidInput(
         f"there is no record {which}",
         f"give a number from 1 to {total}, or TOPIC/PARTITION@OFFSET" if total else "no record was rejected",
     )
@@ -386,7 +386,7 @@ def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise WrongUse(
+        raise InvalidInput(
             f"'{text}' is not a date or time", "write it as 2026-01-31 or 2026-01-31T12:00:00Z"
         ) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

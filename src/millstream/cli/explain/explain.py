@@ -12,13 +12,13 @@ from millstream.analysis.explain.glossary import find_term, read_terms
 from millstream.cli.explain.page_rendering import page_for_readers, print_page
 from millstream.cli.project import complete_query, find_spec, open_project, project_options
 from millstream.cli.table import terminal_width
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 
 @click.command("explain", short_help="Explain a finding, a source or sink kind, a query, or a term.")
@@ -56,11 +56,11 @@ def command(
     term = None if file or as_json or fast else find_term(what)
     try:
         find_spec(file)
-    except WrongUse:
+    except InvalidInput:
         if term:
             _print_term(term)
             return
-        raise WrongUse(
+        raise InvalidInput(
             _unknown(what, [*sorted(kinds), *read_terms()]),
             "name a code, a kind, a query of a spec, or a term",
         ) from None
@@ -71,7 +71,7 @@ def command(
             _print_term(term)
             return
         known = loaded.pipeline.queries
-        raise WrongUse(_unknown(what, [*known, *kinds, *read_terms()]), f"queries: {', '.join(known)}")
+        raise InvalidInput(_unknown(what, [*known, *kinds, *read_terms()]), f"queries: {', '.join(known)}")
     _query(loaded, what, fast=fast, as_json=as_json)
 
 
@@ -79,7 +79,7 @@ def _print_term(term: str) -> None:
     print_page(f"# {term}\n\n{read_terms()[term]}\n")
 
 
-def _query(loaded: Loaded, name: str, *, fast: bool, as_json: bool) -> None:
+def _query(loaded: LoadedSpec, name: str, *, fast: bool, as_json: bool) -> None:
     from millstream.cli.check.check import check_with_spark
     from millstream.cli.explain.query_explanation import explain_query, format_explanation, plan_omitted_note
 
@@ -96,7 +96,7 @@ def _query(loaded: Loaded, name: str, *, fast: bool, as_json: bool) -> None:
 
 
 def code_page(code: str) -> str:
-    """Return the page of a code. Raises `WrongUse` if the code does not exist."""
+    """Return the page of a code. Raises `InvalidInput` if the code does not exist."""
     from millstream.analysis import rule_pages
     from millstream.diagnostics.spec_codes import CODES
 
@@ -106,7 +106,7 @@ def code_page(code: str) -> str:
     if code in CODES:
         name, sentence = CODES[code]
         return f"# {name} ({code})\n\n{sentence}\n"
-    raise WrongUse(f"there is no code {code}", "'millstream docs rules' lists all codes")
+    raise InvalidInput(f"there is no code {code}", "'millstream docs rules' lists all codes")
 
 
 def describe_kind(kind: Any) -> Iterator[str]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from millstream.analysis.explain.plan_steps import PlanStep
     from millstream.analysis.query.delivery_guarantee import Promise
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 
 @dataclass(frozen=True)
-class Story:
+class QueryExplanation:
     """The explanation of one query. `steps`, `clock` and `late` are empty if there is no plan."""
 
     query: str
@@ -54,7 +54,7 @@ class Story:
         }
 
 
-def explain_query(loaded: Loaded, name: str, plan: PlannedQuery | None) -> Story:
+def explain_query(loaded: LoadedSpec, name: str, plan: PlannedQuery | None) -> QueryExplanation:
     """Explain a query of a spec that has no errors; `plan` is None if Spark has not planned it."""
     pipeline = loaded.pipeline
     assert pipeline is not None
@@ -64,7 +64,7 @@ def explain_query(loaded: Loaded, name: str, plan: PlannedQuery | None) -> Story
         for promise in compute_guarantees(pipeline, [plan] if plan else [], loaded.places)
         if promise.query == name
     ]
-    return Story(
+    return QueryExplanation(
         name,
         query_lines(graph, name),
         str(pipeline.checkpoint(name)).removeprefix(f"{pipeline.folder}/"),
@@ -80,7 +80,7 @@ def explain_query(loaded: Loaded, name: str, plan: PlannedQuery | None) -> Story
     )
 
 
-def format_explanation(explanation: Story) -> Iterator[str]:
+def format_explanation(explanation: QueryExplanation) -> Iterator[str]:
     """Format an explanation as text, section by section."""
     yield from explanation.path
     yield f"  checkpoint {explanation.checkpoint}"

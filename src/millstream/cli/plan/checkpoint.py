@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.project import open_project, project_options
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,13 +178,13 @@ def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], e
     pipeline = _pipeline(file, overrides, env_file)
     target = _folder(pipeline, now)
     if waiting := [batch for batch in list_orphaned_batches(pipeline) if batch.query == before]:
-        raise WrongUse(
+        raise InvalidInput(
             f"{len(waiting)} batches of query '{before}' wait for a sink under that name",
             "deliver them first under the former name: 'millstream deadletter replay'",
         )
     source = target.parent / before
     if not source.is_dir():
-        raise WrongUse(f"there is no folder {source}", "name the former query, or use 'checkpoint move'")
+        raise InvalidInput(f"there is no folder {source}", "name the former query, or use 'checkpoint move'")
     click.echo(f"{now}: has the checkpoint of {before}, {move_checkpoint(source, target)}")
     click.echo("next: millstream plan", err=True)
 
@@ -261,12 +261,12 @@ def _chosen(pipeline: Pipeline, queries: tuple[str, ...]) -> list[str]:
 
 
 def _folder(pipeline: Pipeline, query: str) -> Path:
-    """Return the checkpoint folder of a query. Raises `WrongUse` for an unknown query or a remote checkpoint."""
+    """Return the checkpoint folder of a query. Raises `InvalidInput` for an unknown query or a remote checkpoint."""
     if query not in pipeline.queries:
-        raise WrongUse(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
+        raise InvalidInput(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
     folder = pipeline.checkpoint(query).local
     if folder is None:
-        raise WrongUse(
+        raise InvalidInput(
             f"checkpoint {pipeline.checkpoint(query)} is not on a file system of this machine",
             "run the command where it is mounted",
         )

@@ -13,7 +13,7 @@ from millstream.cli.project import open_project, project_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
 
 
@@ -82,14 +82,14 @@ def _next(plans: Sequence[QueryPlan], *, fine: bool) -> str:
     return "read the notes above, then millstream run"
 
 
-def _plan_fast(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
+def _plan_fast(loaded: LoadedSpec, queries: Sequence[str]) -> list[QueryPlan]:
     from millstream.engine.recovery.restart_check import plan_without_spark
 
     assert loaded.pipeline is not None
     return [plan_without_spark(loaded.pipeline, query) for query in queries]
 
 
-def _plan(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
+def _plan(loaded: LoadedSpec, queries: Sequence[str]) -> list[QueryPlan]:
     """Compare with the checkpoints, by Spark's plans. Starts no Spark if there is no checkpoint to compare with."""
     from millstream.engine.recovery.restart_check import plan_restart, read_base
     from millstream.frames.build_views import build_frames
@@ -115,7 +115,7 @@ def _plan(loaded: Loaded, queries: Sequence[str]) -> list[QueryPlan]:
 
 
 def _compare_with_file(
-    loaded: Loaded, queries: Sequence[str], against: Path, env_file: Path | None, *, fast: bool
+    loaded: LoadedSpec, queries: Sequence[str], against: Path, env_file: Path | None, *, fast: bool
 ) -> list[QueryPlan]:
     """Compare with the queries of another spec, or with one saved record."""
     from millstream.checkpoint.metadata import read_file

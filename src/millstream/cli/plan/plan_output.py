@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from millstream.diagnostics.finding import Span
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
     from millstream.plan.verdict import Judgement
 
@@ -31,7 +31,7 @@ _SEVERITIES = {
 }
 
 
-def render_plans(plans: Sequence[QueryPlan], loaded: Loaded, form: str) -> str:
+def render_plans(plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str) -> str:
     """Return the verdicts in a format: text, json, github or junit."""
     if form == "json":
         text = json.dumps({"queries": [_to_json(plan) for plan in plans]}, indent=2) + "\n"
@@ -59,7 +59,7 @@ def _to_json(plan: QueryPlan) -> dict[str, object]:
     return {**data, "accept": plan.accept_code} if plan.verdict.is_refused else data
 
 
-def _format(plan: QueryPlan, loaded: Loaded) -> Iterator[str]:
+def _format(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[str]:
     if plan.is_new:
         yield f"{plan.query}: has no checkpoint yet; it begins with the first batch"
         return
@@ -88,7 +88,7 @@ def _indent(text: str, indent: str) -> list[str]:
     )
 
 
-def _findings(plan: QueryPlan, loaded: Loaded) -> Iterator[Finding]:
+def _findings(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[Finding]:
     for judgement in plan.judgements:
         yield Finding(
             code="plan",
@@ -102,7 +102,7 @@ def _findings(plan: QueryPlan, loaded: Loaded) -> Iterator[Finding]:
         )
 
 
-def locate(loaded: Loaded, query: str, judgement: Judgement) -> Span | None:
+def locate(loaded: LoadedSpec, query: str, judgement: Judgement) -> Span | None:
     """Return the place of a change in the spec, or of its query if it has none."""
     pipeline = loaded.pipeline
     if pipeline is None:

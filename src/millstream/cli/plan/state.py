@@ -11,7 +11,7 @@ import click
 
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,7 +115,7 @@ def diff(
     from millstream.state.read_state import read_changes
 
     if len(batches) != 2 or batches[0] >= batches[1]:
-        raise WrongUse("a difference needs two batches, the earlier one first", "--batch 3 --batch 5")
+        raise InvalidInput("a difference needs two batches, the earlier one first", "--batch 3 --batch 5")
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
         for store in stores:
             _print(
@@ -145,7 +145,7 @@ def export(
         for store in stores:
             place = target / "-".join(filter(None, [str(store.operator), store.part]))
             if place.exists():
-                raise WrongUse(f"{place} exists", "name a folder that does not exist")
+                raise InvalidInput(f"{place} exists", "name a folder that does not exist")
             read_store(spark, folder, store, batch).write.parquet(str(place))
             click.echo(f"{store.label}: {place}")
 
@@ -158,14 +158,14 @@ def _stores(
     from pyspark.errors import PySparkException
 
     from millstream.checkpoint import metadata
-    from millstream.diagnostics.failure import CannotGoOn
+    from millstream.diagnostics.failure import CheckpointError
     from millstream.spark.session import open_session, stop_session
     from millstream.state.stores import choose_stores, list_stores
 
     pipeline = open_project(file, overrides, env_file).pipeline
     assert pipeline is not None
     if query not in pipeline.queries:
-        raise WrongUse(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
+        raise InvalidInput(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
     folder = pipeline.checkpoint(query).local
     if folder is None or not (folder / "state").is_dir():
         click.echo(f"{query}: has no state", err=True)
@@ -179,7 +179,7 @@ def _stores(
         yield spark, folder, choose_stores(list_stores(spark, folder, metadata.read(folder)), operator)
     except PySparkException as error:
         reason = str(error).splitlines()[0]
-        raise CannotGoOn(
+        raise CheckpointError(
             f"the state of query '{query}' cannot be read: {reason}",
             "a batch that Spark has not kept cannot be read; 'millstream checkpoint show' lists the batches",
         ) from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
     import threading
@@ -59,7 +59,7 @@ class Backfills:
                     self._delete(plan, options)
                     deleted = True
                 self._fill(plan, options)
-            except WrongUse:
+            except InvalidInput:
                 # A sink that does not support backfills is refused before anything is deleted.
                 if deleted:
                     raise
@@ -91,7 +91,10 @@ class Backfills:
                 )
 
     def _delete(self, plan: PlannedQuery, options: BackfillOptions) -> None:
-        """Delete the range from sinks that support it. Raises `WrongUse` if a backfill may not write to a sink."""
+        """Delete the range from sinks that support it.
+
+        Raises `InvalidInput` if a backfill may not write to a sink.
+        """
         from millstream.backfill.event_time import select_time_range
         from millstream.backfill.targets import select_targets
 

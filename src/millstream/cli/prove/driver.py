@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.connectors.api.values.sandbox import Sandbox
     from millstream.pipeline.model import Pipeline
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
     from millstream.proof.sandbox import SandboxCopy
 
 WHAT = "proof.json"
@@ -38,7 +38,7 @@ class ProveProject:
     overrides: Sequence[str]
     env_file: Path | None
 
-    def open(self) -> Loaded:
+    def open(self) -> LoadedSpec:
         """Load the spec. Ends the command if it has errors."""
         return open_project(self.spec, self.overrides, self.env_file)
 
@@ -81,7 +81,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(is_served=False))
 
 
-def _backfill(spark: SparkSession, loaded: Loaded, checked: Checked) -> int:
+def _backfill(spark: SparkSession, loaded: LoadedSpec, checked: CheckResult) -> int:
     """Backfill past ranges until another order arrives or the proof has ended."""
     from millstream.cli.prove.backfills import Backfills
     from millstream.engine.background_threads import BackgroundThread
@@ -115,7 +115,7 @@ def _arm() -> None:
     os._exit(signals.INTERRUPTED)
 
 
-def _get_ready(loaded: Loaded) -> tuple[SparkSession, Checked]:
+def _get_ready(loaded: LoadedSpec) -> tuple[SparkSession, CheckResult]:
     """Open the session and check the spec: work that does not touch the copy."""
     from millstream.checking.check import check
     from millstream.spark.session import open_session

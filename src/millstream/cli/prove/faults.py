@@ -39,18 +39,18 @@ def possible_faults(stage: FaultContext) -> dict[str, Fault]:
     """Return all faults that are possible for the copy, by name."""
     # Imported here because a proof without faults needs none of these modules.
     from millstream.devstack.servers.sessions import CAN_CUT_SESSIONS
-    from millstream.proof.faults import Around, LostLock, SecondDriver, Zombie
+    from millstream.proof.faults import FrozenDriver, LockLoss, OutageFault, SecondDriver
     from millstream.proof.full_disk import FullDisk
 
-    possible: list[Fault] = [SecondDriver(), LostLock()]
+    possible: list[Fault] = [SecondDriver(), LockLoss()]
     undecided = (system.undecided for system in registry.systems().values())
-    possible += [Zombie(point) for point in undecided if point in stage.points]
+    possible += [FrozenDriver(point) for point in undecided if point in stage.points]
     for server in stage.servers:
-        possible.append(Around(f"{server}-pause", _bound(_pause, stage.project, server)))
-        possible.append(Around(f"{server}-stop", _bound(_stop, stage.project, server)))
+        possible.append(OutageFault(f"{server}-pause", _bound(_pause, stage.project, server)))
+        possible.append(OutageFault(f"{server}-stop", _bound(_stop, stage.project, server)))
     for server in stage.servers:
         if server in CAN_CUT_SESSIONS:
-            possible.append(Around(f"{server}-cut", _bound(_end_sessions, stage.project, server)))
+            possible.append(OutageFault(f"{server}-cut", _bound(_end_sessions, stage.project, server)))
     if stage.is_small:
         possible.append(FullDisk(stage.folder))
     return {fault.name: fault for fault in possible}

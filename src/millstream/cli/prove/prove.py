@@ -19,7 +19,7 @@ from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.prove.driver import WHAT, ProveProject, run_driver
 from millstream.cli.variables import spec_environment
-from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.diagnostics.failure import CheckpointError, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,13 +109,13 @@ def _prove(project: ProveProject, arguments: ProveArguments) -> int:
 
 
 def _alone(folder: Path, stack: ExitStack) -> None:
-    """Lock and empty the folder. Raises `CannotGoOn` if another proof is using it."""
+    """Lock and empty the folder. Raises `CheckpointError` if another proof is using it."""
     make_private(folder.parent)
     lock = stack.enter_context((folder.parent / f"{folder.name}.lock").open("w"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"another proof with seed {folder.name} is running in {folder}",
             "wait for it, or use another --seed",
         ) from error

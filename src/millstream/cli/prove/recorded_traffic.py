@@ -59,7 +59,7 @@ class RecordedTraffic:
 
 
 def read_recorded_traffic(folder: Path, portions: int, rows: int, seed: int) -> RecordedTraffic | None:
-    """Return the traffic next to the spec, or None if there is none. Raises `WrongUse` if the file is invalid."""
+    """Return the traffic next to the spec, or None if there is none. Raises `InvalidInput` if the file is invalid."""
     from millstream.devstack.traffic.model import FILE, read_traffic
 
     path = folder / FILE

@@ -20,7 +20,7 @@ from millstream.cli.init import copy_example
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project
 from millstream.cli.signals import Deadline
-from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -228,4 +228,4 @@ def _seconds(length: str | None) -> float | None:
     try:
         return None if length is None else Duration(length).seconds
     except ValueError as error:
-        raise WrongUse(str(error), "write it as 60s or '5 minutes'") from error
+        raise InvalidInput(str(error), "write it as 60s or '5 minutes'") from error

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.table import format_table
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.dashboard.live_run import PageOptions
-    from millstream.dashboard.run_log import Past
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.dashboard.run_log import PastRun
+    from millstream.pipeline.spec_file import LoadedSpec
 
 
-def command(loaded: Loaded, run: str, page: PageOptions, *, as_json: bool) -> int:
+def command(loaded: LoadedSpec, run: str, page: PageOptions, *, as_json: bool) -> int:
     """List the recorded runs, or serve the page of the named run until Ctrl-C."""
     from millstream.dashboard.live_run import runs_folder
     from millstream.dashboard.run_log import list_runs
@@ -35,13 +35,13 @@ def command(loaded: Loaded, run: str, page: PageOptions, *, as_json: bool) -> in
     if len(chosen) != 1:
         run_ids = ", ".join(entry.id for entry in (chosen or runs)[:5]) or "none yet"
         problem = "several runs are" if chosen else "no run is"
-        raise WrongUse(
+        raise InvalidInput(
             f"{problem} called '{run}'", f"known runs: {run_ids}; 'millstream run --history' lists all"
         )
     return serve_run(chosen[0].folder, page)
 
 
-def print_runs(runs: list[Past], *, as_json: bool) -> None:
+def print_runs(runs: list[PastRun], *, as_json: bool) -> None:
     """Print runs, latest first."""
     if as_json:
         for entry in runs:
@@ -62,7 +62,7 @@ def print_runs(runs: list[Past], *, as_json: bool) -> None:
     click.echo(format_table(["run", "pipeline", "started", "ended", "how"], rows), nl=False)
 
 
-def describe_end(run: Past) -> str:
+def describe_end(run: PastRun) -> str:
     """Return in words how a run ended."""
     if run.ended is None:
         return "running, or killed"
@@ -73,7 +73,7 @@ def describe_end(run: Past) -> str:
 def serve_run(folder: Path, page: PageOptions) -> int:
     """Serve the page of a past run until Ctrl-C."""
     from millstream.dashboard.http import app
-    from millstream.dashboard.replay_server import NoConnectivity, load_past_run
+    from millstream.dashboard.replay_server import NoPreviews, load_past_run
 
     try:
         feed = load_past_run(folder, folder.name)
@@ -81,7 +81,7 @@ def serve_run(folder: Path, page: PageOptions) -> int:
         raise MillstreamError(
             f"the log of run {folder.name} cannot be read: {error}", "choose another run"
         ) from error
-    server = app.serve(feed, NoConnectivity(), host=page.host, port=page.port)
+    server = app.serve(feed, NoPreviews(), host=page.host, port=page.port)
     click.echo(f"run {folder.name} is shown at {server.address}; press Ctrl-C to stop", err=True)
     try:
         threading.Event().wait()

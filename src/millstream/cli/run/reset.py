@@ -11,7 +11,7 @@ import click
 
 from millstream.cli.messages import print_hint
 from millstream.cli.project import complete_query, open_project, project_options
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -101,19 +101,19 @@ def describe_reset(pipeline: Pipeline, name: str, *, emptied: Sequence[Path] = (
 
 def _choose(pipeline: Pipeline, queries: Sequence[str], *, all_queries: bool) -> list[str]:
     if bool(queries) == all_queries:
-        raise WrongUse(
+        raise InvalidInput(
             "reset needs the names of queries, or --all", f"queries: {', '.join(pipeline.queries)}"
         )
     for name in queries:
         if name not in pipeline.queries:
-            raise WrongUse(f"there is no query '{name}'", f"queries: {', '.join(pipeline.queries)}")
+            raise InvalidInput(f"there is no query '{name}'", f"queries: {', '.join(pipeline.queries)}")
     return list(pipeline.queries) if all_queries else list(dict.fromkeys(queries))
 
 
 def _checkpoint(pipeline: Pipeline, name: str) -> Path:
     folder = pipeline.checkpoint(name).local
     if folder is None:
-        raise WrongUse(
+        raise InvalidInput(
             f"checkpoint {pipeline.checkpoint(name)} is not on a file system of this machine",
             "delete it there",
         )
@@ -121,20 +121,23 @@ def _checkpoint(pipeline: Pipeline, name: str) -> Path:
 
 
 def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
-    """Raise `CannotGoOn` if a sink still lacks batches, which only the checkpoint can deliver."""
+    """Raise `CheckpointError` if a sink still lacks batches, which only the checkpoint can deliver."""
     from millstream.engine.delivery.batch_spool import list_spooled_batches
 
     waiting = list_spooled_batches(pipeline, names)
     if waiting:
         first = waiting[0]
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{len(waiting)} batches of query '{first.query}' wait for {first.sink}, and would be lost",
             f"deliver them: millstream deadletter replay {first.query}; or delete them: millstream deadletter delete",
         )
 
 
 def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
-    """Return the folders that these queries alone write and no source reads. Raises `CannotGoOn` for any other."""
+    """Return the folders that these queries alone write and no source reads.
+
+    Raises `CheckpointError` for any other.
+    """
     folders = []
     for name in names:
         for place in sorted(place for entry in pipeline.queries[name].to for place in entry.sink.writes_to()):
@@ -142,13 +145,13 @@ def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
                 continue
             for other, query in pipeline.queries.items():
                 if other not in names and any(place in entry.sink.writes_to() for entry in query.to):
-                    raise CannotGoOn(
+                    raise CheckpointError(
                         f"{_from_here(pipeline, Path(place))} is also written by query '{other}'",
                         f"reset both: millstream reset {name} {other} --sinks; or leave --sinks out",
                     )
             for source, entry in pipeline.sources.items():
                 if place in entry.source.reads_from():
-                    raise CannotGoOn(
+                    raise CheckpointError(
                         f"{_from_here(pipeline, Path(place))} is read by source '{source}'",
                         "leave --sinks out, and reset the queries that read it too if you empty it",
                     )

@@ -11,19 +11,19 @@ import click
 
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import handle_ending
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.dashboard.live_run import PageOptions
     from millstream.diagnostics.finding import Finding
     from millstream.engine.run import RunOptions
     from millstream.engine.supervisor import Supervisor
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 
 @click.command("run", short_help="Run the pipeline.")
@@ -127,12 +127,12 @@ def command(
 
 
 def start(
-    loaded: Loaded,
+    loaded: LoadedSpec,
     options: RunOptions,
     *,
     as_json: bool = False,
     verbose: bool = False,
-    known: Checked | None = None,
+    known: CheckResult | None = None,
     page_options: PageOptions | None = None,
     afterwards: Callable[[], RunOptions | None] = lambda: None,
 ) -> int:
@@ -228,7 +228,7 @@ def start(
     return 130 if ending.is_immediate else code
 
 
-def _unprinted(checked: Checked, loaded: Loaded) -> list[Finding]:
+def _unprinted(checked: CheckResult, loaded: LoadedSpec) -> list[Finding]:
     """Return the findings that were not printed when the spec was loaded."""
     return [finding for finding in checked.findings if finding not in loaded.findings]
 
@@ -297,4 +297,4 @@ def _seconds(length: str | None) -> float | None:
     try:
         return None if length is None else Duration(length).seconds
     except ValueError as error:
-        raise WrongUse(str(error), "write it as 60s or '5 minutes'") from error
+        raise InvalidInput(str(error), "write it as 60s or '5 minutes'") from error

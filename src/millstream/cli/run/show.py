@@ -11,14 +11,14 @@ import click
 from millstream.cli.messages import print_hint
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.table import format_table, terminal_width
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from millstream.pipeline.model import Pipeline
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 # Rows that are read to sort and count them. A larger sink is sorted within its newest rows, and not counted.
 READ = 10_000
@@ -68,7 +68,7 @@ def command(
         names, rows = _of_view(loaded, name, limit)
     else:
         known_names = ", ".join([*pipeline.queries, *pipeline.views, *pipeline.sources])
-        raise WrongUse(f"there is no query, view or source '{name}'", f"known names: {known_names}")
+        raise InvalidInput(f"there is no query, view or source '{name}'", f"known names: {known_names}")
     if as_json:
         for row in rows:
             click.echo(json.dumps(dict(zip(names, row, strict=True)), default=str))
@@ -83,7 +83,7 @@ def _of_sink(
     sinks = [entry.sink for entry in pipeline.queries[query].to]
     candidates = [sink for sink in sinks if kind in (None, sink.kind)]
     if not candidates:
-        raise WrongUse(
+        raise InvalidInput(
             f"query '{query}' has no sink '{kind}'", f"it writes to {', '.join(sink.kind for sink in sinks)}"
         )
     for sink in candidates:
@@ -113,7 +113,7 @@ def _print_count(rows: Sequence[object], limit: int) -> None:
     print_hint(f"newest {limit:,} of {total} rows; -n prints more" if len(rows) > limit else f"{total} rows")
 
 
-def _of_view(loaded: Loaded, name: str, limit: int) -> tuple[list[str], list[list[Any]]]:
+def _of_view(loaded: LoadedSpec, name: str, limit: int) -> tuple[list[str], list[list[Any]]]:
     """Compute the rows of a view from the newest records of its sources."""
     from millstream.frames.preview import preview_rows
     from millstream.spark.session import open_session

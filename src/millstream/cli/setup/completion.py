@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -25,7 +25,7 @@ def command(context: click.Context, shell: str) -> None:
     """
     completion = get_completion_class(shell)
     if completion is None:
-        raise WrongUse(f"there is no completion for '{shell}'", f"name one of {', '.join(SHELLS)}")
+        raise InvalidInput(f"there is no completion for '{shell}'", f"name one of {', '.join(SHELLS)}")
     root = context.find_root().command
     script = completion(root, {}, "millstream", "_MILLSTREAM_COMPLETE").source()
     click.echo(script)

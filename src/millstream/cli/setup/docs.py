@@ -13,7 +13,7 @@ import click
 
 import millstream
 from millstream.cli.messages import print_hint
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady
 
 
 def find_site() -> Path:
@@ -29,14 +29,17 @@ def find_site() -> Path:
 
 
 def find_page(site: Path, name: str) -> Path:
-    """Return the page with this name, such as `triggers`, `cli` or `ms201`. Raises `WrongUse` if there is none."""
+    """Return the page with this name, such as `triggers`, `cli` or `ms201`.
+
+    Raises `InvalidInput` if there is none.
+    """
     pages = {page.stem.lower(): page for page in sorted(site.rglob("*.html")) if page.stem != "404"}
     # A folder's page has the name of the folder.
     pages |= {page.parent.name.lower(): page for page in site.rglob("index.html") if page.parent != site}
     page = pages.get(name.lower())
     if page is None:
         near = get_close_matches(name.lower(), pages, n=3)
-        raise WrongUse(
+        raise InvalidInput(
             f"there is no page '{name}'",
             f"did you mean {' or '.join(near)}?" if near else "open the start page: millstream docs",
         )

@@ -18,7 +18,7 @@ from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.signals import handle_ending
 from millstream.cli.variables import spec_environment
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def command(
     folder = find_spec(file).parent
     path = declared or folder / FILE
     if not path.is_file():
-        raise WrongUse(f"there is no file {path}", "name one with --traffic")
+        raise InvalidInput(f"there is no file {path}", "name one with --traffic")
     traffic = read_traffic(path)
     if rate is not None:
         traffic = traffic.at_rate(rate)
@@ -139,7 +139,7 @@ def _duration(text: str) -> float:
     try:
         return Duration(text).seconds
     except ValueError as error:
-        raise WrongUse(f"--for: {error}", "write 60s or 5m") from None
+        raise InvalidInput(f"--for: {error}", "write 60s or 5m") from None
 
 
 def _time(text: str | None) -> datetime | None:
@@ -148,5 +148,5 @@ def _time(text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise WrongUse(f"--start: '{text}' is not a time", "write 2026-01-01T12:00:00Z") from None
+        raise InvalidInput(f"--start: '{text}' is not a time", "write 2026-01-01T12:00:00Z") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -12,8 +12,8 @@ import click
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import print_findings, use_colors
 from millstream.cli.variables import spec_environment
-from millstream.diagnostics.failure import WrongUse
-from millstream.diagnostics.text import Paint
+from millstream.diagnostics.failure import InvalidInput
+from millstream.diagnostics.text import Colours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ def load_tests(
 ) -> tuple[list[Suite], list[Case]]:
     """Load the test files and select their tests; print findings to stderr.
 
-    Raises `WrongUse` if there are no tests.
+    Raises `InvalidInput` if there are no tests.
     """
     from millstream.testing.files.discovery import find_test_files, select_cases
     from millstream.testing.files.loader import load
@@ -50,7 +50,7 @@ def load_tests(
         print_findings(findings, {name: text for suite in suites for name, text in suite.texts.items()})
     cases = select_cases([case for suite in suites for case in suite.cases], words)
     if words and not cases and not findings:
-        raise WrongUse(
+        raise InvalidInput(
             f"no test has all the words '{words}' in its file or name", "leave out -k to see the names"
         )
     return suites, cases
@@ -62,7 +62,7 @@ class TestOutput:
     def __init__(self, *, quiet: bool = False) -> None:
         self.steps, self.quiet = ProgressReporter(), quiet
         self.color = use_colors(sys.stdout)
-        self.paint = Paint(color=self.color)
+        self.paint = Colours(color=self.color)
         self.file = ""
 
     def say(self, text: str) -> None:

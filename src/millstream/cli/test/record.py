@@ -8,7 +8,7 @@ import click
 
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ def record_test(
     from millstream.testing.authoring import record
 
     if len(paths) > 1:
-        raise WrongUse("--record needs exactly one pipeline", "name one spec or folder, or none")
+        raise InvalidInput("--record needs exactly one pipeline", "name one spec or folder, or none")
     pipeline = open_project(paths[0] if paths else None, (), env_file).pipeline
     assert pipeline is not None
     source = record.find_source(pipeline, word)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.test.output import TestOutput, exit_code, load_tests
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from millstream.testing.model import Case
     from millstream.testing.runner.results import Result
     from millstream.testing.runner.runner import Runner
-    from millstream.testing.shuffle.shuffle import Shuffled
+    from millstream.testing.shuffle.shuffle import ShuffleResult
 
 _TONES = {"passed": "32", "failed": "31", "error": "31", "skipped": "34"}
 _WORDS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "skip"}
@@ -35,7 +35,10 @@ def shuffle_tests(
     stop: bool,
     as_json: bool,
 ) -> int:
-    """Replay each test in `split_count` other splits, and return the exit code. Raises `WrongUse` if none can be."""
+    """Replay each test in `split_count` other splits, and return the exit code.
+
+    Raises `InvalidInput` if none can be.
+    """
     from millstream.testing.runner.results import list_load_errors
     from millstream.testing.runner.runner import Runner
 
@@ -67,7 +70,7 @@ def shuffle_tests(
         click.echo(_summary(shuffled, start, seed))
         click.echo(_following(shuffled, split_count, seed), err=True)
     if not results and all(result["outcome"] == "skipped" for result in shuffled):
-        raise WrongUse(
+        raise InvalidInput(
             "none of these tests can be split into other batches", "choose a test with at least two rows"
         )
     return exit_code(suites, results) or int(any(not result["passed"] for result in shuffled))
@@ -112,7 +115,7 @@ def _shuffled(runner: Runner, case: Case, split_count: int, seed: int, screen: T
     }
 
 
-def _outcome(shuffled: Shuffled) -> str:
+def _outcome(shuffled: ShuffleResult) -> str:
     if shuffled.skipped is not None:
         return "skipped"
     if shuffled.fault is not None:
@@ -120,7 +123,9 @@ def _outcome(shuffled: Shuffled) -> str:
     return "passed" if shuffled.has_passed else "failed"
 
 
-def _print(screen: TestOutput, file: str, outcome: str, shuffled: Shuffled, lines: Sequence[str]) -> None:
+def _print(
+    screen: TestOutput, file: str, outcome: str, shuffled: ShuffleResult, lines: Sequence[str]
+) -> None:
     if file != screen.file:
         click.echo(screen.paint(file, "1"))
         screen.file = file

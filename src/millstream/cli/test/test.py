@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from millstream.cli.messages import print_hint
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -71,13 +71,17 @@ def command(
         return record_test(paths, record, rows, query, env_file)
     if splits is not None:
         if watch or update or junit:
-            raise WrongUse("--shuffle cannot be combined with --watch, --update or --junit", "leave them out")
+            raise InvalidInput(
+                "--shuffle cannot be combined with --watch, --update or --junit", "leave them out"
+            )
         from millstream.cli.test.shuffle import shuffle_tests
 
         return shuffle_tests(paths, words, env_file, splits, seed, stop=stop, as_json=as_json)
     if watch:
         if update or junit or as_json:
-            raise WrongUse("--watch cannot be combined with --update, --junit or --json", "leave them out")
+            raise InvalidInput(
+                "--watch cannot be combined with --update, --junit or --json", "leave them out"
+            )
         from millstream.cli.test.watch import watch_tests
 
         return watch_tests(paths, words, env_file, stop=stop)
@@ -119,7 +123,7 @@ def run_tests(
         try:
             junit.write_text(forms.format_junit(results), encoding="utf-8")
         except OSError as error:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{junit} cannot be written: {error.strerror}", "choose another file with --junit"
             ) from None
     if as_json:

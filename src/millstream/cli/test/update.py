@@ -8,7 +8,7 @@ import click
 
 from millstream.cli.messages import print_hint
 from millstream.cli.test.output import TestOutput, load_tests
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _write(file: Path, outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
         try:
             file.write_bytes((byte_order_mark + update.text).encode("utf-8"))
         except OSError as error:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{file} cannot be written: {error.strerror}", "check the permissions of the file"
             ) from None
         steps = "1 step" if update.steps == 1 else f"{update.steps} steps"

@@ -10,7 +10,7 @@ from millstream.connectors.api.ddl import NESTED, outer_type, quote_name
 from millstream.connectors.api.values.problem import Problem
 from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.base import Spec
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ _NO_ORDER = frozenset({"map", "variant", "void"})
 class Cdc(Spec):
     """Treat rows as changes: the newest change of each key wins, in any order and any number of batches."""
 
-    keys: Names = Field(examples=[["order_id"]])
+    keys: KnownNames = Field(examples=[["order_id"]])
     """Columns that identify the row that a change is about."""
     sequence_by: str = Field(examples=["lsn"])
     """Column that orders changes: the greatest value is the newest. A null stops the query."""
     apply_as_deletes: str | None = Field(default=None, examples=["op = 'd'"])
     """Spark SQL condition: a change that meets it deletes the row with its key."""
-    except_column_list: Names = ()
+    except_column_list: KnownNames = ()
     """Columns of the query that are not written."""
     stored_as_scd_type: Literal[1, 2] = 1
     """`1` stores the latest state of each key; `2` its history, with the columns `__start_at` and `__end_at`."""

@@ -117,7 +117,7 @@ class DeadLetterStore(Spec, ABC):
         """Delete dead letters written before a time, of a source, or all; return how many could not be deleted.
 
         A dead letter that is written meanwhile stays. The ledger keeps the batches, so that repeating one adds
-        nothing. Raises `WrongUse` if the store cannot delete such a selection at all.
+        nothing. Raises `InvalidInput` if the store cannot delete such a selection at all.
         """
 
     @abstractmethod

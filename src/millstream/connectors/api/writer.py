@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, no_metadata
 from millstream.connectors.api.sink_hooks.ledger import BatchLedger
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +55,9 @@ class WriteResult:
     way: str = ""
 
 
-def conflicting_batch_error(identity: SinkIdentity, batch_id: int) -> Unfit:
+def conflicting_batch_error(identity: SinkIdentity, batch_id: int) -> CheckpointMismatch:
     """Return the error for a batch number that another run has used for other records."""
-    return Unfit(
+    return CheckpointMismatch(
         f"sink '{identity.sink}' already has a batch {batch_id} of query '{identity.query}' with other "
         "records: another run writes to it from a copy of this checkpoint",
         "stop one of the two runs; the other may need 'millstream run --adopt' to continue",

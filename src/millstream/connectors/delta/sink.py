@@ -16,7 +16,7 @@ from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
 from millstream.connectors.delta.folder_check import DELETIONS
 from millstream.connectors.delta.system import DELTA
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -62,13 +62,13 @@ class DeltaSink(Sink):
     """Folder of the table; created by the first batch."""
     table: str | None = Field(default=None, examples=["sales.funnel"])
     """Name of the table in Spark's catalog, as an alternative to `path`."""
-    merge_on: Names = ()
+    merge_on: KnownNames = ()
     """Key columns: a row replaces the table row with the same key; other rows are added. Null equals null."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
     """Spark SQL condition: a row that meets it deletes the table row with its key."""
     cdc: Cdc | None = None
     """Treat rows as changes of a source table: keep the table at its latest state, or with its history."""
-    partition_by: Names = ()
+    partition_by: KnownNames = ()
     """Partition columns of the table; used when the table is created."""
     merge_schema: bool = False
     """Add missing columns to the table."""

@@ -190,7 +190,7 @@ class DeltaWriter(Writer):
         """Return the result of a batch whose number another commit used after this writer had read the log.
 
         Only a run from a copy of the checkpoint, or an attempt of this query with a lost response, writes under this
-        number. Raises `Unfit` unless the log's entry is for the same records.
+        number. Raises `CheckpointMismatch` unless the log's entry is for the same records.
         """
         self._is_last_known = False
         note, recorded = self.note(batch_id), self.entry(batch_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -56,10 +56,10 @@ class DuckdbLedger:
         return int(row[0])
 
     def require_epoch(self, connection: DuckDBPyConnection, epoch: int) -> None:
-        """Raise `CannotGoOn` if a later run has claimed the writer."""
+        """Raise `CheckpointError` if a later run has claimed the writer."""
         query = "SELECT epoch FROM millstream.fence WHERE writer = ?"
         if connection.execute(query, (self.identity.key,)).fetchall() != [(epoch,)]:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"a later start of query '{self.identity.query}' has taken over its writes to DuckDB",
                 "stop this run and keep the other; two runs of a query cannot both write",
             )

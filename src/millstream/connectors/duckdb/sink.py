@@ -12,7 +12,7 @@ from millstream.connectors.api.ddl import type_names
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.system import System
 from millstream.connectors.api.values.problem import Problem
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -53,7 +53,7 @@ class DuckdbSink(Sink):
     """Database file on this machine; created by the first start."""
     table: str = Field(examples=["purchases", "sales.purchases"])
     """Table, with its schema unless it is in `main`. Created from the query's columns if it is missing."""
-    merge_on: Names = ()
+    merge_on: KnownNames = ()
     """Key columns: a row replaces the table row with the same key; other rows are added. Null equals null."""
 
     def writer(self, identity: SinkIdentity) -> Writer:

@@ -95,8 +95,8 @@ class DuckdbWriter(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch in one transaction, or nothing if it was written before.
 
-        Raises `Outage` if a retry may help, `CannotGoOn` if a later run has taken over, and another `MillstreamError`
-        if the rows themselves are rejected.
+        Raises `Outage` if a retry may help, `CheckpointError` if a later run has taken over, and another
+        `MillstreamError` if the rows themselves are rejected.
         """
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.files import manifest as manifests
 from millstream.connectors.files import publish
-from millstream.diagnostics.failure import CannotGoOn, NotReady
+from millstream.diagnostics.failure import CheckpointError, NotReady
 
 if TYPE_CHECKING:
     from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
@@ -165,7 +165,7 @@ class ByBatch(FileLayout):
     def has_batch(self, batch: int) -> bool:
         """Return whether the folder of this batch or of a later one exists.
 
-        Raises `CannotGoOn` if the folder belongs to another writer.
+        Raises `CheckpointError` if the folder belongs to another writer.
         """
         if batch < self._newest:
             return True
@@ -175,7 +175,7 @@ class ByBatch(FileLayout):
         text = self.place.text(f"{folder}/{LEDGER}")
         owner = _owner(text) if text is not None else self.identity.key
         if owner != self.identity.key:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"the folder {folder} belongs to {owner}, but this writer is {self.identity.key}",
                 "write to another folder",
             )
@@ -220,7 +220,7 @@ class ByBatch(FileLayout):
             place.settle("")
             hit_failpoint("files.committed")
         elif not self.has_batch(batch):
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"the folder of batch {batch} disappeared while it was read",
                 "find out which program deletes such folders",
             )

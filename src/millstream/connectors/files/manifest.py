@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Move:
+class FileMove:
     """One file: its name in the staging folder, its name in the target folder, its length in bytes."""
 
     staged: str
@@ -41,7 +41,7 @@ class Manifest:
     owner: str
     batch: int
     staging: str
-    files: tuple[Move, ...]
+    files: tuple[FileMove, ...]
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Pipeline, query, time and batch metadata; empty in a manifest of an older version."""
 
@@ -96,12 +96,15 @@ def plan_manifest(
         # In Spark's name, part-00000-<uuid>-c000.snappy.parquet, the extensions start at the first dot.
         extensions = name.partition(".")[2]
         final_name = f"part-{writer_tag(identity)}-{batch:06d}-{number:04d}.{extensions}"
-        moves.append(Move(file.name, f"{folders}/{final_name}" if folders else final_name, file.bytes))
+        moves.append(FileMove(file.name, f"{folders}/{final_name}" if folders else final_name, file.bytes))
     return Manifest(identity.key, batch, staging, tuple(moves), ledger_fields(identity, note))
 
 
 def read_manifest(place: SinkFolder, identity: SinkIdentity, batch: int) -> Manifest | None:
-    """Read the manifest of a batch; None if it is not committed. Raises `CannotGoOn` if it is another writer's."""
+    """Read the manifest of a batch; None if it is not committed.
+
+    Raises `CheckpointError` if it is another writer's.
+    """
     name = manifest_path(identity, batch)
     text = place.text(name)
     if text is None:
@@ -112,14 +115,14 @@ def read_manifest(place: SinkFolder, identity: SinkIdentity, batch: int) -> Mani
             fields["owner"],
             fields["batch"],
             fields["staging"],
-            tuple(Move(**move) for move in fields["files"]),
+            tuple(FileMove(**move) for move in fields["files"]),
         )
     except (ValueError, KeyError, TypeError) as cause:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"the manifest {name} of batch {batch} cannot be read", "restore it from a backup of the folder"
         ) from cause
     if manifest.owner != identity.key:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"the manifest {name} belongs to {manifest.owner}, but this writer is {identity.key}",
             "write to another folder",
         )

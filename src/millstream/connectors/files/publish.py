@@ -25,7 +25,7 @@ from millstream.connectors.files.manifest import (
     read_manifest,
     writer_tag,
 )
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from millstream.connectors.api.batch_ledger import BatchMetadata
@@ -54,7 +54,7 @@ def commit_manifest(
         return manifest
     manifest_there = read_manifest(place, identity, batch)
     if manifest_there is None:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"the manifest of batch {batch} disappeared while it was read",
             "find out which program deletes files below _millstream",
         )
@@ -76,7 +76,7 @@ def is_complete(place: SinkFolder, manifest: Manifest) -> bool:
 
 
 def roll_forward(place: SinkFolder, manifest: Manifest) -> None:
-    """Make the missing moves. Raises `CannotGoOn` if a file of the batch no longer exists."""
+    """Make the missing moves. Raises `CheckpointError` if a file of the batch no longer exists."""
     if is_complete(place, manifest):
         return
     for file in manifest.files:
@@ -84,7 +84,7 @@ def roll_forward(place: SinkFolder, manifest: Manifest) -> None:
         if place.exists(staged):
             _move(place, staged, file.name)
         elif not place.exists(file.name):
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"file {file.name} of batch {manifest.batch} is neither staged nor in its place",
                 "restore it, or start the query with an empty checkpoint and another folder",
             )

@@ -11,7 +11,7 @@ from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
 from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.files.system import FILES
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -50,7 +50,7 @@ class FilesSink(Sink):
 
     path: Location = Field(examples=["lake/purchases"])
     """Folder for the files; created by the first batch."""
-    partition_by: Names = ()
+    partition_by: KnownNames = ()
     """Partition columns, with folders such as `day=2026-01-01`."""
     layout: Literal["moved", "by_batch"] = "moved"
     """`by_batch`: a folder `batch=…` per batch, which becomes visible as a whole; `moved`: files become visible one

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT, describe_topics
-from millstream.diagnostics.failure import Silent
+from millstream.diagnostics.failure import Unreachable
 from millstream.diagnostics.finding import Severity
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _REQUEST = 1_048_576
 
 
 @dataclass(frozen=True)
-class Ends:
+class PartitionOffsets:
     """Offsets of a partition: its oldest record, and the position after its newest record."""
 
     low: int
@@ -124,7 +124,7 @@ def _check_retention(topic: str, config: Mapping[str, str]) -> Iterator[Connecti
 
 
 def _check_first_batch(
-    source: KafkaSource, ends: Mapping[str, Mapping[int, Ends]], fresh: Sequence[str]
+    source: KafkaSource, ends: Mapping[str, Mapping[int, PartitionOffsets]], fresh: Sequence[str]
 ) -> Iterator[ConnectivityFinding]:
     """Check whether the first batch would read a large topic whole."""
     if not fresh or source.has_batch_limit() or source.starting_offsets == "latest":
@@ -149,7 +149,7 @@ def _check_first_batch(
 
 
 def _check_starting_offsets(
-    source: KafkaSource, ends: Mapping[str, Mapping[int, Ends]]
+    source: KafkaSource, ends: Mapping[str, Mapping[int, PartitionOffsets]]
 ) -> Iterator[ConnectivityFinding]:
     """Find offsets in the spec that a partition does not have."""
     if not isinstance(source.starting_offsets, dict):
@@ -178,7 +178,9 @@ def _check_starting_offsets(
 
 
 def _check_checkpoint(
-    checkpoints: CheckpointedSource, probed: Mapping[str, str], ends: Mapping[str, Mapping[int, Ends]]
+    checkpoints: CheckpointedSource,
+    probed: Mapping[str, str],
+    ends: Mapping[str, Mapping[int, PartitionOffsets]],
 ) -> Iterator[ConnectivityFinding]:
     """Check that topics are those of the checkpoint and still have the records it has not read."""
     recreated = {
@@ -246,8 +248,10 @@ def _settings(client: AdminClient, topics: Mapping[str, int]) -> dict[str, dict[
     return configs
 
 
-def read_partition_ends(client: AdminClient, parts: Mapping[str, set[int]]) -> dict[str, dict[int, Ends]]:
-    """Return the first and end offsets of partitions. Raises `Silent` if the broker does not return them."""
+def read_partition_ends(
+    client: AdminClient, parts: Mapping[str, set[int]]
+) -> dict[str, dict[int, PartitionOffsets]]:
+    """Return the first and end offsets of partitions. Raises `Unreachable` if the broker does not return them."""
     partitions = [(topic, part) for topic, numbers in parts.items() for part in sorted(numbers)]
     offsets: list[dict[tuple[str, int], int]] = []
     for spec in (_admin.OffsetSpec.earliest(), _admin.OffsetSpec.latest()):
@@ -262,13 +266,13 @@ def read_partition_ends(client: AdminClient, parts: Mapping[str, set[int]]) -> d
                 }
             )
         except (KafkaException, TimeoutError) as cause:
-            raise Silent(
+            raise Unreachable(
                 "the Kafka broker did not return the offsets of its topics", "see the broker's log"
             ) from cause
     low, high = offsets
-    ends: dict[str, dict[int, Ends]] = {topic: {} for topic in parts}
+    ends: dict[str, dict[int, PartitionOffsets]] = {topic: {} for topic in parts}
     for topic, part in partitions:
-        ends[topic][part] = Ends(low[topic, part], high[topic, part])
+        ends[topic][part] = PartitionOffsets(low[topic, part], high[topic, part])
     return ends
 
 

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.api.dead_letters import DeadLetter, is_selected, take_newest
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
-from millstream.diagnostics.failure import NotReady, Outage, Silent, WrongUse
+from millstream.diagnostics.failure import InvalidInput, NotReady, Outage, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def ensure_topic(broker: Broker, topic: str) -> None:
 
 
 def probe(broker: Broker, topic: str) -> None:
-    """Raise `Silent` if no broker responds, `NotReady` if the topic would lose dead letters. Creates nothing."""
+    """Raise `Unreachable` if no broker responds, `NotReady` if the topic would lose dead letters. Creates nothing."""
     admin = AdminClient(dict(broker.native()), logger=SILENT)
     if _topic_exists(admin, broker, topic):
         _require_retention(admin, topic)
@@ -89,7 +89,7 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
     """Delete the chosen dead letters at the start of each partition; return how many chosen ones remain.
 
     A broker deletes records only from the start of a partition, so chosen ones after a record that stays remain.
-    Raises `WrongUse` if no chosen dead letter is at a start.
+    Raises `InvalidInput` if no chosen dead letter is at a start.
     """
     ends: dict[int, int] = {}
     blocked: set[int] = set()
@@ -104,7 +104,7 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
         if partition not in blocked:
             ends[partition] = offset + 1
     if matching and remaining == matching:
-        raise WrongUse(
+        raise InvalidInput(
             f"a topic can only be deleted from its start, and in '{topic}' each of these records is behind "
             "one that must stay",
             "use purge --before a time, or --all; or let the topic's retention delete them",
@@ -129,7 +129,7 @@ def _topic_exists(admin: Any, broker: Broker, topic: str) -> bool:
         known = admin.list_topics(timeout=PATIENCE).topics.get(topic)
     except KafkaException as cause:
         servers = ",".join(broker.bootstrap_servers)
-        raise Silent(
+        raise Unreachable(
             f"no Kafka broker responds at {servers}",
             "start the stack with 'millstream up', or correct bootstrap_servers",
         ) from cause

@@ -15,7 +15,7 @@ from millstream.connectors.kafka.client.options import PRODUCER_OPTIONS, SINK_FI
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.system import KAFKA
 from millstream.spec.avro.schema import Avro
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
 
@@ -47,7 +47,7 @@ class KafkaSink(Broker, Sink):
     """Topic for all records."""
     topic_column: str | None = None
     """Column that contains each row's topic, as an alternative to `topic`."""
-    key: Names = ()
+    key: KnownNames = ()
     """Record key: one column as text (bytes unchanged), or several columns as a JSON object. Empty: no key."""
     format: Literal["json", "csv", "avro", "raw"] = "json"
     """Record value: `json`, an object with every field, including nulls; `csv`, a line; `avro`, a record in Avro's

@@ -16,7 +16,7 @@ from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.admin import SILENT
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.connectors.kafka.writer import KafkaWriter
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, Outage
+from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,8 +100,8 @@ class TransactionalWriter(KafkaWriter):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Send one batch in one transaction.
 
-        Raises `Outage` if a retry may help, also after a transaction that outlived its timeout; `CannotGoOn` if a
-        later run has taken over; and another `MillstreamError` if the broker rejects the records themselves.
+        Raises `Outage` if a retry may help, also after a transaction that outlived its timeout; `CheckpointError` if
+        a later run has taken over; and another `MillstreamError` if the broker rejects the records themselves.
         """
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)
@@ -273,8 +273,8 @@ class TransactionalWriter(KafkaWriter):
             "(max_offsets_per_trigger of the source) or raise the sink's option kafka.transaction.timeout.ms",
         )
 
-    def _replaced_error(self) -> CannotGoOn:
-        return CannotGoOn(
+    def _replaced_error(self) -> CheckpointError:
+        return CheckpointError(
             f"a later start of query '{self.identity.query}' has taken over its writes to kafka {self.sink.target()}",
             "stop this run and keep the other; two runs of a query cannot both write",
         )

@@ -13,7 +13,7 @@ from millstream.connectors.postgres.client.errors import explain
 from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.connectors.postgres.copy.types import find_mismatch
 from millstream.connectors.postgres.probe import require_create_privilege, require_privileges
-from millstream.diagnostics.failure import NotReady, Outage, Silent
+from millstream.diagnostics.failure import NotReady, Outage, Unreachable
 from millstream.diagnostics.finding import Severity
 from millstream.spec.output_mode import OutputMode
 
@@ -31,14 +31,14 @@ _TYPES = (
 def check_sink(
     sink: PostgresSink, columns: Mapping[str, str] | None, mode: OutputMode
 ) -> Iterator[ConnectivityFinding]:
-    """Find what makes the database reject the rows. Raises `Silent` if it refuses the login. Changes nothing."""
+    """Find what makes the database reject the rows. Raises `Unreachable` if it refuses the login. Changes nothing."""
     address = sink.address()
     try:
         opened = connect(address, "millstream check")
     except Outage:
         raise
     except NotReady as refusal:
-        raise Silent(refusal.what, refusal.fix) from refusal
+        raise Unreachable(refusal.what, refusal.fix) from refusal
     with opened as connection:
         try:
             yield from _check_table(connection, sink, columns, mode)

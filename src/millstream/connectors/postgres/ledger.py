@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
 from millstream.connectors.postgres.client.identifiers import table_spellings
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -117,12 +117,12 @@ class Ledger:
         )
 
     def enter(self, connection: Connection[Any], epoch: int) -> None:
-        """Lock the fence for this transaction. Raises `CannotGoOn` if a later run has claimed it."""
+        """Lock the fence for this transaction. Raises `CheckpointError` if a later run has claimed it."""
         current_epoch = _fetch_value(
             connection, self._sql("SELECT epoch FROM {fence} WHERE writer = %s FOR UPDATE"), self.identity.key
         )
         if current_epoch != epoch:
-            raise CannotGoOn(
+            raise CheckpointError(
                 f"a later start of query '{self.identity.query}' has taken over its writes to Postgres",
                 "stop this run and keep the other; two runs of a query cannot both write",
             )

@@ -23,7 +23,7 @@ from millstream.connectors.postgres.client.identifiers import (
     table_problem,
 )
 from millstream.connectors.postgres.system import POSTGRES
-from millstream.spec.column_names import Names
+from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.secrets.secret import Secret, SecretUrl
@@ -58,9 +58,9 @@ class PostgresSink(Sink):
     """Password of the role, if the url contains none."""
     table: str = Field(examples=["purchases", "sales.purchases"])
     """Table, with its schema unless it is in `public`. Names are case-sensitive."""
-    merge_on: Names = ()
+    merge_on: KnownNames = ()
     """Key columns: a row replaces the table row with the same key; other rows are added."""
-    columns: Names = ()
+    columns: KnownNames = ()
     """Columns to write, with the same names in the table and the query. Default: all columns."""
     delete_when: str | None = Field(default=None, examples=["op = 'D'"])
     """Spark SQL condition: a row that meets it deletes the table row with its key."""

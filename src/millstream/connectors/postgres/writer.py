@@ -17,7 +17,7 @@ from millstream.connectors.postgres.client.connection import connect
 from millstream.connectors.postgres.client.errors import explain
 from millstream.connectors.postgres.client.identifiers import column_problem, split_table_name
 from millstream.connectors.postgres.copy.incoming import DELETED, Incoming
-from millstream.connectors.postgres.copy.rows import CopyRows, Wired, column_type, encode_columns
+from millstream.connectors.postgres.copy.rows import CopyColumn, CopyRows, column_type, encode_columns
 from millstream.connectors.postgres.copy.staging import Staging, drop_leftover_tables
 from millstream.connectors.postgres.ledger import Ledger
 from millstream.connectors.postgres.table_reader import range_condition
@@ -61,7 +61,7 @@ class PostgresWriter(Writer):
         self._ledger = Ledger(sink.ledger_schema, identity)
         self._connection: psycopg.Connection[Any] | None = None
         self._table: tables.Table | None = None
-        self._wired: tuple[Wired, ...] = ()
+        self._wired: tuple[CopyColumn, ...] = ()
         self._by_tasks = {"auto": None, "driver": False, "tasks": True}[sink.through]
         self._prefix = f"incoming_{hashlib.sha256(identity.key.encode()).hexdigest()[:8]}_"
         self._epoch = 0
@@ -105,7 +105,7 @@ class PostgresWriter(Writer):
             self._wired = encode_columns(schema, columns, self._table.types)
             if self._sink.delete_marker is not None:
                 self._wired += (
-                    Wired(
+                    CopyColumn(
                         DELETED, f"{self._sink.delete_marker[1]} AS {DELETED}", "bool", is_table_type=False
                     ),
                 )
@@ -148,8 +148,8 @@ class PostgresWriter(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch in one transaction, or nothing if it was written before.
 
-        Raises `Outage` if a retry may help, `CannotGoOn` if a later run has taken over, and another `MillstreamError`
-        if the rows themselves are rejected.
+        Raises `Outage` if a retry may help, `CheckpointError` if a later run has taken over, and another
+        `MillstreamError` if the rows themselves are rejected.
         """
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)

@@ -12,7 +12,7 @@ from http.client import HTTPException, InvalidURL
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.background_threads import BackgroundThread
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Webhook:
 
     def __post_init__(self) -> None:
         if urlsplit(self.address).scheme not in ("http", "https"):
-            raise WrongUse(
+            raise InvalidInput(
                 "the address in alerts_to does not begin with http:// or https://", "write the full address"
             )
         self._thread = BackgroundThread("millstream-webhook", self._work)

@@ -26,7 +26,7 @@ _MIB = 2.0**20
 
 
 @dataclass(frozen=True)
-class From:
+class MetricMapping:
     """A metric, the pattern of its names in Spark (groups become labels), and the factor to its unit."""
 
     metric: Metric
@@ -34,12 +34,12 @@ class From:
     scale: float = 1.0
 
 
-def _of(name: str, kind: str, pattern: str, meaning: str, scale: float = 1.0) -> From:
+def _of(name: str, kind: str, pattern: str, meaning: str, scale: float = 1.0) -> MetricMapping:
     compiled = re.compile(pattern)
-    return From(Metric(name, kind, ("pipeline", *compiled.groupindex), meaning), compiled, scale)
+    return MetricMapping(Metric(name, kind, ("pipeline", *compiled.groupindex), meaning), compiled, scale)
 
 
-def _executor(name: str, spark_name: str, meaning: str, scale: float = 1.0) -> From:
+def _executor(name: str, spark_name: str, meaning: str, scale: float = 1.0) -> MetricMapping:
     return _of(f"spark_executor_{name}_total", "counter", rf"executor\.{spark_name}", meaning, scale)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from millstream.dashboard.http.auth import Guard, is_local
-from millstream.dashboard.http.routes import STATIC, Answers
+from millstream.dashboard.http.auth import AccessGuard, is_local
+from millstream.dashboard.http.routes import STATIC, Routes
 from millstream.dashboard.http.server import Server
 from millstream.diagnostics.failure import NotReady
 from millstream.engine.background_threads import BackgroundThread
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.dashboard.http.event_stream import EventStream
-    from millstream.dashboard.http.routes import Looks
+    from millstream.dashboard.http.routes import PreviewReader
 
 PORT = 4711
 """The default port of the live page."""
@@ -47,17 +47,22 @@ class Page:
 
 
 def serve(
-    feed: EventStream, looks: Looks, *, host: str = LOCAL, port: int | None = None, static: Path = STATIC
+    feed: EventStream,
+    looks: PreviewReader,
+    *,
+    host: str = LOCAL,
+    port: int | None = None,
+    static: Path = STATIC,
 ) -> Page:
     """Serve a feed at a port: by default `PORT` or the next free one; 0 means any free port.
 
     Raises `NotReady` if the address is not available.
     """
-    answers = Answers(feed, looks, static)
+    answers = Routes(feed, looks, static)
     server = _bound(host, [PORT + offset for offset in range(NEXT)] if port is None else [port], answers)
     bound_port = server.server_address[1]
     token = secrets.token_urlsafe(24)
-    server.guard = Guard(bound_port, token, is_local(host))
+    server.guard = AccessGuard(bound_port, token, is_local(host))
     BackgroundThread("millstream-http", partial(server.serve_forever, LOOK)).start()
     url_host = f"[{host}]" if ":" in host else host
     origin = f"http://{url_host}:{bound_port}/"
@@ -75,7 +80,7 @@ def refuse_taken_port(host: str, port: int) -> None:
             raise _not_available(host, f"port {port}", error) from error
 
 
-def _bound(host: str, ports: list[int], answers: Answers) -> Server:
+def _bound(host: str, ports: list[int], answers: Routes) -> Server:
     last_error: OSError | None = None
     for port in ports:
         try:

@@ -41,7 +41,7 @@ class DeniedRequest:
 
 
 @dataclass(frozen=True)
-class Guard:
+class AccessGuard:
     """The port of the page and its token. `is_local` if the page is reachable only from this machine."""
 
     port: int

@@ -35,7 +35,7 @@ SHOWN = 2_000
 
 
 @dataclass
-class Looking:
+class DataPreviews:
     """Reads previews for one pipeline, with one cached read per sink or source at a time."""
 
     pipeline: Pipeline

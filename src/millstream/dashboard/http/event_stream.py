@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from millstream.dashboard.run_actions import RunActions
     from millstream.dashboard.run_log import RunLog
     from millstream.dashboard.state import api_schema
-    from millstream.dashboard.state.kafka_lag import Ends
+    from millstream.dashboard.state.kafka_lag import PartitionOffsets
     from millstream.dashboard.state.run_state import RunState
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ BEAT = 2.0
 
 
 @dataclass(frozen=True)
-class Sent:
+class StreamEntry:
     """One entry of the stream: its position, its id, its data as JSON."""
 
     place: int
@@ -81,7 +81,7 @@ class EventStream:
             log.heading = self._totals
         self._number = 0
         self._place = 0
-        self._ring: deque[Sent] = deque(maxlen=REPLAYED)
+        self._ring: deque[StreamEntry] = deque(maxlen=REPLAYED)
         self._queue: queue.Queue[Event | None] = queue.Queue(WAITING)
         self._changed = threading.Condition()
         self._cached: tuple[float, int, api_schema.Document] | None = None
@@ -149,7 +149,7 @@ class EventStream:
                 _log.warning("the log of the run is no longer written: %s", error)
                 self._log = None
 
-    def observe_ends(self, source: str, ends: Ends, at: float) -> None:
+    def observe_ends(self, source: str, ends: PartitionOffsets, at: float) -> None:
         """Record where a source ends, as its broker said at a time. Not part of the log: it is old soon."""
         with self._changed:
             self.folded.observe_ends(source, ends, at)
@@ -181,7 +181,7 @@ class EventStream:
     def publish(self, entry: dict[str, Any]) -> None:
         """Append an entry to the stream."""
         self._place += 1
-        self._ring.append(Sent(self._place, entry["id"], json.dumps(entry, default=str)))
+        self._ring.append(StreamEntry(self._place, entry["id"], json.dumps(entry, default=str)))
 
     def _work(self) -> None:
         alerted = 0.0
@@ -240,7 +240,7 @@ class EventStream:
                 return self._place
             return next((message.place for message in reversed(self._ring) if message.id == last), None)
 
-    def after(self, place: int, timeout: float) -> list[Sent] | None:
+    def after(self, place: int, timeout: float) -> list[StreamEntry] | None:
         """Return entries after a position, waiting up to `timeout` seconds for the first; None if some are gone."""
         with self._changed:
             if self._place <= place and not self._closed:

@@ -46,7 +46,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=lambda: {"Cache-Control": "no-store"})
 
 
-class Looks(Protocol):
+class PreviewReader(Protocol):
     """Previews of external data: rows of sinks, messages of sources, dead letters."""
 
     def rows(self, sink: str) -> dict[str, Any] | None:
@@ -70,11 +70,11 @@ def error_response(status: int, error: str, fix: str) -> Response:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Routes:
     """Responses to all paths except `/api/events`."""
 
     feed: EventStream
-    looks: Looks
+    looks: PreviewReader
     static: Path = STATIC
 
     def get(self, path: str, parameters: Mapping[str, str]) -> Response:

@@ -17,8 +17,8 @@ from millstream.dashboard.http.peer_user import is_same_user
 from millstream.dashboard.http.routes import Response, error_response
 
 if TYPE_CHECKING:
-    from millstream.dashboard.http.auth import Guard
-    from millstream.dashboard.http.routes import Answers
+    from millstream.dashboard.http.auth import AccessGuard
+    from millstream.dashboard.http.routes import Routes
 
 # A browser uses one stream and a few other requests; a few people may watch at once.
 CONNECTIONS = 48
@@ -39,11 +39,11 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 32
 
-    def __init__(self, address: tuple[str, int], answers: Answers) -> None:
+    def __init__(self, address: tuple[str, int], answers: Routes) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, Handler)
         self.answers = answers
-        self.guard: Guard
+        self.guard: AccessGuard
         self.streams = threading.BoundedSemaphore(STREAMS)
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._due: dict[socket.socket, float] = {}

@@ -9,7 +9,7 @@ from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.kafka_lag import is_growing
 from millstream.dashboard.state.query_verdict import FIRST
 from millstream.engine.events.event_messages import format_count
-from millstream.spec.alert import Condition, Watch, parse_condition
+from millstream.spec.alert import AlertMeasure, Condition, parse_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,30 +60,30 @@ class Alarms:
 
 def _is_above(alert: Condition, value: float) -> bool:
     """Compare with the limit: `for 3 triggers` is met at three, `> 15 minutes` above fifteen."""
-    met_at = alert.watch in (Watch.SILENCE, Watch.LAG_GROWING)
+    met_at = alert.watch in (AlertMeasure.SILENCE, AlertMeasure.LAG_GROWING)
     return value >= alert.limit if met_at else value > alert.limit
 
 
 def alert_value(alert: Condition, query: QueryState, now: float) -> float | None:
     """Return the figure that an alert watches, or None if the query has none."""
     match alert.watch:
-        case Watch.WATERMARK_LAG:
+        case AlertMeasure.WATERMARK_LAG:
             watermark = timestamps.parse_or_none(query.figures.get("watermark"))
             return None if watermark is None else now - watermark
-        case Watch.FRESHNESS:
+        case AlertMeasure.FRESHNESS:
             return None if query.newest is None else now - query.newest
-        case Watch.LAG:
+        case AlertMeasure.LAG:
             behind = query.behind_now()
             return None if behind is None else float(behind)
-        case Watch.LAG_GROWING:
+        case AlertMeasure.LAG_GROWING:
             return alert.limit if is_growing(query.behind, now, alert.limit) else 0.0
-        case Watch.SILENCE:
+        case AlertMeasure.SILENCE:
             # A first batch takes longer, as it compiles its code: that is no silence yet.
             is_starting = query.state == "starting" and query.silence(now) <= FIRST
             return query.triggers_silent(now) if query.last_event_at and not is_starting else None
-        case Watch.DEAD_LETTERS:
+        case AlertMeasure.DEAD_LETTERS:
             return float(query.counts["dead_letters"])
-        case Watch.BATCH_TIME:
+        case AlertMeasure.BATCH_TIME:
             return query.seconds()
 
 
@@ -92,24 +92,24 @@ def describe_value(alert: Condition, value: float | None) -> str:
     if value is None:
         return "no data yet"
     match alert.watch:
-        case Watch.WATERMARK_LAG:
+        case AlertMeasure.WATERMARK_LAG:
             return f"the watermark is {format_duration(value)} behind the clock"
-        case Watch.FRESHNESS:
+        case AlertMeasure.FRESHNESS:
             return f"the newest event is {format_duration(value)} old"
-        case Watch.LAG:
+        case AlertMeasure.LAG:
             return (
                 f"{format_count(round(value), 'record')} {'is' if round(value) == 1 else 'are'} not yet read"
             )
-        case Watch.LAG_GROWING:
+        case AlertMeasure.LAG_GROWING:
             return f"the lag {'has grown' if value else 'has not grown'} for {format_duration(alert.limit)}"
-        case Watch.SILENCE:
+        case AlertMeasure.SILENCE:
             return f"{value:.1f} triggers without any activity"
-        case Watch.DEAD_LETTERS:
+        case AlertMeasure.DEAD_LETTERS:
             return (
                 f"{format_count(round(value), 'record')} became "
                 f"{'a dead letter' if round(value) == 1 else 'dead letters'}"
             )
-        case Watch.BATCH_TIME:
+        case AlertMeasure.BATCH_TIME:
             return f"the last batch took {format_duration(value)}"
 
 

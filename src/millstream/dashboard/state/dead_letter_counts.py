@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Counted:
+class DeadLetterCounts:
     """Dead letters by query, source and reason, and spooled batches by query and sink."""
 
     reasons: dict[tuple[str, str, str], api_schema.Reason] = field(default_factory=dict)

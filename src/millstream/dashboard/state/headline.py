@@ -39,7 +39,7 @@ WORDS: dict[api_schema.State, str] = {
 """Words for states whose name is no word."""
 
 
-class Silence(NamedTuple):
+class UnreachableSource(NamedTuple):
     """A source whose broker does not respond to the page, since when, and the error."""
 
     source: str
@@ -47,7 +47,7 @@ class Silence(NamedTuple):
     error: str
 
 
-class Phase(NamedTuple):
+class StartPhase(NamedTuple):
     """What a run does before its queries start, and since when."""
 
     text: str
@@ -62,8 +62,8 @@ class HeadlineInput(NamedTuple):
     queries: Sequence[api_schema.QueryDetails]
     worst: api_schema.Worst | None
     alerts: Sequence[api_schema.Alert]
-    phase: Phase
-    silent: Sequence[Silence]
+    phase: StartPhase
+    silent: Sequence[UnreachableSource]
     rows_in: int
     behind: int | None
     """Records that at least one query has not read."""

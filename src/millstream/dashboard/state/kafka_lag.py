@@ -74,7 +74,7 @@ def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) 
 
 Key = tuple[str, str, str]
 """Source, topic, partition."""
-Ends = Mapping[str, Mapping[int, int]]
+PartitionOffsets = Mapping[str, Mapping[int, int]]
 """The offset after the newest record of each partition, by topic."""
 
 
@@ -109,7 +109,7 @@ def record_committed(known: dict[Key, Partition], names: Sequence[str | None], o
             known.setdefault((name or "", topic, partition), Partition()).commit(offset)
 
 
-def record_ends(known: dict[Key, Partition], at: float, source: str, ends: Ends) -> None:
+def record_ends(known: dict[Key, Partition], at: float, source: str, ends: PartitionOffsets) -> None:
     """Record where the partitions of a source end, as its broker said at a time."""
     for topic, partitions in ends.items():
         for number, end in partitions.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.analysis.query.plan_model import Operator
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.pipeline.model import Pipeline
 
 VERSION = 1
@@ -46,7 +46,7 @@ def describe_pipeline(pipeline: Pipeline, queries: Sequence[str], run: str) -> d
     }
 
 
-def known_columns(pipeline: Pipeline, checked: Checked) -> dict[str, dict[str, str]]:
+def known_columns(pipeline: Pipeline, checked: CheckResult) -> dict[str, dict[str, str]]:
     """Return the known columns of sources and sinks, by id in the graph, with types in Spark's DDL."""
     types: dict[str, dict[str, str]] = {}
     for query in checked.queries:

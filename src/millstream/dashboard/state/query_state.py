@@ -194,7 +194,7 @@ class QueryState:
         if behind is not None:
             self.behind.append((at, behind))
 
-    def observe_ends(self, source: str, ends: kafka_lag.Ends, at: float) -> None:
+    def observe_ends(self, source: str, ends: kafka_lag.PartitionOffsets, at: float) -> None:
         """Record where a source ends, as its broker said at a time; ignored if the query does not read it."""
         if source not in self.sources:
             return

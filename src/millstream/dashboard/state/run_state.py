@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.alerts import Alarms
 from millstream.dashboard.state.api_schema import GRAVITY, LEVELS
-from millstream.dashboard.state.dead_letter_counts import Counted
+from millstream.dashboard.state.dead_letter_counts import DeadLetterCounts
 from millstream.dashboard.state.graph_state import Drawing
-from millstream.dashboard.state.headline import HeadlineInput, Phase, Silence, build_headline
+from millstream.dashboard.state.headline import HeadlineInput, StartPhase, UnreachableSource, build_headline
 from millstream.dashboard.state.query_state import QueryState
 from millstream.engine.events.event_messages import format_event
 
@@ -58,7 +58,7 @@ class RunState:
     run: api_schema.Run
     queries: dict[str, QueryState] = field(default_factory=dict)
     drawing: Drawing = field(default_factory=Drawing)
-    letters: Counted = field(default_factory=Counted)
+    letters: DeadLetterCounts = field(default_factory=DeadLetterCounts)
     alarms: Alarms = field(default_factory=Alarms)
     log: deque[api_schema.Entry] = field(default_factory=lambda: deque(maxlen=LINES))
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -66,8 +66,8 @@ class RunState:
     plans: list[api_schema.Plan] = field(default_factory=list)
     last: str = ""
     """The id of the last event."""
-    phase: Phase | None = None
-    silent: dict[str, Silence] = field(default_factory=dict)
+    phase: StartPhase | None = None
+    silent: dict[str, UnreachableSource] = field(default_factory=dict)
     is_stopping: bool = False
     history: deque[tuple[int | None, float | None, float | None, float | None]] = field(
         default_factory=lambda: deque(maxlen=SAMPLES)
@@ -87,11 +87,11 @@ class RunState:
             case "checked":
                 self.findings, self.plans = event.data["findings"], event.data["plans"]
             case "phase":
-                self.phase = Phase(event.data["text"], at)
+                self.phase = StartPhase(event.data["text"], at)
             case "stopping":
                 self.is_stopping, self.actions = True, ()
             case "run_started":
-                self.phase = Phase("starting the queries", at)
+                self.phase = StartPhase("starting the queries", at)
                 self.guarantees = event.data["guarantees"]
                 for name in event.data["queries"]:
                     self.queries.setdefault(name, QueryState(name, since=at))
@@ -131,7 +131,7 @@ class RunState:
             "text": (format_event(event) or "").partition("\n" if event.event == "run_started" else "\0")[0],
         }
 
-    def observe_ends(self, source: str, ends: kafka_lag.Ends, at: float) -> None:
+    def observe_ends(self, source: str, ends: kafka_lag.PartitionOffsets, at: float) -> None:
         """Record where the partitions of a source end, as its broker said at a time."""
         self.silent.pop(source, None)
         for query in self.queries.values():
@@ -141,7 +141,7 @@ class RunState:
     def observe_silence(self, source: str, error: str, at: float) -> None:
         """Record that the broker of a source did not respond."""
         since = self.silent[source].since if source in self.silent else at
-        self.silent[source] = Silence(source, since, error)
+        self.silent[source] = UnreachableSource(source, since, error)
 
     def sample(self, at: float) -> None:
         """Add the run's figures to its history, at most once in a few seconds."""
@@ -206,7 +206,7 @@ class RunState:
             queries,
             worst,
             alerts,
-            self.phase or Phase("checking the pipeline", timestamps.parse(self.run["started"])),
+            self.phase or StartPhase("checking the pipeline", timestamps.parse(self.run["started"])),
             list(self.silent.values()),
             rows_in,
             behind,

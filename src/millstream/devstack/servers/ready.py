@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.devstack.supervisor.state import Endpoints, Home, Seen, without_credentials
+from millstream.devstack.supervisor.state import Endpoints, Home, ServerStatus, without_credentials
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def _await_other(name: str, address: str) -> None:
         )
 
 
-def _observed_state(home: Home, part: ServerSpec) -> Seen | None:
+def _observed_state(home: Home, part: ServerSpec) -> ServerStatus | None:
     """Return the guardian's report on exactly this start of a server; None until there is one."""
     state = home.state()
     if state is None:
         return None
     if not state.is_alive:
-        return Seen("failed", part.turn)
+        return ServerStatus("failed", part.turn)
     server_status = state.servers.get(part.name)
     return server_status if server_status and server_status.turn == part.turn else None
 

@@ -40,7 +40,7 @@ class Endpoints:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ServerStatus:
     """The last state of a server observed by the guardian: `running`, `stopping`, `stopped` or `failed`."""
 
     state: str
@@ -55,7 +55,7 @@ class StackState:
 
     guardian: Identity
     is_attached: bool = False
-    servers: dict[str, Seen] = field(default_factory=dict)
+    servers: dict[str, ServerStatus] = field(default_factory=dict)
 
     @property
     def is_alive(self) -> bool:
@@ -83,7 +83,7 @@ class StackState:
     def from_json(cls, data: dict[str, Any]) -> StackState:
         """Create a state from the data of `to_json`. Raises KeyError or TypeError for invalid data."""
         servers = {
-            name: Seen(
+            name: ServerStatus(
                 entry["state"],
                 entry["turn"],
                 Identity(entry["pid"], entry["born"]) if entry["pid"] else None,

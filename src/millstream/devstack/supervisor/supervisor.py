@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.devstack.supervisor.process import Identity
-from millstream.devstack.supervisor.state import Home, Seen, StackState
+from millstream.devstack.supervisor.state import Home, ServerStatus, StackState
 from millstream.spark.parent_death import make_parent_death_hook
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _IDLE = 5.0
 _BUSY = 0.05
 
 
-class Guardian:
+class StackSupervisor:
     """Runs the servers listed in `parts.json`, and writes their states to `state.json`."""
 
     def __init__(self, home: Home, *, attached: bool) -> None:
@@ -33,9 +33,9 @@ class Guardian:
         self.attached = attached
         self.leaving = False
         self.children: dict[str, subprocess.Popen[bytes]] = {}
-        self.states: dict[str, Seen] = {}
+        self.states: dict[str, ServerStatus] = {}
         self.deadlines: dict[str, float] = {}
-        self.saved_states: dict[str, Seen] | None = None
+        self.saved_states: dict[str, ServerStatus] | None = None
 
     def work(self) -> None:
         """Serve until asked to stop, or until the starter has ended; then stop all servers."""
@@ -69,7 +69,7 @@ class Guardian:
             elif should_run and (previous is None or previous.turn != part.turn):
                 self._start(part)
             elif previous and not part.run and previous.turn != part.turn:
-                self.states[name] = Seen("stopped", part.turn, code=previous.code)
+                self.states[name] = ServerStatus("stopped", part.turn, code=previous.code)
         self._write_state()
 
     def _start(self, part: ServerSpec) -> None:
@@ -83,7 +83,7 @@ class Guardian:
                 preexec_fn=make_parent_death_hook(signal.Signals[part.death]),
             )
         self.children[part.name] = child
-        self.states[part.name] = Seen("running", part.turn, Identity.of(child.pid))
+        self.states[part.name] = ServerStatus("running", part.turn, Identity.of(child.pid))
 
     def _stop(self, part: ServerSpec) -> None:
         child, now = self.children[part.name], time.monotonic()
@@ -91,7 +91,7 @@ class Guardian:
             child.send_signal(signal.Signals[part.stop])
             self.deadlines[part.name] = now + part.grace
             previous = self.states[part.name]
-            self.states[part.name] = Seen("stopping", previous.turn, previous.process)
+            self.states[part.name] = ServerStatus("stopping", previous.turn, previous.process)
         elif now > self.deadlines[part.name]:
             child.kill()
 
@@ -101,7 +101,7 @@ class Guardian:
             if code is None:
                 continue
             was_stopped = self.deadlines.pop(name, None) is not None
-            self.states[name] = Seen(
+            self.states[name] = ServerStatus(
                 "stopped" if was_stopped else "failed", self.states[name].turn, code=code
             )
             del self.children[name]
@@ -131,7 +131,7 @@ def main() -> None:
         os._exit(
             0
         )  # the starter waits for this process; the child is adopted by init and never becomes a zombie
-    Guardian(Home(arguments.folder), attached=arguments.attached).work()
+    StackSupervisor(Home(arguments.folder), attached=arguments.attached).work()
 
 
 if __name__ == "__main__":

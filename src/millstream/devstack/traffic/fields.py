@@ -13,7 +13,7 @@ from millstream.spec.duration import Duration
 PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
-class Numbered(Spec):
+class NumberedIds(Spec):
     """Sequential identifiers, such as `o1`, `o2`."""
 
     prefix: str = Field(default="", pattern=PLAIN)
@@ -22,7 +22,7 @@ class Numbered(Spec):
     """Minimum width of the number, padded with zeros."""
 
 
-class Skewed(Spec):
+class SkewedKeys(Spec):
     """Keys with a Zipf distribution: few are frequent and most are rare; `u0001` is the most frequent."""
 
     prefix: str = Field(default="", pattern=PLAIN)
@@ -82,11 +82,11 @@ class FieldSpec(Spec):
 
     uuid: Literal[True] | None = None
     """A random UUID."""
-    sequence: Numbered | None = None
+    sequence: NumberedIds | None = None
     """Sequential identifiers."""
     choice: dict[str, float] | None = None
     """Texts by weight. In a list all have the same weight."""
-    skewed: Skewed | None = None
+    skewed: SkewedKeys | None = None
     """Keys with a skewed distribution."""
     int_: NumberRange | None = Field(default=None, alias="int")
     """Whole numbers in a range."""

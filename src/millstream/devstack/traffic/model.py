@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack.traffic.fields import FieldSpec
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.base import Spec
 from millstream.spec.duration import Duration
 
@@ -55,7 +55,7 @@ class Bursts(Spec):
     """Factor by which the rate is multiplied."""
 
 
-class Late(Spec):
+class LateEvents(Spec):
     """Events that arrive later than a watermark should wait for."""
 
     share: float = Field(ge=0, le=1)
@@ -73,7 +73,7 @@ class Duplicates(Spec):
     """Longest time between the first and the second delivery."""
 
 
-class Malformed(Spec):
+class MalformedRecords(Spec):
     """Malformed records that replace good ones."""
 
     share: float = Field(ge=0, le=1)
@@ -82,7 +82,7 @@ class Malformed(Spec):
     """The kinds of damage, each equally likely."""
 
 
-class Follows(Spec):
+class FollowingEvents(Spec):
     """Events caused by events of another stream, such as a purchase that follows a cart."""
 
     stream: str
@@ -100,7 +100,7 @@ class Stream(Spec):
     """The topic to send to; defaults to the stream's name."""
     rate: float | None = Field(default=None, gt=0)
     """Events per second. A stream that follows another has no rate, because it depends on the other's."""
-    follows: Follows | None = None
+    follows: FollowingEvents | None = None
     """The stream whose events cause these."""
     bursts: Bursts | None = None
     """Periods with a higher rate."""
@@ -114,11 +114,11 @@ class Stream(Spec):
     """The encoding of a record's value: a JSON object, or a line of CSV."""
     disorder: Duration | None = None
     """Longest delay of an event; most delays are much shorter. Choose less than the watermark."""
-    late: Late | None = None
+    late: LateEvents | None = None
     """Events that arrive too late."""
     duplicates: Duplicates | None = None
     """Records that are delivered twice."""
-    malformed: Malformed | None = None
+    malformed: MalformedRecords | None = None
     """Records that cannot be decoded."""
     partitions: int | None = Field(default=None, ge=1)
     """Number of partitions if `up` creates the topic for this file."""
@@ -226,12 +226,12 @@ def read_traffic(path: Path) -> Traffic:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise WrongUse(
+        raise InvalidInput(
             f"{path} cannot be read: {error.strerror}", "pass another file with --traffic"
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         details = " ".join(str(error).split())
-        raise WrongUse(f"{path.name} is not YAML: {details}", "correct the file") from error
+        raise InvalidInput(f"{path.name} is not YAML: {details}", "correct the file") from error
     try:
         return Traffic.model_validate(data)
     except ValidationError as error:
@@ -239,4 +239,4 @@ def read_traffic(path: Path) -> Traffic:
             f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg'].removeprefix('Value error, ')}"
             for item in error.errors()
         ]
-        raise WrongUse(f"{path.name} is not valid: {'; '.join(messages)}", "correct the file") from error
+        raise InvalidInput(f"{path.name} is not valid: {'; '.join(messages)}", "correct the file") from error

@@ -15,7 +15,7 @@ from millstream.devstack.traffic.model import Damage, Layout, Stream
 if TYPE_CHECKING:
     import random
 
-    from millstream.devstack.traffic.fields import FieldSpec, Skewed
+    from millstream.devstack.traffic.fields import FieldSpec, SkewedKeys
 
 Values = list[str]
 # A generator receives the values so far, the event time in milliseconds, and the values of the followed event.
@@ -166,11 +166,11 @@ def _pick(names: list[str], weights: list[float], chance: random.Random) -> Make
     return lambda _values, _ms, _parent: names[bisect(weights, chance.random() * total, 0, last)]
 
 
-def _names(skewed: Skewed) -> list[str]:
+def _names(skewed: SkewedKeys) -> list[str]:
     return [f"{skewed.prefix}{number:0{skewed.digits}d}" for number in range(1, skewed.count + 1)]
 
 
-def _zipf(skewed: Skewed) -> list[float]:
+def _zipf(skewed: SkewedKeys) -> list[float]:
     return list(itertools.accumulate(rank**-skewed.exponent for rank in range(1, skewed.count + 1)))
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.connectors.api.writer import Writer
-    from millstream.engine.delivery.batch_metadata import Notes
+    from millstream.engine.delivery.batch_metadata import BatchNotes
     from millstream.engine.delivery.dead_letters import DeadLetters
-    from millstream.engine.delivery.spool_retry import Probing
+    from millstream.engine.delivery.spool_retry import SpoolRetry
     from millstream.engine.events.event_bus import EventBus
     from millstream.spark.streaming.code_generation import CodeGeneration
 
@@ -48,7 +48,7 @@ class Delivery:
     writers: dict[str, Writer]
     letters: DeadLetters | None
     events: EventBus
-    notes: Notes
+    notes: BatchNotes
     replayed: int | None
     """The batch that may have been delivered in part before this start, or None."""
     handle: Any = None
@@ -57,7 +57,7 @@ class Delivery:
     """The Python exception that ended the last batch. Spark reports only its text."""
     delivered: int = 0
     """The number of batches that reached every sink since the start."""
-    probing: Probing | None = None
+    probing: SpoolRetry | None = None
     """Delivers spooled batches in the background."""
     is_last: bool = False
     """Whether the query ends after the batch that is delivered now, or that is delivered next."""
@@ -150,7 +150,10 @@ class Delivery:
             self.generation.follow(frame.sparkSession, rows)
 
     def _compare_replay(self, writer: Writer, batch_id: int) -> None:
-        """Compare a replayed batch with the one that the sink has. Raises `Unfit` if that has other records."""
+        """Compare a replayed batch with the one that the sink has.
+
+        Raises `CheckpointMismatch` if that has other records.
+        """
         entry, note = writer.entry(batch_id), self.notes(batch_id)
         if entry is None:
             return

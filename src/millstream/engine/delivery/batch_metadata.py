@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.frames.decode import source_metric_name
 
@@ -25,7 +25,7 @@ CONTENT = "content"
 _UNHASHED = ("map<", "variant")
 
 
-class Notes:
+class BatchNotes:
     """The metadata of one query's batches, from its checkpoint and from the metrics of the running batch."""
 
     content = False
@@ -59,7 +59,7 @@ class Notes:
             if self._checkpoint.query_id() != self._query_id:
                 return UNTOLD
             planned = self._checkpoint.offsets(batch_id)
-        except CannotGoOn:
+        except CheckpointError:
             # The integrity check reports a damaged file. A write to the sink does not.
             return UNTOLD
         return UNTOLD if planned is None else BatchMetadata(planned.sources, planned.timestamp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.writer import SinkIdentity
-from millstream.diagnostics.failure import MillstreamError, NotReady, Unfit
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError, NotReady
 from millstream.engine.delivery.batch_spool import find_spools, is_for_sink
 from millstream.engine.delivery.spooling_writer import create_spooling_writer
 from millstream.engine.delivery.undelivered import missing_sink_error
@@ -35,8 +35,8 @@ def replay(
     Each goes through the sink's own writer under its own id, so that a batch that was already delivered changes
     nothing if the sink has a ledger: `on_delivered` receives it as skipped. The `on_error` of the sink's entry does
     not matter, except that `dead_letter_rows` isolates single rows. If killed halfway, the next replay continues.
-    Raises `NotReady` if a sink is still down, `MillstreamError` if it refuses a batch, and `Unfit` if the spec no
-    longer has the sink, or if the sink skips a batch that it does not have.
+    Raises `NotReady` if a sink is still down, `MillstreamError` if it refuses a batch, and `CheckpointMismatch` if
+    the spec no longer has the sink, or if the sink skips a batch that it does not have.
     """
     written_count = 0
     for query in queries:
@@ -62,7 +62,7 @@ def _replay_spool(
         for batch in batches:
             try:
                 result = writer.deliver(batch, spark)
-            except Unfit:
+            except CheckpointMismatch:
                 # The message already names the batch.
                 raise
             except Exception as error:

@@ -22,7 +22,7 @@ EVERY = 1.0
 PATIENCE = 30.0
 
 
-class Probing:
+class SpoolRetry:
     """A thread for the sinks of one query that may spool batches.
 
     The thread needs no new batch, because a topic may be quiet while a sink comes back. An error that ends a query,

@@ -11,7 +11,7 @@ from millstream.checkpoint.lock import require_owner
 from millstream.connectors.api.batch_ledger import no_metadata
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.row_isolation_writer import create_row_isolation_writer
 from millstream.engine.failure_classifier import FailureKind, classify
@@ -142,8 +142,8 @@ class SpoolingWriter(Writer):
     def deliver(self, waiting: SpooledBatch, spark: SparkSession) -> WriteResult:
         """Deliver the oldest spooled batch. It is skipped if an earlier attempt delivered it.
 
-        Raises the sink's exceptions, and `Unfit` if the sink skips the batch without having that very batch, because
-        another writer has committed later batches. The batch then stays spooled.
+        Raises the sink's exceptions, and `CheckpointMismatch` if the sink skips the batch without having that very
+        batch, because another writer has committed later batches. The batch then stays spooled.
         """
         result = self._write(waiting.rows(spark), waiting.batch)
         if result.is_skipped:
@@ -153,7 +153,7 @@ class SpoolingWriter(Writer):
         return result
 
     def _require_same_batch(self, waiting: SpooledBatch) -> None:
-        """Raise `Unfit` unless the sink has the very batch that it skipped."""
+        """Raise `CheckpointMismatch` unless the sink has the very batch that it skipped."""
         assert self._ready is not None, "used before open"
         entry = self._inner.entry(waiting.batch)
         if entry is None:
@@ -170,7 +170,7 @@ class SpoolingWriter(Writer):
             "has later ones but not this one" if entry is None else "has a different batch with that number"
         )
         sink, query, batch = waiting.sink, waiting.query, waiting.batch
-        raise Unfit(
+        raise CheckpointMismatch(
             f"batch {batch} of query '{query}' waits for sink '{sink}', which {finding}: later batches were written "
             f"before it, so the sink cannot take it any more; its rows are kept in {waiting.folder}",
             "add the missing rows to the sink by hand, or delete the batch and backfill its rows: 'millstream "

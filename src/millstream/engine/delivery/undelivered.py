@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn, Unfit
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
 from millstream.engine.delivery.batch_spool import find_spools, list_orphaned_batches
 from millstream.engine.sink_keys import sink_keys
 from millstream.pipeline.model import OnError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_start(pipeline: Pipeline, queries: Sequence[str]) -> None:
-    """Raise `Unfit` if a run of these queries would write past a spooled batch. Needs no Spark.
+    """Raise `CheckpointMismatch` if a run of these queries would write past a spooled batch. Needs no Spark.
 
     A run delivers, in order, the batches that are spooled for its own checkpoint and for sinks with `on_error:
     dead_letter`. Any other writer would commit later batches, and the sink would then take the spooled ones for older
@@ -40,12 +40,12 @@ def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) ->
     entry = pipeline.queries[first.query].to[keys.index(first.sink)]
     message = describe_batches(batches)
     if entry.on_error is not OnError.DEAD_LETTER:
-        raise Unfit(
+        raise CheckpointMismatch(
             f"{message}, which no longer has 'on_error: dead_letter': batches written now would overtake them",
             f"deliver them first: {_replay_command(first)}",
         )
     if first.query_id != current_id:
-        raise Unfit(
+        raise CheckpointMismatch(
             f"{message} from another checkpoint (id {first.query_id}): rows that this checkpoint reads again would "
             "be written twice once they are delivered",
             f"deliver them first: {_replay_command(first)}; or delete them for good: {_delete_command(first)}",
@@ -53,10 +53,10 @@ def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) ->
 
 
 def check_new_id(pipeline: Pipeline, query: str) -> None:
-    """Raise `Unfit` if batches are spooled under the id of a checkpoint that is about to get another id."""
+    """Raise `CheckpointMismatch` if batches are spooled under the id of a checkpoint that is to get another id."""
     if batches := [batch for shelf in find_spools(pipeline, query) for batch in shelf.batches()]:
         first = batches[0]
-        raise Unfit(
+        raise CheckpointMismatch(
             f"{describe_batches(batches)} under the id of its checkpoint, and --adopt would give the "
             "checkpoint another id: "
             "batches written under the new id would overtake them",
@@ -66,16 +66,16 @@ def check_new_id(pipeline: Pipeline, query: str) -> None:
 
 
 def check_replay(pipeline: Pipeline, batches: Iterable[SpooledBatch]) -> None:
-    """Raise `Unfit` if the spec lacks the sink of one of these batches. Needs no Spark."""
+    """Raise `CheckpointMismatch` if the spec lacks the sink of one of these batches. Needs no Spark."""
     for batch in batches:
         if batch.sink not in sink_keys(pipeline, batch.query):
             raise missing_sink_error(pipeline, [batch])
 
 
-def missing_sink_error(pipeline: Pipeline, batches: Sequence[SpooledBatch]) -> Unfit:
+def missing_sink_error(pipeline: Pipeline, batches: Sequence[SpooledBatch]) -> CheckpointMismatch:
     """Return the error for batches that cannot be delivered because their sink is no longer in the spec."""
     first = batches[0]
-    return Unfit(
+    return CheckpointMismatch(
         f"{describe_batches(batches)}, which the spec does not have; it has "
         f"{', '.join(sink_keys(pipeline, first.query))}",
         f"put the sink back into the spec, deliver them ({_replay_command(first)}), and then remove or rename it; "
@@ -84,13 +84,13 @@ def missing_sink_error(pipeline: Pipeline, batches: Sequence[SpooledBatch]) -> U
 
 
 def check_backfill(pipeline: Pipeline, query: str, sink: str) -> None:
-    """Raise `CannotGoOn` if batches are spooled for a sink that a backfill would write. Needs no Spark.
+    """Raise `CheckpointError` if batches are spooled for a sink that a backfill would write. Needs no Spark.
 
     The recomputed result has their rows and the sink does not, so a backfill and the delivery would each add them.
     """
     batches = list_undelivered(pipeline, query, sink)
     if batches:
-        raise CannotGoOn(
+        raise CheckpointError(
             f"{describe_batches(batches)}: a backfill would write their rows, and the delivery would "
             "write them again",
             f"deliver them first: {_replay_command(batches[0])}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.integrity.damage_report import AFRESH
 from millstream.checkpoint.integrity.repair import repair
-from millstream.diagnostics.failure import CannotGoOn, NotReady, Unfit
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,8 @@ def check_checkpoints(
 ) -> None:
     """Check each query's checkpoint. The caller has the locks. `say` receives a sentence for each completed repair.
 
-    Raises `CannotGoOn` for the first damage that is not repaired: what it is, its effect on the sinks, what to do.
+    Raises `CheckpointError` for the first damage that is not repaired: what it is, its effect on the sinks, what to
+    do.
     """
     for query in queries:
         folder = pipeline.checkpoint(query).local
@@ -52,7 +53,7 @@ def _repair(folder: Path, damage_found: CheckpointDamage) -> list[Path]:
         ) from error
 
 
-def _refusal(query: str, damages: Sequence[CheckpointDamage]) -> CannotGoOn:
+def _refusal(query: str, damages: Sequence[CheckpointDamage]) -> CheckpointError:
     first = damages[0]
     more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
     fix = (
@@ -60,19 +61,21 @@ def _refusal(query: str, damages: Sequence[CheckpointDamage]) -> CannotGoOn:
         if first.is_repairable
         else first.cure
     )
-    return CannotGoOn(f"the checkpoint of query '{query}' is damaged: {first.what}; {first.why}{more}", fix)
+    return CheckpointError(
+        f"the checkpoint of query '{query}' is damaged: {first.what}; {first.why}{more}", fix
+    )
 
 
 def check_unplanned_batches(query: str, writers: Mapping[str, Writer], planned: int | None) -> None:
     """Check that no sink has a batch that the checkpoint has not planned. Called with open writers at the start.
 
     Such a checkpoint was restored from an older copy, or lost its newest offsets. Planned again, the batch may have
-    other rows, and the sink would skip all of them. Raises `Unfit`.
+    other rows, and the sink would skip all of them. Raises `CheckpointMismatch`.
     """
     next_batch = 0 if planned is None else planned + 1
     for name, writer in writers.items():
         if writer.has_batch(next_batch):
-            raise Unfit(
+            raise CheckpointMismatch(
                 f"sink '{name}' has batch {next_batch} of query '{query}', which its checkpoint has not planned: the "
                 "checkpoint is older than the sink, and rows would be skipped",
                 f"put the newest files back into the checkpoint's offsets and commits; {AFRESH}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import gap_log, metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn, Unfit
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
 from millstream.engine.events.event_bus import now
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class MissingOffsets:
 def find_missing_offsets(pipeline: Pipeline, query: str, probed: ProbeResults) -> list[MissingOffsets]:
     """List the gaps before a query's next records, or before those of the batch that it repeats. Connects.
 
-    Raises `Unfit` if a source was replaced since the checkpoint was created (such as a topic that was recreated).
+    Raises `CheckpointMismatch` if a source was replaced since the checkpoint was created (such as a topic that was
+    recreated).
     """
     folder = pipeline.checkpoint(query).local
     assert folder is not None, "the checkpoint is locked, so it is on this machine"
@@ -51,15 +52,15 @@ def find_missing_offsets(pipeline: Pipeline, query: str, probed: ProbeResults) -
         if entry is None or start is None:
             continue
         if change := entry.source.identity_change(recorded, probed.get(name, {})):
-            raise Unfit(
+            raise CheckpointMismatch(
                 f"query '{query}': {change} since it last ran: offsets of the old one would skip records of the "
                 "other, or end the query",
                 f"start '{query}' with an empty checkpoint folder; its sinks keep the rows that they have",
             )
         try:
             missing_offsets += [MissingOffsets(name, index, gap) for gap in entry.source.gaps(start)]
-        except Unfit as unfit:
-            raise Unfit(f"query '{query}': {unfit.what}", unfit.fix) from unfit
+        except CheckpointMismatch as unfit:
+            raise CheckpointMismatch(f"query '{query}': {unfit.what}", unfit.fix) from unfit
     return missing_offsets
 
 
@@ -68,7 +69,7 @@ def accept_gaps(
 ) -> dict[str, list[MissingOffsets]]:
     """Return the gaps of each query that has some, after recording them in its checkpoint and emitting events.
 
-    Raises `CannotGoOn`, which names them, unless they are `accepted` or the source's own settings skip them.
+    Raises `CheckpointError`, which names them, unless they are `accepted` or the source's own settings skip them.
     """
     by_query = {query: gaps for query in queries if (gaps := find_missing_offsets(pipeline, query, probed))}
     for query, gaps in by_query.items():
@@ -114,13 +115,13 @@ def has_passed_gaps(checkpoint: Checkpoint, gaps: Sequence[MissingOffsets]) -> b
     )
 
 
-def missing_records_error(query: str, gaps: Sequence[MissingOffsets]) -> CannotGoOn:
+def missing_records_error(query: str, gaps: Sequence[MissingOffsets]) -> CheckpointError:
     """Return the error for these gaps: the missing offsets, the number of records, and what to do."""
     message = "; ".join(str(missing_offsets.gap) for missing_offsets in gaps[:_SHOWN_GAPS])
     if len(gaps) > _SHOWN_GAPS:
         total = sum(missing_offsets.gap.end - missing_offsets.gap.start for missing_offsets in gaps)
         message += f"; and {len(gaps) - _SHOWN_GAPS} more partitions, {total:,} records in all"
-    return CannotGoOn(
+    return CheckpointError(
         f"records that query '{query}' has not read were deleted: {message}",
         f"find out what is lost; to continue without those records: 'millstream run --select {query} --accept-gap'",
     )
@@ -153,7 +154,7 @@ def _next_offsets(checkpoint: Checkpoint, record: QueryMetadata) -> tuple[str | 
     return previous.sources if previous else ()
 
 
-def explain_data_loss(pipeline: Pipeline, query: str) -> CannotGoOn | None:
+def explain_data_loss(pipeline: Pipeline, query: str) -> CheckpointError | None:
     """Return the error for records missing at this moment, after Spark has ended a query for them, or None.
 
     Raises `NotReady` if a source does not respond.
@@ -162,6 +163,6 @@ def explain_data_loss(pipeline: Pipeline, query: str) -> CannotGoOn | None:
         probed = {name: entry.source.probe() for name, entry in pipeline.sources.items() if not entry.static}
         if gaps := find_missing_offsets(pipeline, query, probed):
             return missing_records_error(query, gaps)
-    except Unfit as unfit:
+    except CheckpointMismatch as unfit:
         return unfit
     return None

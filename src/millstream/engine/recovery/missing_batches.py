@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import adoption_log, empty_batches, metadata
 from millstream.connectors.api.source import Source
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.pipeline.graph import PipelineGraph
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _same_offsets(checkpoint: Checkpoint, earlier: int, later: int) -> bool:
     """Return whether no source delivered any records to the batches after `earlier`, up to `later`."""
     try:
         first, last = checkpoint.offsets(earlier), checkpoint.offsets(later)
-    except CannotGoOn:
+    except CheckpointError:
         return False
     return first is not None and last is not None and first.sources == last.sources
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.values.offsets import OffsetRange
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
@@ -33,7 +33,7 @@ Trial = Callable[["DataFrame"], None]
 
 
 @dataclass(frozen=True)
-class Poison:
+class PoisonRange:
     """The smallest part of a batch that was found to fail by itself."""
 
     reads: tuple[str, ...]
@@ -55,7 +55,7 @@ def find_poison_record(
     query: str,
     batch: int,
     trials: tuple[Trial, ...] = (compute_rows,),
-) -> Poison | None:
+) -> PoisonRange | None:
     """Find the smallest part of a batch that fails by itself in one of the trials, or None if there is none.
 
     Nothing is written and no state is changed: views are computed over the part alone, as a batch. A failure that
@@ -94,7 +94,7 @@ def _read_batch_input(pipeline: Pipeline, query: str, batch: int) -> tuple[str, 
         return streams[0], OffsetRange(
             start or (None if files else checkpoint.first(0)), planned.sources[0], files
         )
-    except (CannotGoOn, OSError):
+    except (CheckpointError, OSError):
         # A damaged file here must not hide the reason why the query failed.
         return None
 
@@ -123,7 +123,7 @@ class _Search:
         self._deadline = time.monotonic() + SECONDS
         self._tries_left = TRIES
 
-    def narrow(self, offsets: OffsetRange) -> Poison | None:
+    def narrow(self, offsets: OffsetRange) -> PoisonRange | None:
         """Return the smallest part that fails by itself, or None if the whole does not fail."""
         entry = self.pipeline.sources[self.source]
         part, trial, reason = offsets, *self._first_failing_trial(offsets)
@@ -137,7 +137,9 @@ class _Search:
             if failing is None:
                 break
             part, reason = failing
-        return Poison(tuple(entry.source.describe_offsets(part)), self._record_value(entry, part), reason)
+        return PoisonRange(
+            tuple(entry.source.describe_offsets(part)), self._record_value(entry, part), reason
+        )
 
     def _first_failing_trial(self, offsets: OffsetRange) -> tuple[Trial | None, str]:
         """Return the trial in which the whole fails, and its error."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.source_offsets import list_origins
 from millstream.engine.sink_keys import sink_keys
@@ -35,9 +35,9 @@ def check_restarts(
 ) -> None:
     """Report what has changed since each checkpoint was written.
 
-    Raises `CannotGoOn` for the first query whose checkpoint Spark would refuse, or would accept and give wrong rows,
-    unless its code is among `accepted`. Other codes are ignored: a service manager may start a run again with the
-    code of a change that has long been accepted.
+    Raises `CheckpointError` for the first query whose checkpoint Spark would refuse, or would accept and give wrong
+    rows, unless its code is among `accepted`. Other codes are ignored: a service manager may start a run again with
+    the code of a change that has long been accepted.
     """
     plans = [plan_restart(spark, pipeline, query, frame, probed) for query, frame in frames.items()]
     for plan in plans:
@@ -105,13 +105,13 @@ def restrict_pinned(pipeline: Pipeline, record: QueryMetadata) -> QueryMetadata:
     )
 
 
-def _refuse(plan: QueryPlan) -> CannotGoOn:
+def _refuse(plan: QueryPlan) -> CheckpointError:
     """Return the error for a checkpoint that a query must not continue from."""
     worst = plan.judgements[0]
     more = sum(judgement.verdict.is_refused for judgement in plan.judgements) - 1
     others = f" (and {more} more change{'' if more == 1 else 's'}; see 'millstream plan')" if more else ""
     consequence = f"; {worst.sinks}" if worst.sinks else ""
-    return CannotGoOn(
+    return CheckpointError(
         f"query '{plan.query}' does not fit its checkpoint {plan.checkpoint}: {worst.what}: "
         f"{worst.spark}{consequence}{others}",
         f"{worst.fix}; or start all the same: 'millstream run --accept {plan.accept_code}'",

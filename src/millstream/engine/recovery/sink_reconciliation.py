@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import adoption_log
 from millstream.checkpoint.integrity.damage_report import AFRESH
 from millstream.connectors.api.batch_ledger import BACKFILL
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.engine.events.event_bus import now
 from millstream.engine.recovery.missing_batches import find_first_batch, find_missing, format_batches
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from millstream.connectors.api.batch_ledger import LedgerEntry
     from millstream.connectors.api.sink import Sink
     from millstream.connectors.api.writer import Writer
-    from millstream.engine.delivery.batch_metadata import Notes
+    from millstream.engine.delivery.batch_metadata import BatchNotes
     from millstream.engine.events.event_bus import EventBus
 
 
-class SinkAheadOfCheckpoint(Unfit):
+class SinkAheadOfCheckpoint(CheckpointMismatch):
     """A sink has batches of this checkpoint that the checkpoint does not know, or knows with other offsets."""
 
 
@@ -48,7 +48,7 @@ class SinkReconciliation:
 
     query: str
     checkpoint: Checkpoint
-    notes: Notes
+    notes: BatchNotes
     events: EventBus
     adopt: bool = False
     waiting: Callable[[str], Collection[int]] = lambda _: ()
@@ -65,7 +65,7 @@ class SinkReconciliation:
     def survey(self, spark: SparkSession, stations: Iterable[tuple[Sink, Writer]]) -> bool:
         """Check every sink. False if this checkpoint needs another id, under which it takes over.
 
-        Raises `Unfit` for the first sink that disagrees, and `NotReady` if one cannot be reached.
+        Raises `CheckpointMismatch` for the first sink that disagrees, and `NotReady` if one cannot be reached.
         """
         self.adopted = adoption_log.last_adopted_batches(self.checkpoint.folder)
         self.committed = self.checkpoint.committed()
@@ -94,7 +94,7 @@ class LedgerVerifier:
     spark: SparkSession
 
     def __call__(self, entries: Sequence[LedgerEntry]) -> None:
-        """Raise `SinkAheadOfCheckpoint` or `Unfit`, emit warnings, or record what is adopted."""
+        """Raise `SinkAheadOfCheckpoint` or `CheckpointMismatch`, emit warnings, or record what is adopted."""
         identity, adopted = self.writer.identity, self.reconciliation.adopted
         own_entry = next((entry for entry in entries if entry.writer == identity.key), None)
         if own_entry is not None:
@@ -128,7 +128,7 @@ class LedgerVerifier:
         return self.reconciliation.checkpoint.committed() is None
 
     def _check_missing(self, own_entry: LedgerEntry | None) -> None:
-        """Raise `Unfit` if the sink lacks batches that the checkpoint has committed."""
+        """Raise `CheckpointMismatch` if the sink lacks batches that the checkpoint has committed."""
         reconciliation, identity = self.reconciliation, self.writer.identity
         waiting = reconciliation.waiting(identity.sink)
         checkpoint, committed = reconciliation.checkpoint, reconciliation.committed
@@ -162,7 +162,7 @@ class LedgerVerifier:
                 missing=format_batches(missing.batches),
             )
         else:
-            raise Unfit(
+            raise CheckpointMismatch(
                 f"{lacks} and will not run again: it was restored, or recreated",
                 reconciliation.remedy(self.sink, missing.batches),
             )
@@ -239,7 +239,7 @@ class LedgerVerifier:
             "write to another target",
         ]
         reason = conflict or "rows that this checkpoint reads again would be there twice"
-        raise Unfit(f"{message}: {reason}", "; or ".join(fixes))
+        raise CheckpointMismatch(f"{message}: {reason}", "; or ".join(fixes))
 
     def _check_backfills(self, last: LedgerEntry, backfills: Sequence[LedgerEntry]) -> None:
         """Adopt or refuse the rows of backfills, in a sink without rows of this checkpoint."""
@@ -247,7 +247,7 @@ class LedgerVerifier:
             self._adopt(backfills)
             return
         sink = self.writer.identity.sink
-        raise Unfit(
+        raise CheckpointMismatch(
             f"sink '{sink}' has rows of a backfill{_written_on(last)} for query "
             f"'{self.reconciliation.query}', and this "
             "checkpoint has not written to it: rows that this checkpoint reads again would be there twice",

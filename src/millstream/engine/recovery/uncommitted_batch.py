@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.values.offsets import OffsetRange
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UncommittedBatch:
     """A batch that was planned and not committed. `reads` has a clause for each partition or set of files."""
 
     batch: int
     reads: tuple[str, ...]
 
 
-def find_uncommitted_batch(pipeline: Pipeline, query: str) -> Unfinished | None:
+def find_uncommitted_batch(pipeline: Pipeline, query: str) -> UncommittedBatch | None:
     """Return the batch in progress according to the checkpoint, or None between batches. Does not connect."""
     folder = pipeline.checkpoint(query).local
     if folder is None:
@@ -32,10 +32,10 @@ def find_uncommitted_batch(pipeline: Pipeline, query: str) -> Unfinished | None:
     if batch is None or batch == checkpoint.committed():
         return None
     try:
-        return Unfinished(batch, tuple(_describe_input(pipeline, checkpoint, batch)))
-    except (CannotGoOn, OSError):
+        return UncommittedBatch(batch, tuple(_describe_input(pipeline, checkpoint, batch)))
+    except (CheckpointError, OSError):
         # The failure of the query is being reported. A damaged file here must not hide its reason.
-        return Unfinished(batch, ())
+        return UncommittedBatch(batch, ())
 
 
 def _describe_input(pipeline: Pipeline, checkpoint: Checkpoint, batch: int) -> list[str]:

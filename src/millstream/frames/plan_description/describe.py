@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint.recorded_plan import RecordedPlan, RecordedWatermark, Term
+from millstream.checkpoint.recorded_plan import PlanExpression, RecordedPlan, RecordedWatermark
 from millstream.frames.plan_description.node import LogicalNode
 from millstream.frames.plan_description.scope import Scope, shorten
 from millstream.frames.plan_description.stateful import describe_stateful, has_state
@@ -40,7 +40,7 @@ _NOW = ("current_timestamp", "now(", "localtimestamp", "current_date", "curdate"
 
 
 @dataclass(frozen=True)
-class Described:
+class SubplanDescription:
     """The part of a plan below one place: columns, operators with state, and the lines since the last of them."""
 
     scope: Scope
@@ -59,7 +59,9 @@ def describe_plan(spark: SparkSession, frame: DataFrame) -> RecordedPlan:
     walk = _Walk(before if is_timed else None)
     described = walk.describe(root)
     columns = tuple(
-        Term(described.scope.columns[attribute.id][1], attribute.type, attribute.nullable, attribute.name)
+        PlanExpression(
+            described.scope.columns[attribute.id][1], attribute.type, attribute.nullable, attribute.name
+        )
         for attribute in root.attributes
     )
     content = repr((described.stateful, described.watermarks, described.lines, described.functions, columns))
@@ -79,10 +81,10 @@ class _Walk:
 
     began: datetime | None
 
-    def describe(self, node: LogicalNode) -> Described:
+    def describe(self, node: LogicalNode) -> SubplanDescription:
         children = [self.describe(child) for child in node.children]
         if not children:
-            return Described(_leaf_scope(node))
+            return SubplanDescription(_leaf_scope(node))
         below = _merge(children)
         if node.kind == "CollectMetrics" and (name := node.metrics_name).startswith(_SOURCE_METRICS):
             source = name.removeprefix(_SOURCE_METRICS)
@@ -90,13 +92,13 @@ class _Walk:
         if has_state(node):
             operator = describe_stateful(node, [child.scope for child in children], self.resolve)
             operator = replace(operator, input=below.lines, functions=below.functions)
-            return Described(
+            return SubplanDescription(
                 self._scope_above(node, children, below.scope),
                 (operator, *below.stateful),
                 below.watermarks,
                 functions=_python_functions(node, below.scope),
             )
-        return Described(
+        return SubplanDescription(
             self._scope_above(node, children, below.scope),
             below.stateful,
             (*below.watermarks, *self._watermark(node, below.scope)),
@@ -116,7 +118,7 @@ class _Walk:
         assert self.began is not None
         return "current_timestamp()" if 0 <= (instant - self.began).total_seconds() < 60 else match.group()
 
-    def _scope_above(self, node: LogicalNode, children: list[Described], below: Scope) -> Scope:
+    def _scope_above(self, node: LogicalNode, children: list[SubplanDescription], below: Scope) -> Scope:
         output = node.output
         if node.kind == "Project":
             return self._defined(below, node.expressions, output)
@@ -161,11 +163,11 @@ class _Walk:
         return (shorten(f"{node.kind}: {self.resolve(below, node.text)}"),)
 
 
-def _merge(children: list[Described]) -> Described:
+def _merge(children: list[SubplanDescription]) -> SubplanDescription:
     scope = children[0].scope
     for child in children[1:]:
         scope = scope.merged(child.scope)
-    return Described(
+    return SubplanDescription(
         scope,
         tuple(operator for child in children for operator in child.stateful),
         tuple(watermark for child in children for watermark in child.watermarks),
@@ -192,7 +194,7 @@ def _source_scope(node: LogicalNode, source: str) -> Scope:
     )
 
 
-def _union_scope(node: LogicalNode, children: list[Described]) -> Scope:
+def _union_scope(node: LogicalNode, children: list[SubplanDescription]) -> Scope:
     """Return the columns of a union. Spark gives them the ids of the first child's columns."""
     texts = []
     for child, described in zip(node.children, children, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.checkpoint.recorded_plan import RecordedStatefulOperator, Term
+from millstream.checkpoint.recorded_plan import PlanExpression, RecordedStatefulOperator
 from millstream.frames.plan_description.node import LogicalNode, split_conjuncts, split_sequence
 from millstream.spark import internals
 
@@ -52,7 +52,7 @@ def describe_stateful(
     return RecordedStatefulOperator(
         kind,
         keys=tuple(
-            Term(resolve(scopes[0], key), types[key].type, types[key].nullable, types[key].name)
+            PlanExpression(resolve(scopes[0], key), types[key].type, types[key].nullable, types[key].name)
             for key in keys
         ),
     )
@@ -75,15 +75,15 @@ def _describe_aggregation(
     )
 
 
-def _describe_aggregate(expression: Any, scope: Scope, resolve: Resolve) -> Term:
+def _describe_aggregate(expression: Any, scope: Scope, resolve: Resolve) -> PlanExpression:
     """Describe one aggregate with the types of its buffer, which is what Spark stores and compares."""
     text = resolve(scope, str(expression.toString()))
     if not hasattr(expression, "aggregateFunction"):
-        return Term(text, str(expression.dataType().catalogString()))
+        return PlanExpression(text, str(expression.dataType().catalogString()))
     buffer = expression.aggregateFunction().aggBufferAttributes()
     fields = [buffer.apply(index) for index in range(buffer.size())]
     types = [f"{item.dataType().catalogString()}{'' if item.nullable() else '!'}" for item in fields]
-    return Term(text, ", ".join(types))
+    return PlanExpression(text, ", ".join(types))
 
 
 def _describe_join(
@@ -93,7 +93,8 @@ def _describe_join(
     join_type = str(node.plan.joinType().toString())
     stored = [
         tuple(
-            Term(scope.columns[item.id][1], item.type, item.nullable, item.name) for item in child.attributes
+            PlanExpression(scope.columns[item.id][1], item.type, item.nullable, item.name)
+            for item in child.attributes
         )
         for child, scope in zip((left, right), scopes, strict=True)
     ]
@@ -126,14 +127,16 @@ def _describe_processor(node: LogicalNode, kind: str, scope: Scope) -> RecordedS
         chosen = attributes[: int(node.plan.groupingAttributesLen())]
     return RecordedStatefulOperator(
         kind,
-        keys=tuple(Term(scope.columns[item.id][1], item.type, item.nullable, item.name) for item in chosen),
+        keys=tuple(
+            PlanExpression(scope.columns[item.id][1], item.type, item.nullable, item.name) for item in chosen
+        ),
     )
 
 
-def _term(expression: Any, scope: Scope, resolve: Resolve) -> Term:
+def _term(expression: Any, scope: Scope, resolve: Resolve) -> PlanExpression:
     """Describe a key."""
     text = str(expression.toString())
-    return Term(
+    return PlanExpression(
         resolve(scope, text),
         str(expression.dataType().catalogString()),
         bool(expression.nullable()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from millstream.pipeline.stateful import Stateful
+from millstream.pipeline.stateful import StateSettings
 from millstream.spec.secrets.redaction import HIDDEN, SECRET_NAME, redact
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _view(view: View) -> Any:
 def _state(view: View) -> dict[str, Any]:
     """Return the settings of a view with state other than its function, without defaults."""
     hooks = {"transform_with_state", "apply_in_pandas_with_state"}
-    fields = set(Stateful.model_fields) - hooks
+    fields = set(StateSettings.model_fields) - hooks
     dumped = view.model_dump_json(by_alias=True, include=fields, exclude_defaults=True, exclude_none=True)
     settings: dict[str, Any] = json.loads(dumped)
     return settings

@@ -18,7 +18,7 @@ from millstream.pipeline.load.document import YamlDocument, parse_yaml
 from millstream.pipeline.load.override import apply_overrides
 from millstream.pipeline.load.places import ValuePositions
 from millstream.pipeline.load.source_validation import find_mismatches
-from millstream.pipeline.load.validation_errors import Mistakes
+from millstream.pipeline.load.validation_errors import ValidationErrors
 from millstream.pipeline.load.variables import Variables
 from millstream.pipeline.model import Pipeline, SourceEntry
 from millstream.pipeline.stateful import find_oddities
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedSpec:
     """The result of loading a spec.
 
     `pipeline` is None if the model could not be built. `findings` contains all findings in file order.
@@ -48,17 +48,17 @@ class Loaded:
 
 def load_text(
     file: str, text: str, folder: Path, env: Mapping[str, str], overrides: Sequence[str] = ()
-) -> Loaded:
+) -> LoadedSpec:
     """Load a spec from its text, as if it were a file of that name in `folder`."""
     document = parse_yaml(file, text)
     texts = {file: text}
     if document.is_unreadable:
-        return Loaded(None, document.findings, ValuePositions(file, document), texts)
+        return LoadedSpec(None, document.findings, ValuePositions(file, document), texts)
     if not isinstance(document.data, dict):
         error = build_finding(
             "MS001", "a spec must be a mapping", Span.point(file), fix="begin with 'name: …'"
         )
-        return Loaded(None, [*document.findings, error], ValuePositions(file, document), texts)
+        return LoadedSpec(None, [*document.findings, error], ValuePositions(file, document), texts)
     variables = Variables(document, env, folder)
     return load_data(document, variables.data, folder, file, overrides, texts, variables)
 
@@ -71,7 +71,7 @@ def load_data(
     overrides: Sequence[str],
     texts: Mapping[str, str],
     variables: Variables | None = None,
-) -> Loaded:
+) -> LoadedSpec:
     """Load a spec from its data: apply overrides, discover views, build the model and collect findings."""
     data, replaced, override_errors = apply_overrides(data, overrides)
     unset = (
@@ -90,7 +90,7 @@ def load_data(
     replaced_values = {
         place: text for place, text in replaced_values.items() if not _is_overridden(place, replaced)
     }
-    pipeline, mistakes = build_pipeline(data, folder, file, Mistakes(data, places, replaced_values))
+    pipeline, mistakes = build_pipeline(data, folder, file, ValidationErrors(data, places, replaced_values))
     # An error in the value of an unset variable is only a consequence.
     unset_spans = [item.span for item in unset]
     findings += [
@@ -98,11 +98,11 @@ def load_data(
         for item in mistakes
         if not _covers_any(item.span, unset_spans)
     ]
-    return Loaded(None if unset else pipeline, sort_findings(findings, name), places, texts)
+    return LoadedSpec(None if unset else pipeline, sort_findings(findings, name), places, texts)
 
 
 def build_pipeline(
-    data: dict[str, Any], folder: Path, file: str | None, mistakes: Mistakes
+    data: dict[str, Any], folder: Path, file: str | None, mistakes: ValidationErrors
 ) -> tuple[Pipeline | None, list[Finding]]:
     """Build the model of a spec's data, or None if it is invalid, and collect its findings."""
     findings = [mistakes.unknown((key,)) for key in data if key in OURS]

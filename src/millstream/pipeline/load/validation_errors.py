@@ -37,7 +37,7 @@ _IMPOSSIBLE: dict[Path, tuple[str, str, str]] = {
 
 
 @dataclass
-class Mistakes:
+class ValidationErrors:
     """Turns the errors of `ValidationError.errors()` for one spec into findings."""
 
     data: Any

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.spec_codes import build_finding
-from millstream.spec.secrets.interpolation import Unset, interpolate
+from millstream.spec.secrets.interpolation import UnsetVariable, interpolate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Variables:
             self.replaced[path] = (value, text)
         return text
 
-    def _finding(self, path: Path, unset: Unset) -> Finding:
+    def _finding(self, path: Path, unset: UnsetVariable) -> Finding:
         """Return the finding at exactly the characters of the variable."""
         scalar = self.document.scalars.get(path)
         if scalar is None:  # the value comes from an alias, so the enclosing value is shown

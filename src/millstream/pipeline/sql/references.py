@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mark:
+class TextMark:
     """A word of a SQL text and its characters from `start` up to `stop`, counted from 0."""
 
     text: str
@@ -35,7 +35,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class SqlError:
     """An error in a SQL text: its message and the characters it concerns."""
 
     message: str
@@ -53,10 +53,10 @@ class SqlReferences:
     too, `denied` are operations that a view may not use. `tree` is sqlglot's, or None if only Spark can parse it.
     """
 
-    tables: tuple[Mark, ...] = ()
-    params: tuple[Mark, ...] = ()
-    mistakes: tuple[Trouble, ...] = ()
-    denied: tuple[Trouble, ...] = ()
+    tables: tuple[TextMark, ...] = ()
+    params: tuple[TextMark, ...] = ()
+    mistakes: tuple[SqlError, ...] = ()
+    denied: tuple[SqlError, ...] = ()
     has_watermark: bool = False
     tree: Any | None = None
 
@@ -83,8 +83,8 @@ def parse_sql(sql: str) -> SqlReferences:
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     params = tuple(_params(tokens))
-    mistakes_found = tuple(Trouble(*details) for details in find_syntax_errors(tokens, len(sql)))
-    denied_found = tuple(Trouble(*details) for details in find_forbidden_operations(tokens))
+    mistakes_found = tuple(SqlError(*details) for details in find_syntax_errors(tokens, len(sql)))
+    denied_found = tuple(SqlError(*details) for details in find_forbidden_operations(tokens))
     if mistakes_found or denied_found:
         return SqlReferences(_names(find_table_names(tokens)), params, mistakes_found, denied_found)
     plain, watermarked = remove_streaming_words(tokens)
@@ -106,14 +106,14 @@ def _parse(dialect: Spark, tokens: list[Token], sql: str) -> Any | None:
     return tree if isinstance(tree, exp.Query) else None
 
 
-def _tables(tree: Any) -> Iterator[Token | Mark]:
+def _tables(tree: Any) -> Iterator[Token | TextMark]:
     for table in tree.find_all(exp.Table):
         name = table.this
         if not isinstance(name, exp.Identifier) or table.args.get("db") or "start" not in name.meta:
             continue
         if name.name.lower() in _visible_ctes(table):
             continue
-        yield Mark(name.name, name.meta["start"], name.meta["end"] + 1)
+        yield TextMark(name.name, name.meta["start"], name.meta["end"] + 1)
 
 
 def _visible_ctes(table: Any) -> set[str]:
@@ -137,7 +137,7 @@ def _visible_ctes(table: Any) -> set[str]:
     return names
 
 
-def _file_paths(tree: Any) -> Iterator[Trouble]:
+def _file_paths(tree: Any) -> Iterator[SqlError]:
     """Yield tables that are files: csv.`/some/path`."""
     for table in tree.find_all(exp.Table):
         name, db = table.this, table.args.get("db")
@@ -147,7 +147,7 @@ def _file_paths(tree: Any) -> Iterator[Trouble]:
             and (any(sign in name.name for sign in "/\\:") or db.name.lower() in spark_formats.FILES)
         ):
             start = db.meta.get("start", 0)
-            yield Trouble(
+            yield SqlError(
                 f"reads files by their path: {db.name}.`{name.name}`",
                 start,
                 name.meta.get("end", start) + 1,
@@ -155,7 +155,7 @@ def _file_paths(tree: Any) -> Iterator[Trouble]:
             )
 
 
-def _params(tokens: list[Token]) -> Iterator[Mark]:
+def _params(tokens: list[Token]) -> Iterator[TextMark]:
     """Yield named parameters `:name`; a colon after a value is a path into JSON and not a parameter."""
     for previous, colon, word in zip([None, *tokens], tokens, tokens[1:], strict=False):
         if colon.token_type is not TokenType.COLON or word.start != colon.end + 1 or not is_word(word):
@@ -166,20 +166,21 @@ def _params(tokens: list[Token]) -> Iterator[Mark]:
             and (is_word(previous) or previous.text in ")]")
         )
         if not follows_value:
-            yield Mark(word.text, colon.start, word.end + 1)
+            yield TextMark(word.text, colon.start, word.end + 1)
 
 
-def _names(tokens: Iterator[Token | Mark]) -> tuple[Mark, ...]:
+def _names(tokens: Iterator[Token | TextMark]) -> tuple[TextMark, ...]:
     positions = (
-        token if isinstance(token, Mark) else Mark(token.text, token.start, token.end + 1) for token in tokens
+        token if isinstance(token, TextMark) else TextMark(token.text, token.start, token.end + 1)
+        for token in tokens
     )
     return tuple(sorted(positions, key=lambda mark: mark.start))
 
 
-def _unclosed(sql: str, reason: str) -> Trouble:
+def _unclosed(sql: str, reason: str) -> SqlError:
     """Return the reason why the tokenizer failed, which for Spark too is only a missing closing quote."""
     for sign in ("'", '"', "`"):
         if sql.count(sign) % 2:
             start = sql.rfind(sign)
-            return Trouble(f"a text that begins with {sign} is never closed", start, start + 1)
-    return Trouble(f"the text cannot be split into words: {reason}", 0, max(1, len(sql)))
+            return SqlError(f"a text that begins with {sign} is never closed", start, start + 1)
+    return SqlError(f"the text cannot be split into words: {reason}", 0, max(1, len(sql)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,9 @@ def read_env(path: Path) -> Mapping[str, str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise WrongUse(f"the variables file {path} is not UTF-8 text", "save it as UTF-8") from None
+        raise InvalidInput(f"the variables file {path} is not UTF-8 text", "save it as UTF-8") from None
     except OSError as os_error:
-        raise WrongUse(
+        raise InvalidInput(
             f"the variables file {path} cannot be read: {os_error.strerror}", "name another file"
         ) from os_error
     variables: dict[str, str] = {}
@@ -31,7 +31,7 @@ def read_env(path: Path) -> Mapping[str, str]:
             continue
         match = _LINE.match(line)
         if match is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"line {number} of {path} is not NAME=value",
                 "write one variable per line, comments after '#'",
             )

@@ -24,7 +24,7 @@ _SECRET_LOCATION = re.compile(r"_(?:FILE|PATH|DIR|NAME)\Z")
 
 
 @dataclass(frozen=True)
-class Unset:
+class UnsetVariable:
     """A variable without a value: its characters `start` up to `stop` in the text, the message, and a fix."""
 
     start: int
@@ -33,12 +33,12 @@ class Unset:
     fix: str
 
 
-def interpolate(text: str, env: Mapping[str, str], folder: Path) -> tuple[str, list[Unset]]:
+def interpolate(text: str, env: Mapping[str, str], folder: Path) -> tuple[str, list[UnsetVariable]]:
     """Replace the variables in a text, and return those without a value.
 
     A default applies if the variable is unset or empty, as in a shell. Files are relative to `folder`.
     """
-    unset_variables: list[Unset] = []
+    unset_variables: list[UnsetVariable] = []
 
     def replacement(match: re.Match[str]) -> str:
         if match[0] == "$$":
@@ -46,7 +46,7 @@ def interpolate(text: str, env: Mapping[str, str], folder: Path) -> tuple[str, l
         try:
             return _value(match["inside"], bool(match["end"]), env, folder)
         except _NoValue as error:
-            unset_variables.append(Unset(match.start(), match.end(), error.message, error.fix))
+            unset_variables.append(UnsetVariable(match.start(), match.end(), error.message, error.fix))
             return match[0]
 
     return _PLACE.sub(replacement, text), unset_variables

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.frames.decode import CORRUPT
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import Format
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def find_source(pipeline: Pipeline, word: str) -> str:
-    """Return the source with that name, or the one that reads that topic. Raises `WrongUse`."""
+    """Return the source with that name, or the one that reads that topic. Raises `InvalidInput`."""
     if word in pipeline.sources:
         return word
     readers = [name for name, entry in pipeline.sources.items() if entry.source.reads_topic(word)]
@@ -39,20 +39,20 @@ def find_source(pipeline: Pipeline, word: str) -> str:
         if readers
         else f"there is no source or topic '{word}'"
     )
-    raise WrongUse(message, f"name one of {known}")
+    raise InvalidInput(message, f"name one of {known}")
 
 
 def choose_query(pipeline: Pipeline, source: str, query: str | None) -> str:
-    """Return the query that a recorded test runs. Raises `WrongUse` if it is ambiguous."""
+    """Return the query that a recorded test runs. Raises `InvalidInput` if it is ambiguous."""
     graph = PipelineGraph.of(pipeline)
     readers = [name for name in pipeline.queries if source in graph.sources_of(name)]
     if query is not None:
         if query not in pipeline.queries:
-            raise WrongUse(f"there is no query '{query}'", f"name one of {', '.join(pipeline.queries)}")
+            raise InvalidInput(f"there is no query '{query}'", f"name one of {', '.join(pipeline.queries)}")
         return query
     if len(readers) != 1:
         problem = "no query reads" if not readers else f"queries {', '.join(readers)} read"
-        raise WrongUse(f"{problem} source '{source}'", "name the query with --query")
+        raise InvalidInput(f"{problem} source '{source}'", "name the query with --query")
     return readers[0]
 
 

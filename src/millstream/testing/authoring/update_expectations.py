@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.load.document import parse_yaml
-from millstream.testing.authoring.yaml_edit import TextChange, Unchangeable, YamlEditor, apply_changes
+from millstream.testing.authoring.yaml_edit import TextChange, UnchangeableValue, YamlEditor, apply_changes
 from millstream.testing.files.expectation_parser import LETTER
 from millstream.testing.runner.compare import is_same_letter_field, pair_rows, value_comparison
 from millstream.testing.values.formatting import to_plain
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Updated:
+class UpdatedFile:
     """A file's text with updated expectations. `steps` counts updated steps; `left` says what was not updated."""
 
     text: str
@@ -31,11 +31,11 @@ class Updated:
 
 def update_expectations(
     name: str, text: str, results: Sequence[tuple[Case, Sequence[StepResult]]]
-) -> Updated:
+) -> UpdatedFile:
     """Return the text of a test file with the expectations of these tests set to the actual results."""
     document = parse_yaml(name, text)
     editor = YamlEditor(document)
-    result = Updated(text)
+    result = UpdatedFile(text)
     changes: list[TextChange] = []
     for case, steps in results:
         path = ("tests", case.name, "steps")
@@ -52,7 +52,7 @@ def update_expectations(
             step = document.data["tests"][case.name]["steps"][number]
             try:
                 step_changes = _step_changes(editor, step_path, step, step_result, case)
-            except Unchangeable as reason:
+            except UnchangeableValue as reason:
                 result.not_updated.append(f"'{case.name}', step {number + 1}: {reason}")
                 continue
             if step_changes:
@@ -84,7 +84,7 @@ def _step_changes(
     elif expected.state is not None:
         for operator, number in expected.state.items():
             if operator not in results.state:
-                raise Unchangeable(
+                raise UnchangeableValue(
                     f"there is no operator '{operator}'; the operators are {', '.join(results.state) or 'none'}"
                 )
             if results.state[operator] != number:

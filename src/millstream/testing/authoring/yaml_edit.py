@@ -31,7 +31,7 @@ class TextChange:
     text: str
 
 
-class Unchangeable(Exception):
+class UnchangeableValue(Exception):
     """A value cannot be changed on its own; the message says why."""
 
 
@@ -50,20 +50,20 @@ class YamlEditor:
         self.lines = TextLines(document.text)
 
     def set_value(self, path: Path, value: Any) -> TextChange:
-        """Return the change that sets a value at a path, on one line. Raises `Unchangeable` inside an alias."""
+        """Return the change that sets a value at a path, on one line. Raises `UnchangeableValue` inside an alias."""
         start, stop = self.extent(path)
         before = " " if start == stop and self.text[start - 1 : start] == ":" else ""
         return TextChange(start, stop, f"{before}{format_flow(value)}")
 
     def extent(self, path: Path) -> tuple[int, int]:
-        """Return the range of a value in the text, without comments. Raises `Unchangeable` inside an alias."""
+        """Return the range of a value in the text, without comments. Raises `UnchangeableValue` inside an alias."""
         document = self.document
         if path in document.scalars:
             scalar = document.scalars[path]
             return scalar.start, scalar.stop
         span = document.values.get(path)
         if span is None:
-            raise Unchangeable("it is inside a YAML alias")
+            raise UnchangeableValue("it is inside a YAML alias")
         start, stop = (
             self.lines.index(span.line, span.column),
             self.lines.index(span.end_line, span.end_column),
@@ -82,7 +82,7 @@ class YamlEditor:
     ) -> list[TextChange]:
         """Return the changes of a list of rows: cells by row and column, removed rows, and rows added at the end.
 
-        Raises `Unchangeable` if a part of the list cannot be changed on its own.
+        Raises `UnchangeableValue` if a part of the list cannot be changed on its own.
         """
         count = self._count_items(path)
         if count == 0 or len(removed) == count:
@@ -171,7 +171,7 @@ class YamlEditor:
         dash = start if is_start else self.text.rfind("-", 0, start)
         before = self.text[self.text.rfind("\n", 0, dash) + 1 : dash]
         if dash < 0 or before.strip() or self.text[dash + 1 : start].strip():
-            raise Unchangeable("a row shares a line with other text")
+            raise UnchangeableValue("a row shares a line with other text")
         return dash
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from millstream.pipeline.load.document import Path
     from millstream.pipeline.model import Pipeline
-    from millstream.testing.files.parse_context import Ground
+    from millstream.testing.files.parse_context import ParseContext
     from millstream.testing.files.pipelines import Laid, Specs
     from millstream.testing.model import Row
 
@@ -25,7 +25,7 @@ _TABLE = "table"
 class Cases:
     """Parses the tests of one file."""
 
-    def __init__(self, ground: Ground, specs: Specs, file: File, *, filling: bool) -> None:
+    def __init__(self, ground: ParseContext, specs: Specs, file: File, *, filling: bool) -> None:
         self.ground, self.specs, self.file, self.filling = ground, specs, file, filling
 
     def read(self, value: Any) -> list[Case]:

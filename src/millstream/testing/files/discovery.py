@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.testing.files.pipelines import find_nearest_spec
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def is_test_file(path: Path) -> bool:
 def find_test_files(paths: Sequence[Path]) -> list[Path]:
     """Find the test files of these files and folders; without any, those of the current project.
 
-    If a folder has a subfolder `tests`, only that subfolder is searched. Raises `WrongUse` if a path does not exist
-    or a folder has no test file.
+    If a folder has a subfolder `tests`, only that subfolder is searched. Raises `InvalidInput` if a path does not
+    exist or a folder has no test file.
     """
     files: list[Path] = []
     for path in paths or [_project()]:
@@ -54,13 +54,13 @@ def find_test_files(paths: Sequence[Path]) -> list[Path]:
         elif path.is_dir():
             in_folder = list(_below(path / FOLDER if (path / FOLDER).is_dir() else path))
             if not in_folder:
-                raise WrongUse(
+                raise InvalidInput(
                     f"there is no test file in {path}",
                     f"write one: {path / FOLDER / 'first.yml'} with a key 'tests'",
                 )
             files += in_folder
         else:
-            raise WrongUse(f"there is no file or folder {path}", "name a test file or its folder")
+            raise InvalidInput(f"there is no file or folder {path}", "name a test file or its folder")
     return list(dict.fromkeys(files))
 
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.pipeline.load.document import Path
-    from millstream.testing.files.parse_context import Ground
-    from millstream.testing.files.scope import Names
+    from millstream.testing.files.parse_context import ParseContext
+    from millstream.testing.files.scope import KnownNames
     from millstream.testing.model import Row
 
 LETTER = ("source", "reason", "value", "topic", "partition", "offset")
 
 
 def parse_expectations(
-    ground: Ground, names: Names, settings: Mapping[str, Any], path: Path, *, filling: bool
+    ground: ParseContext, names: KnownNames, settings: Mapping[str, Any], path: Path, *, filling: bool
 ) -> Expected:
     """Parse the expectations of a step into an `Expected` value."""
     watermark = dropped = error = None
@@ -55,7 +55,7 @@ def parse_expectations(
 
 
 def _parse_expected_rows(
-    ground: Ground, names: Names, value: Any, path: Path, *, filling: bool
+    ground: ParseContext, names: KnownNames, value: Any, path: Path, *, filling: bool
 ) -> dict[str, tuple[Row, ...]]:
     """Parse the expected rows: a list for the query, or lists by name."""
     if value is None and filling:
@@ -73,7 +73,7 @@ def _parse_expected_rows(
 
 
 def _parse_named_rows(
-    ground: Ground, names: Names, name: str, value: Any, path: Path, *, filling: bool
+    ground: ParseContext, names: KnownNames, name: str, value: Any, path: Path, *, filling: bool
 ) -> tuple[Row, ...]:
     """Parse the expected rows of one name. Rows of a source are checked against its columns."""
     if value is None and filling:
@@ -92,7 +92,7 @@ def _parse_named_rows(
     return parsed
 
 
-def _parse_state(ground: Ground, value: Any, path: Path) -> dict[str, int] | int | None:
+def _parse_state(ground: ParseContext, value: Any, path: Path) -> dict[str, int] | int | None:
     if not isinstance(value, dict):
         return parse_count(ground, "'expect_state'", value, path)
     counts = {
@@ -102,7 +102,7 @@ def _parse_state(ground: Ground, value: Any, path: Path) -> dict[str, int] | int
     return {name: number for name, number in counts.items() if number is not None}
 
 
-def _parse_dead_letters(ground: Ground, value: Any, path: Path) -> tuple[Row, ...] | int | None:
+def _parse_dead_letters(ground: ParseContext, value: Any, path: Path) -> tuple[Row, ...] | int | None:
     if not isinstance(value, list):
         if isinstance(value, int):
             return parse_count(ground, "'expect_dead_letters'", value, path)

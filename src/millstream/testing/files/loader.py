@@ -10,7 +10,7 @@ from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.load.document import MOST_BYTES, YamlDocument, parse_yaml
 from millstream.pipeline.load.loader import display_path, sort_findings
 from millstream.testing.files.case_parser import Cases
-from millstream.testing.files.parse_context import Ground
+from millstream.testing.files.parse_context import ParseContext
 from millstream.testing.files.pipelines import Specs, has_errors
 from millstream.testing.files.schema import SuiteForm
 
@@ -72,7 +72,7 @@ def load_text(name: str, text: str, file: Path, env: Environment, *, filling: bo
         document.findings.append(not_a_mapping)
     if document.is_unreadable:
         return Suite(file, (), tuple(document.findings), {name: text})
-    ground = Ground(document)
+    ground = ParseContext(document)
     specs = Specs(ground, file.parent, env)
     cases = _parse_cases(document, ground, specs, file, filling=filling)
     texts = {name: text, **specs.texts}
@@ -88,7 +88,7 @@ def load_text(name: str, text: str, file: Path, env: Environment, *, filling: bo
 
 
 def _parse_cases(
-    document: YamlDocument, ground: Ground, specs: Specs, file: Path, *, filling: bool
+    document: YamlDocument, ground: ParseContext, specs: Specs, file: Path, *, filling: bool
 ) -> list[Case]:
     settings: dict[str, Any] = ground.drop_unknown_keys("a test file", document.data, (), SuiteForm)
     specs.begin(settings.get("pipeline"))

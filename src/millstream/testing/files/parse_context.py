@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 12
 
 
-class Ground:
+class ParseContext:
     """The document of a test file and the findings about it, in the order of detection."""
 
     def __init__(self, document: YamlDocument) -> None:

@@ -10,7 +10,7 @@ from millstream.diagnostics.finding import Finding, Severity
 from millstream.pipeline.load.document import YamlDocument
 from millstream.pipeline.load.loader import load_data
 from millstream.pipeline.load.variables import Variables
-from millstream.pipeline.spec_file import Loaded, load_spec
+from millstream.pipeline.spec_file import LoadedSpec, load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from millstream.pipeline.load.document import Path as Place
     from millstream.pipeline.model import Pipeline
-    from millstream.testing.files.parse_context import Ground
+    from millstream.testing.files.parse_context import ParseContext
 
 SPEC = "pipeline.yml"
 
@@ -30,12 +30,12 @@ _REPLACED = "replaced by --set "
 class Specs:
     """Loads the pipelines of one test file, each version once, and adds findings to the parse context."""
 
-    def __init__(self, ground: Ground, folder: Path, env: Callable[[Path], Mapping[str, str]]) -> None:
+    def __init__(self, ground: ParseContext, folder: Path, env: Callable[[Path], Mapping[str, str]]) -> None:
         self.ground, self.folder, self.env = ground, folder, env
         self.texts: dict[str, str] = {}
         self.files: set[Path] = set()
         self._pipeline_value: Any = None
-        self._loaded: dict[tuple[Path | None, tuple[str, ...]], Loaded] = {}
+        self._loaded: dict[tuple[Path | None, tuple[str, ...]], LoadedSpec] = {}
 
     def begin(self, value: Any) -> None:
         """Set the value of the key `pipeline`: a path, a whole spec, or None."""
@@ -94,7 +94,7 @@ class Specs:
         ]
         return None if loaded.has_errors else loaded.pipeline
 
-    def _load_inline(self, overrides: tuple[str, ...]) -> Loaded:
+    def _load_inline(self, overrides: tuple[str, ...]) -> LoadedSpec:
         """Load the spec that is written in the test file itself; spans point into the test file."""
         full_document = self.ground.document
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.introspection import find_nearest
 from millstream.pipeline.load.source_validation import known_columns
-from millstream.pipeline.model import Keep
+from millstream.pipeline.model import KeptColumn
 from millstream.testing.files.schema import RecordForm
 from millstream.testing.model import Record
 from millstream.testing.values.timestamps import parse_timestamp
@@ -15,20 +15,20 @@ from millstream.testing.values.type_check import ParsedType, decode_base64, find
 if TYPE_CHECKING:
     from millstream.pipeline.load.document import Path
     from millstream.pipeline.model import SourceEntry
-    from millstream.testing.files.parse_context import Ground
+    from millstream.testing.files.parse_context import ParseContext
     from millstream.testing.model import Fed, Row
 
 _KEPT = {
-    Keep.KEY: "string",
-    Keep.TOPIC: "string",
-    Keep.PARTITION: "int",
-    Keep.OFFSET: "bigint",
-    Keep.TIMESTAMP: "timestamp",
+    KeptColumn.KEY: "string",
+    KeptColumn.TOPIC: "string",
+    KeptColumn.PARTITION: "int",
+    KeptColumn.OFFSET: "bigint",
+    KeptColumn.TIMESTAMP: "timestamp",
 }
 RECORD = "record"
 
 
-def parse_rows(ground: Ground, label: str, value: Any, path: Path) -> tuple[Row, ...]:
+def parse_rows(ground: ParseContext, label: str, value: Any, path: Path) -> tuple[Row, ...]:
     """Parse a list of rows, each a mapping of column names to values."""
     parsed = []
     for number, item in enumerate(ground.items(label, value, path)):
@@ -39,7 +39,9 @@ def parse_rows(ground: Ground, label: str, value: Any, path: Path) -> tuple[Row,
     return tuple(parsed)
 
 
-def parse_feed(ground: Ground, name: str, entry: SourceEntry, value: Any, path: Path) -> tuple[Fed, ...]:
+def parse_feed(
+    ground: ParseContext, name: str, entry: SourceEntry, value: Any, path: Path
+) -> tuple[Fed, ...]:
     """Parse the feed of one source: rows of its schema, or whole messages."""
     label = f"source '{name}'"
     types = column_types(entry)
@@ -78,7 +80,9 @@ def column_types(entry: SourceEntry) -> dict[str, ParsedType] | None:
     return {name.lower(): parse_type(types_by_name.get(name, "")) for name in names}
 
 
-def check_row(ground: Ground, label: str, types: dict[str, ParsedType] | None, row: Row, path: Path) -> None:
+def check_row(
+    ground: ParseContext, label: str, types: dict[str, ParsedType] | None, row: Row, path: Path
+) -> None:
     """Check a row against the names and types of its source's columns."""
     if types is None:
         return
@@ -116,7 +120,7 @@ def _value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def parse_record(ground: Ground, item: Any, path: Path) -> Record:
+def parse_record(ground: ParseContext, item: Any, path: Path) -> Record:
     """Parse a message. Fields with findings are left out."""
     settings = ground.drop_unknown_keys("a record", item, path, RecordForm)
     if not {"value", "value_base64"} & set(settings) and isinstance(item, dict):
@@ -143,7 +147,7 @@ def parse_record(ground: Ground, item: Any, path: Path) -> Record:
     )
 
 
-def _read_bytes(ground: Ground, settings: dict[str, Any], name: str, path: Path) -> bytes | None:
+def _read_bytes(ground: ParseContext, settings: dict[str, Any], name: str, path: Path) -> bytes | None:
     """Read the bytes of a field that is given as text or in base64."""
     base64_name = f"{name}_base64"
     if base64_name not in settings:
@@ -162,7 +166,7 @@ def _read_bytes(ground: Ground, settings: dict[str, Any], name: str, path: Path)
     return decoded
 
 
-def _encode_text(ground: Ground, label: str, value: Any, path: Path) -> bytes | None:
+def _encode_text(ground: ParseContext, label: str, value: Any, path: Path) -> bytes | None:
     if value is not None and not isinstance(value, str):
         fix = f'put it in quotes: "{value}"' if isinstance(value, int | float) else ""
         ground.add_type_finding(label, "text", value, path, fix)
@@ -170,7 +174,7 @@ def _encode_text(ground: Ground, label: str, value: Any, path: Path) -> bytes | 
     return None if value is None else value.encode("utf-8", "replace")
 
 
-def _read_text(ground: Ground, settings: dict[str, Any], name: str, path: Path) -> str | None:
+def _read_text(ground: ParseContext, settings: dict[str, Any], name: str, path: Path) -> str | None:
     value = settings.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -178,7 +182,7 @@ def _read_text(ground: Ground, settings: dict[str, Any], name: str, path: Path) 
     return None
 
 
-def _read_number(ground: Ground, settings: dict[str, Any], name: str, path: Path) -> int | None:
+def _read_number(ground: ParseContext, settings: dict[str, Any], name: str, path: Path) -> int | None:
     return (
         None
         if settings.get(name) is None
@@ -186,7 +190,7 @@ def _read_number(ground: Ground, settings: dict[str, Any], name: str, path: Path
     )
 
 
-def parse_count(ground: Ground, label: str, value: Any, path: Path) -> int | None:
+def parse_count(ground: ParseContext, label: str, value: Any, path: Path) -> int | None:
     """Return the value if it is a whole number from 0 that fits Spark's long; otherwise add a finding."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
         return value
@@ -194,7 +198,7 @@ def parse_count(ground: Ground, label: str, value: Any, path: Path) -> int | Non
     return None
 
 
-def parse_time(ground: Ground, label: str, value: Any, path: Path) -> Any:
+def parse_time(ground: ParseContext, label: str, value: Any, path: Path) -> Any:
     """Parse a timestamp with a time zone; otherwise add a finding and return None."""
     try:
         return parse_timestamp(value)

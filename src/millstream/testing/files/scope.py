@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Names:
+class KnownNames:
     """A pipeline and the query under test. Names are not checked if one of them is None."""
 
     pipeline: Pipeline | None
@@ -21,7 +21,7 @@ class Names:
     query: str | None
 
     @classmethod
-    def of(cls, pipeline: Pipeline | None, query: str | None) -> Names:
+    def of(cls, pipeline: Pipeline | None, query: str | None) -> KnownNames:
         """Create the names of one query of a pipeline."""
         return cls(pipeline, PipelineGraph.of(pipeline) if pipeline else None, query)
 

@@ -9,7 +9,7 @@ from millstream.spec.duration import Duration
 from millstream.testing.files.expectation_parser import parse_expectations
 from millstream.testing.files.row_parser import parse_feed
 from millstream.testing.files.schema import StepForm
-from millstream.testing.files.scope import Names
+from millstream.testing.files.scope import KnownNames
 from millstream.testing.model import Action, Advance, Crash, Expected, Feed, Restart, Step
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from millstream.pipeline.load.document import Path
     from millstream.pipeline.model import Pipeline
-    from millstream.testing.files.parse_context import Ground
+    from millstream.testing.files.parse_context import ParseContext
     from millstream.testing.files.pipelines import Laid, Specs
 
 POINTS = ("before_sink", "after_sink")
@@ -32,7 +32,7 @@ class StepParser:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: ParseContext,
         specs: Specs,
         pipeline: Pipeline | None,
         query: str | None,
@@ -41,7 +41,7 @@ class StepParser:
         filling: bool,
     ) -> None:
         self.ground, self.specs, self.laid, self.filling = ground, specs, laid, filling
-        self.names = Names.of(pipeline, query)
+        self.names = KnownNames.of(pipeline, query)
         self.began = False
 
     def read(self, value: Any, path: Path) -> tuple[Step, ...]:
@@ -133,7 +133,7 @@ class StepParser:
             self.ground.absent(message, self.names.query, later.queries, path)
             return []
         # The steps that follow use this version.
-        self.names = Names.of(later, self.names.query)
+        self.names = KnownNames.of(later, self.names.query)
         return [Restart(later, description)]
 
     def feed(self, value: Any, path: Path) -> Feed:
@@ -181,7 +181,9 @@ class StepParser:
         return [Crash(value)]
 
 
-def parse_overrides(ground: Ground, label: str, value: Any, path: Path, prefix: str = "") -> tuple[Laid, ...]:
+def parse_overrides(
+    ground: ParseContext, label: str, value: Any, path: Path, prefix: str = ""
+) -> tuple[Laid, ...]:
     """Parse values that replace those of a spec, by dotted keys."""
     overrides: list[Laid] = []
     for key, item in ground.mapping(label, value, path).items():

@@ -25,7 +25,7 @@ class SimulatedCrash(Exception):
 
 
 @dataclass
-class Collected:
+class CollectedRows:
     """The rows that one sink has received, by batch. They survive restarts, as in a real sink."""
 
     mode: OutputMode
@@ -48,7 +48,7 @@ class Collector(Writer):
     def __init__(
         self,
         identity: SinkIdentity,
-        collected: Collected,
+        collected: CollectedRows,
         collect: Callable[[DataFrame, int], tuple[Row, ...]],
     ) -> None:
         super().__init__(identity)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from millstream.testing.model import Row
 
 
-class Letterbox:
+class DeadLetterReader:
     """Reads the dead letters of the case's own store, each once."""
 
     def __init__(self, pipeline: Pipeline) -> None:

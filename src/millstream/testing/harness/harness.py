@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.errors import PySparkException
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import MillstreamError, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spec.trigger import Trigger
-from millstream.testing.harness.collecting_sink import Collected
-from millstream.testing.harness.dead_letters import Letterbox
+from millstream.testing.harness.collecting_sink import CollectedRows
+from millstream.testing.harness.dead_letters import DeadLetterReader
 from millstream.testing.harness.isolation import IsolatedCopy, isolate_pipeline
 from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
@@ -25,7 +25,7 @@ from millstream.testing.harness.query_start import OUTPUT, PlannedCrash, TestedQ
 from millstream.testing.harness.session import apply_later_settings, open_case_session
 from millstream.testing.harness.sink_reader import SinkReader
 from millstream.testing.harness.source_encoder import Feeder
-from millstream.testing.harness.view_probe import Side
+from millstream.testing.harness.view_probe import ViewOutput
 from millstream.testing.model import Step, StepResult
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class Harness:
         self._step_started = time.perf_counter()
         self._use_pipeline(case.pipeline)
         mode = self._isolated.pipeline.queries[case.query].output_mode
-        self._collected = {key: Collected(mode) for key in (OUTPUT, *self._isolated.collecting_keys)}
-        self._dead_letter_reader = Letterbox(self._isolated.pipeline)
+        self._collected = {key: CollectedRows(mode) for key in (OUTPUT, *self._isolated.collecting_keys)}
+        self._dead_letter_reader = DeadLetterReader(self._isolated.pipeline)
         names = [name for step in case.steps for name in step.expected.rows]
         self._collected_names = list(dict.fromkeys([*names, *self.watched]))
         self._probes = {
-            name: Side(self.session, name, case, self.folder, self.limit)
+            name: ViewOutput(self.session, name, case, self.folder, self.limit)
             for name in self._collected_names
             if name != self._written_name and (name in case.pipeline.views or name in case.pipeline.sources)
         }
@@ -158,7 +158,7 @@ class Harness:
         self._planned_crash.at, self._planned_crash.has_happened = crash_point, False
         self._run_batch()
         if crash_point is not None and not self._planned_crash.has_happened and self._error is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"no batch ran in which the query could crash at {crash}", "feed rows that the query reads"
             )
         self._advance_probes()
@@ -174,7 +174,7 @@ class Harness:
         checkpoint = Checkpoint(self._checkpoint)
         last = checkpoint.committed()
         if last is None:
-            raise WrongUse(
+            raise InvalidInput(
                 "there is no earlier batch that the crash could repeat", "feed something before the crash"
             )
         for file in (self._checkpoint / "commits").glob(f"*{last}*"):
@@ -194,7 +194,7 @@ class Harness:
             apply_later_settings(self.session, self._isolated.pipeline, pipeline)
             self._use_pipeline(pipeline)
             for key in self._isolated.collecting_keys:
-                self._collected.setdefault(key, Collected(pipeline.queries[self.case.query].output_mode))
+                self._collected.setdefault(key, CollectedRows(pipeline.queries[self.case.query].output_mode))
             for probe in self._probes.values():
                 probe.restart(pipeline)
         self._pending = True
@@ -263,7 +263,7 @@ class Harness:
                 for source_name, source_entry in pipeline.sources.items()
                 if not source_entry.static
             ]
-            raise WrongUse(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
+            raise InvalidInput(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
         feeder = self._feeders.setdefault(name, Feeder(name))
         return feeder.raw(entry, records, datetime.fromtimestamp(self._manual_query.now / 1000, UTC))
 
@@ -272,7 +272,7 @@ class Harness:
             return at
         key = self._isolated.key(at)
         if key is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"query '{self.case.query}' has no sink '{at}' at which it could crash",
                 f"choose among before_sink, after_sink, {', '.join(self._isolated.keys)}",
             )
@@ -367,7 +367,7 @@ class Harness:
             return self._probes[name].collected.take()
         key = self._isolated.key(name)
         if key is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"'{name}' is not a source, view or sink of query '{self.case.query}'",
                 f"choose among {', '.join([*self.case.pipeline.sources, *self.case.pipeline.views])}, "
                 f"{', '.join(self._isolated.keys)}",

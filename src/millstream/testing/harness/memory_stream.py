@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.source import Source
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.frames.build_views import SOURCE_OPTION, read_source
 from millstream.spark import internals
 
@@ -103,7 +103,7 @@ def parse_json_rows(texts: DataFrame, ddl: str) -> DataFrame:
 
 
 def raw_ddl(spark: SparkSession, name: str, entry: SourceEntry) -> str:
-    """Return the columns that a source's own reader delivers, as DDL. Raises `WrongUse` if they are unknown."""
+    """Return the columns that a source's own reader delivers, as DDL. Raises `InvalidInput` if they are unknown."""
     source = entry.source
     ddl = source.columns or (None if source.has_payload else entry.ddl)
     if ddl is None:
@@ -111,7 +111,7 @@ def raw_ddl(spark: SparkSession, name: str, entry: SourceEntry) -> str:
             return str(read_source(spark, name, entry).schema.toDDL())
         except Exception as error:
             # Each kind of reader raises its own error for a missing server, folder or table.
-            raise WrongUse(
+            raise InvalidInput(
                 f"the columns of source '{name}' are unknown: it declares no schema and cannot be opened: {error}",
                 f"declare its schema: sources.{name}.schema",
             ) from error

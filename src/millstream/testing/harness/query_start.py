@@ -16,7 +16,7 @@ from millstream.pipeline.model import OnError
 from millstream.testing.harness.collecting_sink import (
     AFTER,
     BEFORE,
-    Collected,
+    CollectedRows,
     Collector,
     CrashingWriter,
     SimulatedCrash,
@@ -63,7 +63,7 @@ class TestedQuery(RunningQuery):
     __test__ = False
 
     manual_query: ManualClockQuery | None = None
-    collected: dict[str, Collected] = field(default_factory=dict)
+    collected: dict[str, CollectedRows] = field(default_factory=dict)
     """Collected rows of `OUTPUT`, and of each sink that only collects, by its key."""
     planned_crash: PlannedCrash = field(default_factory=PlannedCrash)
     _batch: dict[int, tuple[Row, ...]] = field(default_factory=dict)

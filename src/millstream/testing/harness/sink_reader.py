@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
 from millstream.testing.harness.collecting_sink import collect_rows
 
@@ -34,12 +34,12 @@ class SinkReader:
         self._sinks[key] = sink
 
     def take(self, key: str, sink: Sink, schema: StructType) -> tuple[Row, ...]:
-        """Return the rows added to a sink since the last call. Raises `WrongUse` for a kind that cannot be read."""
+        """Return the rows added to a sink since the last call. Raises `InvalidInput` for an unreadable kind."""
         self.register(key, sink)
         output = sink.outcome(self._spark.createDataFrame([], schema))
         contents = sink.read_all(self._spark, schema if output is None else output.schema, self._mode)
         if contents is None:
-            raise WrongUse(
+            raise InvalidInput(
                 f"the rows of {sink.describe()} in {self._mode.value} mode cannot be read back",
                 "expect rows of the query, or leave out sinks: real",
             )

@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from millstream.diagnostics.failure import WrongUse
-from millstream.pipeline.model import Format, Keep
+from millstream.diagnostics.failure import InvalidInput
+from millstream.pipeline.model import Format, KeptColumn
 from millstream.spec.avro.encoding import encode_row
 from millstream.testing.model import Record
 
@@ -36,7 +36,7 @@ class Feeder:
     def raw(self, entry: SourceEntry, record: Sequence[Fed], now: datetime) -> list[str]:
         """Return the raw columns as one JSON text per row. `now` is the timestamp of messages without one.
 
-        Raises `WrongUse` for a column that the source does not have.
+        Raises `InvalidInput` for a column that the source does not have.
         """
         self._portions += 1
         if entry.source.has_payload:
@@ -45,7 +45,7 @@ class Feeder:
 
     def _encode_columns(self, entry: SourceEntry, row: Fed) -> str:
         if isinstance(row, Record):
-            raise WrongUse(
+            raise InvalidInput(
                 f"source '{self.name}' delivers columns, not messages, and takes no record",
                 "feed columns with values",
             )
@@ -83,18 +83,18 @@ class Feeder:
         metadata = {name: value for name, value in record.items() if name in metadata_names}
         return Record(
             value=_encode_value(entry, columns, body),
-            key=_to_bytes(metadata.get(Keep.KEY)),
-            topic=metadata.get(Keep.TOPIC),
-            partition=int(metadata.get(Keep.PARTITION) or 0),
-            offset=metadata.get(Keep.OFFSET),
-            timestamp=_to_timestamp(metadata.get(Keep.TIMESTAMP)),
-            headers=_to_headers(metadata.get(Keep.HEADERS)),
+            key=_to_bytes(metadata.get(KeptColumn.KEY)),
+            topic=metadata.get(KeptColumn.TOPIC),
+            partition=int(metadata.get(KeptColumn.PARTITION) or 0),
+            offset=metadata.get(KeptColumn.OFFSET),
+            timestamp=_to_timestamp(metadata.get(KeptColumn.TIMESTAMP)),
+            headers=_to_headers(metadata.get(KeptColumn.HEADERS)),
         )
 
     def _check_columns(self, row: Row, columns: list[str] | None) -> None:
         for name in row:
             if columns is not None and name not in columns:
-                raise WrongUse(
+                raise InvalidInput(
                     f"source '{self.name}' has no column '{name}'", f"its columns are {', '.join(columns)}"
                 )
 
@@ -108,7 +108,7 @@ def _encode_value(entry: SourceEntry, columns: Sequence[str], row: Row) -> bytes
         try:
             return encode_row(entry.avro_value, row)
         except ValueError as error:
-            raise WrongUse(
+            raise InvalidInput(
                 f"{row} cannot be encoded as Avro: {error}", "feed values that match the Avro schema"
             ) from error
     line = io.StringIO()
@@ -138,7 +138,7 @@ def _json_value(value: Any) -> Any:
             return dict(value)
         case set() | frozenset() | tuple():
             return list(value)
-    raise WrongUse(
+    raise InvalidInput(
         f"a {type(value).__name__} cannot be fed: {value!r}", "feed text, numbers, lists, mappings"
     )
 

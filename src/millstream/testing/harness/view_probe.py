@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
-from millstream.testing.harness.collecting_sink import Collected, collect_rows
+from millstream.testing.harness.collecting_sink import CollectedRows, collect_rows
 from millstream.testing.harness.manual_clock import ManualClockQuery
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from millstream.testing.model import Case
 
 
-class Side:
+class ViewOutput:
     """The output of one view or source, batch by batch.
 
     A query does not expose the rows of its views, because Spark merges all views into one plan. So the view runs as a
@@ -40,7 +40,7 @@ class Side:
         )
         self.pipeline = case.pipeline
         self.mode = case.pipeline.queries[case.query].output_mode
-        self.collected = Collected(self.mode)
+        self.collected = CollectedRows(self.mode)
 
     def restart(self, pipeline: Pipeline) -> None:
         """Continue with another pipeline from the next batch."""
@@ -71,7 +71,7 @@ class Side:
             else:
                 self.manual_query.settle()
                 return
-        raise WrongUse(
+        raise InvalidInput(
             f"the rows of view '{self.name}' cannot be collected separately: {refusal}",
             "expect rows of another view, or of the query",
         )

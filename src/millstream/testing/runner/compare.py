@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.testing.model import Case, Expected, Row, StepResult
-    from millstream.testing.runner.row_matching import Paired
+    from millstream.testing.runner.row_matching import RowPairs
 
 Same = Callable[[str, Any, Any], bool]
 """A function of a column, an expected and an actual value, which returns whether the values are equal."""
@@ -96,7 +96,7 @@ def _compare_rows(
     return [] if pairing.is_complete else [format_difference(subject, expected, actual, pairing, same)]
 
 
-def pair_rows(expected: Sequence[Row], actual: Sequence[Row], same: Same) -> Paired:
+def pair_rows(expected: Sequence[Row], actual: Sequence[Row], same: Same) -> RowPairs:
     """Pair expected rows with actual rows, by the columns that the expected rows name."""
     lowered = [{name.lower(): value for name, value in row.items()} for row in actual]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from millstream.testing.model import Row
-    from millstream.testing.runner.row_matching import Paired
+    from millstream.testing.runner.row_matching import RowPairs
 
 # Number of matching rows to show in addition to the differing ones, for context.
 _MATCHING_SHOWN = 4
@@ -32,7 +32,7 @@ def format_difference(
     subject: str,
     expected: Sequence[Row],
     actual: Sequence[Row],
-    paired: Paired,
+    paired: RowPairs,
     same: Callable[[str, Any, Any], bool],
 ) -> Difference:
     """Return the difference as aligned lines of both sides. A differing cell is marked on both sides."""

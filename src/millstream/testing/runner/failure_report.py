@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, assert_never
 
 from millstream.diagnostics.snippet import display_width, escape_control
-from millstream.diagnostics.text import Paint
+from millstream.diagnostics.text import Colours
 from millstream.pipeline.load.loader import display_path
 from millstream.spec.duration import Duration
 from millstream.testing.model import Advance, Crash, Feed, Record, Restart
@@ -29,7 +29,7 @@ _NOTHING = "-"
 
 def format_report(outcome: Outcome, *, color: bool = False) -> str:
     """Format a failed outcome in at most a hundred columns where names allow, without a final line end."""
-    return "\n".join(_lines(outcome, Paint(color=color)))
+    return "\n".join(_lines(outcome, Colours(color=color)))
 
 
 def summarize_failure(outcome: Outcome) -> str:
@@ -48,7 +48,7 @@ def locate_test(outcome: Outcome) -> tuple[str, int]:
     return str(display_path(outcome.case.file)), outcome.case.where.line
 
 
-def _lines(outcome: Outcome, paint: Paint) -> Iterator[str]:
+def _lines(outcome: Outcome, paint: Colours) -> Iterator[str]:
     case = outcome.case
     file, line = locate_test(outcome)
     yield paint(escape_control(case.name), _BOLD)
@@ -124,7 +124,7 @@ def format_duration(by: timedelta) -> str:
     return str(Duration(f"{millis} milliseconds"))
 
 
-def _format_difference(difference: Difference, paint: Paint) -> Iterator[str]:
+def _format_difference(difference: Difference, paint: Colours) -> Iterator[str]:
     """Format expected next to actual lines, or one below the other if they are too wide."""
     yield paint(f"{escape_control(difference.what)}:", _BOLD)
     widest = max((display_width(line) for line in difference.expected), default=0)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millstream.testing.model import Outcome
 
 
-class Ending(StrEnum):
+class CaseOutcome(StrEnum):
     """The outcome kinds of a test."""
 
     PASSED = "passed"
@@ -41,7 +41,7 @@ class Result:
     name: str
     file: str
     line: int
-    outcome: Ending
+    outcome: CaseOutcome
     seconds: float
     message: str | None = None
     short: str = ""
@@ -52,8 +52,8 @@ def to_result(outcome: Outcome) -> Result:
     file, line = locate_test(outcome)
     name, seconds = outcome.case.name, round(outcome.seconds, 3)
     if outcome.has_passed:
-        return Result(name, file, line, Ending.PASSED, seconds)
-    ending = Ending.FAILED if outcome.fault is None else Ending.ERROR
+        return Result(name, file, line, CaseOutcome.PASSED, seconds)
+    ending = CaseOutcome.FAILED if outcome.fault is None else CaseOutcome.ERROR
     return Result(name, file, line, ending, seconds, format_report(outcome), summarize_failure(outcome))
 
 
@@ -66,7 +66,15 @@ def list_load_errors(suite: Suite) -> list[Result]:
             file, line = (problem.span.file, problem.span.line) if problem.span else (own_name, 1)
             text = render([problem], suite.texts).rsplit("\n\n", 1)[0].rstrip("\n")
             results.append(
-                Result(f"{problem.code} {problem.name}", file, line, Ending.ERROR, 0.0, text, problem.message)
+                Result(
+                    f"{problem.code} {problem.name}",
+                    file,
+                    line,
+                    CaseOutcome.ERROR,
+                    0.0,
+                    text,
+                    problem.message,
+                )
             )
     return results
 
@@ -96,8 +104,8 @@ def format_junit(results: Sequence[Result]) -> str:
 
 
 def _counts(results: Sequence[Result]) -> str:
-    failures = sum(test.outcome is Ending.FAILED for test in results)
-    errors = sum(test.outcome is Ending.ERROR for test in results)
+    failures = sum(test.outcome is CaseOutcome.FAILED for test in results)
+    errors = sum(test.outcome is CaseOutcome.ERROR for test in results)
     seconds = sum(test.seconds for test in results)
     return f'tests="{len(results)}" failures="{failures}" errors="{errors}" time="{seconds:.3f}"'
 
@@ -110,7 +118,7 @@ def _case(test: Result) -> str:
     )
     if test.message is None:
         return f"{head}/>"
-    word = "failure" if test.outcome is Ending.FAILED else "error"
+    word = "failure" if test.outcome is CaseOutcome.FAILED else "error"
     text = escape(
         "\n".join(remove_invalid_characters(line) for line in test.message.splitlines()), quote=False
     )

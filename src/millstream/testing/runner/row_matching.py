@@ -16,7 +16,7 @@ MOST = 40
 
 
 @dataclass(frozen=True)
-class Paired:
+class RowPairs:
     """The indexes of rows: pairs that match, pairs that differ, and rows without a partner."""
 
     same: tuple[tuple[int, int], ...]
@@ -30,7 +30,7 @@ class Paired:
         return not (self.differing or self.missing or self.surplus)
 
 
-def match_rows(expected: Sequence[W], actual: Sequence[G], cost: Callable[[W, G], int]) -> Paired:
+def match_rows(expected: Sequence[W], actual: Sequence[G], cost: Callable[[W, G], int]) -> RowPairs:
     """Pair each expected row with at most one actual row.
 
     `cost` is the number of columns in which two rows differ, 0 for a match. The number of matches is maximal; the
@@ -52,7 +52,7 @@ def match_rows(expected: Sequence[W], actual: Sequence[G], cost: Callable[[W, G]
             )
         ]
     rows_used, candidates_used = {row for row, _ in unlike}, {candidate for _, candidate in unlike}
-    return Paired(
+    return RowPairs(
         same,
         tuple(sorted(unlike)),
         tuple(row for row in unmatched if row not in rows_used),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from millstream.checking.query_plan import Where, operators
+from millstream.checking.query_plan import SourcePlaces, operators
 from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.frames.build_views import read_source
 from millstream.frames.decode import DECODED, REASON, decode_rows
@@ -22,7 +22,7 @@ from millstream.testing.harness.session import open_case_session
 from millstream.testing.harness.source_encoder import Feeder
 from millstream.testing.shuffle.output_semantics import derive_shape
 from millstream.testing.shuffle.sink_contents import to_comparable
-from millstream.testing.shuffle.watermark_model import Timed, WatermarkPolicy
+from millstream.testing.shuffle.watermark_model import TimedRow, WatermarkPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ class Baseline:
         """The properties of the output, from the query's plan."""
         pipeline = self.case.pipeline
         formats = {name: entry.source.kind for name, entry in pipeline.sources.items()}
-        plan_names = Where(formats, frozenset(pipeline.views))
+        plan_names = SourcePlaces(formats, frozenset(pipeline.views))
         with open_case_session(self.spark, pipeline) as session:
             reduced = reduce_pipeline(pipeline, pipeline.reads(self.case.query))
             MemoryStreams(session).frames(reduced, self.case.static, self.now)
@@ -79,9 +79,9 @@ class Baseline:
         return self._results[cache_key]
 
     @cached_property
-    def timed(self) -> Mapping[int, Timed]:
+    def timed(self) -> Mapping[int, TimedRow]:
         """The event time and key of each item, by its number."""
-        timed_by_number: dict[int, Timed] = {}
+        timed_by_number: dict[int, TimedRow] = {}
         for name in self._streaming_sources:
             items_of_source = [item for item in self.items if item.source == name]
             entry = self.case.pipeline.sources[name]
@@ -89,7 +89,7 @@ class Baseline:
                 name, entry, [self._encoded_items[item.number] for item in items_of_source]
             )
             timed_by_number |= {
-                item.number: Timed(name, time, key)
+                item.number: TimedRow(name, time, key)
                 for item, (time, key) in zip(items_of_source, times_and_keys, strict=True)
             }
         return timed_by_number

@@ -22,7 +22,7 @@ from millstream.testing.shuffle.sink_contents import OutputReading
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.query.plan_model import Operator, TimeWindow, Volatile
+    from millstream.analysis.query.plan_model import Operator, TimeWindow, VolatileExpression
     from millstream.pipeline.model import Pipeline
 
 _MICROSECOND = 1_000_000
@@ -41,7 +41,7 @@ class Shape:
     """Whether the rows depend on the clock."""
     has_user_state: bool
     """Whether a user function keeps state, so that its output depends on the sequence of calls."""
-    unstable_expressions: tuple[Volatile, ...]
+    unstable_expressions: tuple[VolatileExpression, ...]
     """Expressions that may return a different value each time they are computed."""
     window: TimeWindow | None
     """The window of the first windowed grouping."""

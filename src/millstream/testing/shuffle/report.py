@@ -14,7 +14,7 @@ from millstream.testing.values.timestamps import format_timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from millstream.testing.shuffle.shuffle import Dropped, Shuffled, Wrong
+    from millstream.testing.shuffle.shuffle import DroppedRow, ShuffleResult, WrongSplit
     from millstream.testing.shuffle.sink_contents import ContentDifference, OutputReading
     from millstream.testing.shuffle.splits import Item, Split
 
@@ -23,7 +23,7 @@ SHOWN = 10
 _MAX_ROW_LENGTH = 100
 
 
-def summarize_outcome(outcome: Shuffled) -> str:
+def summarize_outcome(outcome: ShuffleResult) -> str:
     """Summarize the outcome in one sentence."""
     if outcome.skipped is not None or outcome.fault is not None:
         return str(outcome.skipped or outcome.fault)
@@ -42,7 +42,7 @@ def summarize_outcome(outcome: Shuffled) -> str:
 
 
 def format_details(
-    outcome: Shuffled, items: Sequence[Item], written_test: Mapping[str, Any]
+    outcome: ShuffleResult, items: Sequence[Item], written_test: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield the details below the headline as text. `written_test` is the test in its file."""
     by_number = {item.number: item for item in items}
@@ -65,7 +65,9 @@ def format_details(
     yield from (f"note: {note}" for note in outcome.notes)
 
 
-def to_json_data(outcome: Shuffled, items: Sequence[Item], written_test: Mapping[str, Any]) -> dict[str, Any]:
+def to_json_data(
+    outcome: ShuffleResult, items: Sequence[Item], written_test: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the whole result as JSON data."""
     by_number = {entry.number: entry for entry in items}
     data: dict[str, Any] = {
@@ -126,7 +128,9 @@ def to_json_data(outcome: Shuffled, items: Sequence[Item], written_test: Mapping
     return data
 
 
-def _export(outcome: Shuffled, failure: Wrong, items: Sequence[Item], written_test: Mapping[str, Any]) -> str:
+def _export(
+    outcome: ShuffleResult, failure: WrongSplit, items: Sequence[Item], written_test: Mapping[str, Any]
+) -> str:
     return export_split(
         outcome.case,
         items,
@@ -141,7 +145,9 @@ def format_micros(micros: int) -> str:
     return format_timestamp(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros))
 
 
-def _describe_failure(outcome: Shuffled, failure: Wrong, items: Mapping[int, Item]) -> Iterator[str]:
+def _describe_failure(
+    outcome: ShuffleResult, failure: WrongSplit, items: Mapping[int, Item]
+) -> Iterator[str]:
     """Yield the failing split as a table of its batches, and the differences."""
     split = failure.trial.split
     rows = sum(len(part.items) for part in split)
@@ -187,7 +193,7 @@ def _describe_difference(reading: OutputReading, gap: ContentDifference) -> Iter
         yield f"  and {more} rows more"
 
 
-def _explain_cause(outcome: Shuffled, failure: Wrong) -> str:
+def _explain_cause(outcome: ShuffleResult, failure: WrongSplit) -> str:
     """Explain the likely cause."""
     expressions = ", ".join(dict.fromkeys(expression.text for expression in outcome.unstable_expressions))
     note = f"; {expressions} may return a different value each time it is computed" if expressions else ""
@@ -200,7 +206,7 @@ def _explain_cause(outcome: Shuffled, failure: Wrong) -> str:
     return f"these rows in one batch end with the batch result, so the split into batches is the cause{note}"
 
 
-def _describe_dropped(dropped: Dropped, items: Mapping[int, Item]) -> Iterator[str]:
+def _describe_dropped(dropped: DroppedRow, items: Mapping[int, Item]) -> Iterator[str]:
     late = dropped.late
     more_splits = f" and {dropped.times - 1} more" if dropped.times > 1 else ""
     yield f"  {_format_item(items[late.item])}"
@@ -211,7 +217,7 @@ def _describe_dropped(dropped: Dropped, items: Mapping[int, Item]) -> Iterator[s
     )
 
 
-def _watermarks(failure: Wrong) -> list[datetime | None]:
+def _watermarks(failure: WrongSplit) -> list[datetime | None]:
     """Return Spark's watermark after each batch that ran."""
     watermarks = [result.watermark for result in failure.trial.outcome.results]
     return (watermarks + [None] * len(failure.trial.split))[: len(failure.trial.split)]

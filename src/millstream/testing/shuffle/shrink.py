@@ -19,7 +19,7 @@ FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class ShrunkSplit:
     """The smallest failing split that was found."""
 
     split: Split
@@ -28,7 +28,7 @@ class Shrunk:
     """Whether removing any single batch, restart or row makes it pass; False if the tries ran out."""
 
 
-def shrink(split: Split, fails: Callable[[Split], bool], tries: int = TRIES) -> Shrunk:
+def shrink(split: Split, fails: Callable[[Split], bool], tries: int = TRIES) -> ShrunkSplit:
     """Shrink a failing split while `fails` returns true. Calls `fails` at most `tries` times.
 
     The order of arrival is preserved. Delta debugging (Zeller and Hildebrandt, 2002) first removes batches, because
@@ -42,7 +42,7 @@ def shrink(split: Split, fails: Callable[[Split], bool], tries: int = TRIES) -> 
             best = search.descend(best, candidates)
         best = _remove_rows(best, search)
         smaller = best != before
-    return Shrunk(_sort_rows(best, search), search.tries_made, not search.is_spent)
+    return ShrunkSplit(_sort_rows(best, search), search.tries_made, not search.is_spent)
 
 
 class _Search:

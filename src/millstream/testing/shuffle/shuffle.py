@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from millstream.testing.model import Advance, Restart
 from millstream.testing.shuffle.shrink import shrink
 from millstream.testing.shuffle.splits import SplitBatch, draw_splits, single_batch
-from millstream.testing.shuffle.trial import MOST_PLAYS, Trying, Unplayed
+from millstream.testing.shuffle.trial import MOST_PLAYS, SplitNotRun, SplitTrial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from millstream.analysis.query.plan_model import Volatile
+    from millstream.analysis.query.plan_model import VolatileExpression
     from millstream.testing.model import Case, Outcome
     from millstream.testing.shuffle.batch_reference import Baseline
     from millstream.testing.shuffle.splits import Split
@@ -30,7 +30,7 @@ UNFOLDED = (
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedRow:
     """A row that the watermark dropped in some splits, with the first such split."""
 
     late: LateRow
@@ -41,7 +41,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongSplit:
     """A split whose final result differs from the batch result."""
 
     number: int
@@ -58,7 +58,7 @@ class Wrong:
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class ShuffleResult:
     """The result of running a case in other splits."""
 
     case: Case
@@ -66,11 +66,11 @@ class Shuffled:
     splits: int
     """Number of splits that ran."""
     requested_splits: int
-    failure: Wrong | None = None
-    dropped: tuple[Dropped, ...] = ()
+    failure: WrongSplit | None = None
+    dropped: tuple[DroppedRow, ...] = ()
     repeated_rows: int = 0
     """Number of splits in which a repeated row was not dropped, because its key was forgotten."""
-    unstable_expressions: tuple[Volatile, ...] = ()
+    unstable_expressions: tuple[VolatileExpression, ...] = ()
     """Expressions in the plan that may return a different value each time they are computed."""
     notes: tuple[str, ...] = ()
     skipped: str | None = None
@@ -104,13 +104,13 @@ def shuffle(
     many: int,
     seed: int,
     say: Callable[[str], None] = lambda _: None,
-) -> Shuffled:
+) -> ShuffleResult:
     """Run the case of `baseline` in `many` random splits, up to the first that differs, which is shrunk.
 
     The same seed draws the same splits. `play` runs a case without expectations.
     """
     case = baseline.case
-    result = Shuffled(case, seed, 0, many)
+    result = ShuffleResult(case, seed, 0, many)
     reason = find_split_obstacle(case)
     if reason is None and len(baseline.items) < 2:
         reason = "it feeds fewer than two rows"
@@ -119,13 +119,13 @@ def shuffle(
     if not baseline.shape.is_foldable:
         return replace(result, fault=f"its final result is unknown: {UNFOLDED}")
     try:
-        return _run_splits(Trying(baseline, play), result, say)
-    except Unplayed as error:
+        return _run_splits(SplitTrial(baseline, play), result, say)
+    except SplitNotRun as error:
         return replace(result, fault=f"it did not run to its end in {MOST_PLAYS} attempts: {error}")
 
 
-def _run_splits(trying: Trying, result: Shuffled, say: Callable[[str], None]) -> Shuffled:
-    """Run the splits and collect the results. Raises `Unplayed`."""
+def _run_splits(trying: SplitTrial, result: ShuffleResult, say: Callable[[str], None]) -> ShuffleResult:
+    """Run the splits and collect the results. Raises `SplitNotRun`."""
     started = time.monotonic()
     baseline, case, requested_splits = trying.baseline, result.case, result.requested_splits
     in_one_batch = trying.play(single_batch(baseline.items))
@@ -151,7 +151,7 @@ def _run_splits(trying: Trying, result: Shuffled, say: Callable[[str], None]) ->
     return replace(
         result,
         dropped=tuple(
-            Dropped(*occurrences[0], len(occurrences)) for _, occurrences in sorted(counts.items())
+            DroppedRow(*occurrences[0], len(occurrences)) for _, occurrences in sorted(counts.items())
         ),
         repeated_rows=repeated_rows,
         unstable_expressions=baseline.shape.unstable_expressions,
@@ -162,14 +162,14 @@ def _run_splits(trying: Trying, result: Shuffled, say: Callable[[str], None]) ->
     )
 
 
-def _find_smallest(trying: Trying, number: int, trial: TrialResult) -> Wrong:
+def _find_smallest(trying: SplitTrial, number: int, trial: TrialResult) -> WrongSplit:
     """Shrink a split that differs."""
     trials = {trial.split: trial}
 
     def differs(split: Split) -> bool:
         try:
             trials[split] = trying.play(split)
-        except Unplayed:
+        except SplitNotRun:
             # Its result is unknown, so it does not count as a smaller example.
             return False
         return trials[split].differs
@@ -177,11 +177,11 @@ def _find_smallest(trying: Trying, number: int, trial: TrialResult) -> Wrong:
     shrunk = shrink(trial.split, differs)
     trial_of_smallest = trials[shrunk.split]
     alone = differs((SplitBatch(tuple(sorted(item for part in shrunk.split for item in part.items))),))
-    return Wrong(number, trial.split, trial_of_smallest, shrunk.tries, shrunk.is_complete, alone)
+    return WrongSplit(number, trial.split, trial_of_smallest, shrunk.tries, shrunk.is_complete, alone)
 
 
 def _list_notes(
-    trying: Trying, requested_splits: int, drawn_splits: int, unchecked: int, *, has_failed: bool
+    trying: SplitTrial, requested_splits: int, drawn_splits: int, unchecked: int, *, has_failed: bool
 ) -> Iterator[str]:
     """Yield notes on how the final results were checked."""
     baseline, shape = trying.baseline, trying.shape

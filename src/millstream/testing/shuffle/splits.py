@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from millstream.pipeline.model import Keep
+from millstream.pipeline.model import KeptColumn
 from millstream.testing.model import Crash, Expected, Feed, Record, Restart, Step
 
 if TYPE_CHECKING:
@@ -163,6 +163,8 @@ def _partition_key(pipeline: Pipeline, source: str, record: Fed) -> str:
     if entry is None or not entry.source.has_payload:
         return ""
     metadata_names = {keep.value for keep in entry.keep}
-    topic = record.get(Keep.TOPIC.value) if Keep.TOPIC.value in metadata_names else None
-    partition = record.get(Keep.PARTITION.value) if Keep.PARTITION.value in metadata_names else None
+    topic = record.get(KeptColumn.TOPIC.value) if KeptColumn.TOPIC.value in metadata_names else None
+    partition = (
+        record.get(KeptColumn.PARTITION.value) if KeptColumn.PARTITION.value in metadata_names else None
+    )
     return f"{topic or ''}/{partition or 0}"

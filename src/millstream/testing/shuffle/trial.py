@@ -32,7 +32,7 @@ MOST_PLAYS = 3
 MOST_TRIALS = 24
 
 
-class Unplayed(Exception):
+class SplitNotRun(Exception):
     """The machine failed in every attempt to run a split; the text says how."""
 
 
@@ -76,7 +76,7 @@ class _Reference:
         return ExpectedContents(most, most if required is None else required)
 
 
-class Trying:
+class SplitTrial:
     """Runs splits of one case and checks their results."""
 
     def __init__(self, baseline: Baseline, play: Callable[[Case], Outcome]) -> None:
@@ -86,7 +86,7 @@ class Trying:
         self._stream_results: dict[tuple[Split, bool], tuple[tuple[Row, ...], ...]] = {}
 
     def play(self, split: Split) -> TrialResult:
-        """Run one split and check its final result. Raises `Unplayed`."""
+        """Run one split and check its final result. Raises `SplitNotRun`."""
         outcome = self._run_case(self._build_case(split))
         trial = TrialResult(
             split, outcome, compute_timeline(split, self.baseline.timed, self.baseline.watermark_policy)
@@ -95,7 +95,7 @@ class Trying:
         return replace(trial, fault=fault) if fault is not None else self._check_result(trial)
 
     def _run_case(self, case: Case) -> Outcome:
-        """Run a case, again if the machine fails. Raises `Unplayed` if every attempt fails."""
+        """Run a case, again if the machine fails. Raises `SplitNotRun` if every attempt fails."""
         for _ in range(MOST_PLAYS):
             outcome = self._play(case)
             machine_error = next(
@@ -103,7 +103,7 @@ class Trying:
             )
             if machine_error is None:
                 return outcome
-        raise Unplayed(machine_error)
+        raise SplitNotRun(machine_error)
 
     @property
     def uses_stream_reference(self) -> bool:

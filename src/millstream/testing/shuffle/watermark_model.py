@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedRow:
     """The event time and key of a row. Times are microseconds since 1970; None is a row without a time."""
 
     source: str
@@ -61,7 +61,9 @@ class WatermarkTimeline:
     remembered; each with the original row."""
 
 
-def compute_timeline(split: Split, rows: Mapping[int, Timed], policy: WatermarkPolicy) -> WatermarkTimeline:
+def compute_timeline(
+    split: Split, rows: Mapping[int, TimedRow], policy: WatermarkPolicy
+) -> WatermarkTimeline:
     """Compute the watermark batch by batch, as Spark does (`WatermarkTracker`, `WatermarkSupport`, 4.2).
 
     A source's watermark is its newest event time in whole milliseconds minus the delay. The query's watermark is the

@@ -17,7 +17,7 @@ from millstream.analysis.query.plan_model import (
 )
 from millstream.checking.query_plan import SourceCall, operators
 from millstream.checking.query_plan.dataframe_calls import note_calls
-from millstream.checking.query_plan.source_spans import Where, parse
+from millstream.checking.query_plan.source_spans import SourcePlaces, parse
 from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.spec_file import load_text
@@ -221,7 +221,7 @@ queries:
     assert query.root.columns[0].origins == {("Orders", "id")}
 
 
-class _Lines(Where):
+class _Lines(SourcePlaces):
     """Tells calls by their file's name and line, as a file of a span."""
 
     def call(self, call: SourceCall) -> Span | None:

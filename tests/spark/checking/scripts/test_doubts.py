@@ -15,7 +15,7 @@ from millstream.checking.scripts.interception import streaming_query, writers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
 
 HEAD = """from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
@@ -23,14 +23,14 @@ rates = spark.readStream.format("rate").load()
 """
 
 
-def checked(spark: SparkSession, folder: Path, text: str, *args: str) -> Checked:
+def checked(spark: SparkSession, folder: Path, text: str, *args: str) -> CheckResult:
     """A script of this text, checked."""
     job = folder / "job.py"
     job.write_text(text, encoding="utf-8")
     return check_script(spark, job, args)
 
 
-def list_findings(found: Checked) -> list[tuple[str, str, int]]:
+def list_findings(found: CheckResult) -> list[tuple[str, str, int]]:
     return [
         (finding.code, str(finding.severity), finding.span.line if finding.span else 0)
         for finding in found.findings

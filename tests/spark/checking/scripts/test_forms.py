@@ -12,7 +12,7 @@ from millstream.checking.scripts.check import check_project_at, check_script
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
 
 FORMS = Path(__file__).parents[3] / "scripts" / "forms"
 
@@ -23,7 +23,7 @@ def _in_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("millstream.checking.scripts.interception.call_sites._start", [FORMS])
 
 
-def places(checked: Checked) -> list[tuple[str, str]]:
+def places(checked: CheckResult) -> list[tuple[str, str]]:
     """Code and place of each error and warning."""
     return [
         (one.code, f"{one.span.file}:{one.span.line}" if one.span else "")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
 
 HOME = Path(__file__).parents[3] / "scripts"
 ARGUMENTS = {
@@ -48,7 +48,7 @@ def check_answers(spark: SparkSession, home: Path) -> Any:
     """Checks a script once for all tests."""
 
     @cache
-    def check(name: str) -> Checked:
+    def check(name: str) -> CheckResult:
         return check_script(spark, home / name, ARGUMENTS[name])
 
     return check
@@ -69,7 +69,7 @@ def marked(files: Iterator[Path]) -> list[tuple[str, int, str, str]]:
     )
 
 
-def list_findings(checked: Checked) -> list[tuple[str, int, str, str]]:
+def list_findings(checked: CheckResult) -> list[tuple[str, int, str, str]]:
     return sorted(
         (
             Path(finding.span.file).name if finding.span else "",

@@ -14,13 +14,13 @@ from millstream.diagnostics.judged_query import format_judged
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
 
 FOLDER = Path(__file__).parents[3] / "scripts" / "traits"
 _MARK = re.compile(r"# (error|warning|info): \[(MS\d{3})\]")
 
 
-def found(checked: Checked, file: Path) -> list[tuple[int, str, str]]:
+def found(checked: CheckResult, file: Path) -> list[tuple[int, str, str]]:
     """Line, severity and code of each finding in a file."""
     return sorted(
         (one.span.line, str(one.severity), one.code)

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.connectors import failpoints
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import CannotGoOn, MillstreamError, NotReady, Outage
+from millstream.diagnostics.failure import CheckpointError, MillstreamError, NotReady, Outage
 from millstream.engine.delivery import spooling_writer
 from millstream.engine.delivery.batch_spool import list_spooled_batches
 from millstream.engine.delivery.spool_replay import replay
@@ -113,7 +113,7 @@ def test_a_refused_batch_is_set_aside_too_and_holds_up_those_after_it(project: P
 
 
 def test_a_fenced_sink_ends_the_query(project: Project, down: Down) -> None:
-    down.error = CannotGoOn("another run writes it", "stop it")
+    down.error = CheckpointError("another run writes it", "stop it")
     project.add_lines(row("a"))
 
     assert not project.run(pipeline(project))

@@ -25,7 +25,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors import failpoints
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.connectors.files.writer import FilesWriter
-from millstream.diagnostics.failure import CannotGoOn, Outage
+from millstream.diagnostics.failure import CheckpointError, Outage
 from millstream.engine.delivery import spool_retry, spooling_writer
 from millstream.engine.delivery.batch_spool import list_spooled_batches
 from millstream.engine.delivery.spool_replay import replay
@@ -171,7 +171,7 @@ class Walk(Shop):
                 getattr(self, f"_{name}")()
         except Killed:
             return True
-        except CannotGoOn:
+        except CheckpointError:
             return False
         return True
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CannotGoOn, Outage
+from millstream.diagnostics.failure import CheckpointError, Outage
 from millstream.engine.delivery import spool_retry, spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool
-from millstream.engine.delivery.spool_retry import Probing
+from millstream.engine.delivery.spool_retry import SpoolRetry
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
 
@@ -75,7 +75,7 @@ class Held:
         self.shelf = BatchSpool(folder / "copy" / "one-checkpoint" / "table")
         self.writer = SpoolingWriter(IDENTITY, lambda: To(self.sink), self.shelf, None)
         self.writer.open(spark, self.rows(0).schema)
-        self.probing = Probing("copy", [self.writer])
+        self.probing = SpoolRetry("copy", [self.writer])
         self.write(0)
         self.write(1)
 
@@ -145,11 +145,11 @@ def test_a_sink_that_goes_away_again_gets_each_batch_once(held_sink: Held) -> No
 
 
 def test_a_sink_that_is_taken_over_ends_the_query_with_its_next_batch(held_sink: Held) -> None:
-    held_sink.sink.error = CannotGoOn("another run writes it", "stop it")
+    held_sink.sink.error = CheckpointError("another run writes it", "stop it")
     held_sink.sink.asked.clear()
     held_sink.probing.start(held_sink.spark)
     assert held_sink.sink.asked.wait(LONG)
     held_sink.probing.close()
 
-    with pytest.raises(CannotGoOn):
+    with pytest.raises(CheckpointError):
         held_sink.write(3)

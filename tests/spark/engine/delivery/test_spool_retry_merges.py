@@ -14,7 +14,7 @@ from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.engine.delivery import spool_retry, spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool
-from millstream.engine.delivery.spool_retry import Probing
+from millstream.engine.delivery.spool_retry import SpoolRetry
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
 
@@ -60,7 +60,7 @@ def test_merges_of_two_queries_into_one_table_keep_each_batch_under_its_own_quer
         writer = SpoolingWriter(identity, partial(sink.writer, identity), shelf, None)
         writer.open(spark, schema.schema)
         shelves.append(shelf)
-        threads.append(Probing(query, [writer]))
+        threads.append(SpoolRetry(query, [writer]))
 
     for thread in threads:
         thread.start(spark)

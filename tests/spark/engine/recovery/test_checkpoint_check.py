@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
 from millstream.engine.run import RunOptions
 
@@ -86,7 +86,7 @@ def test_an_empty_commit_ends_spark_and_mended_it_changes_no_sink(project: Proje
     empty(folder, "commits")
 
     assert not run(project)
-    with pytest.raises(CannotGoOn, match=r"commits/\d+ is empty") as error:
+    with pytest.raises(CheckpointError, match=r"commits/\d+ is empty") as error:
         check_checkpoints(project.pipeline(), ["sums"])
     assert "run --repair --select sums" in error.value.fix
     check_checkpoints(project.pipeline(), ["sums"], repair=True)
@@ -132,7 +132,7 @@ def test_offsets_that_are_gone_under_a_commit_are_refused(project: Project, fold
     newest = project.numbers("sums", "offsets")[-1]
     (folder / "offsets" / str(newest)).unlink()
 
-    with pytest.raises(CannotGoOn, match=f"offsets/{newest} is gone, and batch {newest} was committed"):
+    with pytest.raises(CheckpointError, match=f"offsets/{newest} is gone, and batch {newest} was committed"):
         check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 
@@ -153,7 +153,7 @@ def test_a_lost_delta_of_one_partition_is_named(project: Project, folder: Path) 
     newest = max((folder / "state/0/1").glob("*.delta"), key=lambda file: int(file.stem))
     newest.unlink()
 
-    with pytest.raises(CannotGoOn, match=f"state/0/1/{newest.name} is gone"):
+    with pytest.raises(CheckpointError, match=f"state/0/1/{newest.name} is gone"):
         check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 
@@ -170,7 +170,7 @@ def test_state_that_is_gone_wholly_is_told_in_the_same_words(project: Project, f
 def test_an_entry_of_the_files_that_were_read_is_missed(project: Project, folder: Path) -> None:
     (folder / "sources" / "0" / "0").unlink()
 
-    with pytest.raises(CannotGoOn, match="sources/0/0 is gone"):
+    with pytest.raises(CheckpointError, match="sources/0/0 is gone"):
         check_checkpoints(project.pipeline(), ["sums"], repair=True)
 
 

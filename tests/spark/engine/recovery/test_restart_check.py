@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.diagnostics.failure import CannotGoOn
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.restart_check import plan_without_spark
 from millstream.engine.run import RunOptions
 
@@ -60,12 +60,12 @@ def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accept
     rows = ran.rows("sums")
     longer = changed(ran, "10 minutes", "15 minutes")
 
-    with pytest.raises(CannotGoOn, match="15 minutes") as refused:
+    with pytest.raises(CheckpointError, match="15 minutes") as refused:
         ran.run(longer, caught_up())
 
     assert ran.rows("sums") == rows
     code = refused.value.fix.rpartition("--accept ")[2].strip("'")
-    with pytest.raises(CannotGoOn, match="15 minutes"):
+    with pytest.raises(CheckpointError, match="15 minutes"):
         ran.run(longer, caught_up("sums-000000"))
     assert ran.run(longer, caught_up(code))
     assert ran.run(longer, caught_up(code))
@@ -74,12 +74,12 @@ def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accept
 def test_a_start_that_spark_refused_does_not_hide_the_change_from_the_next(ran: Project) -> None:
     ran.add_lines(order(3, 13))
     more = changed(ran, "sum(amount) AS amount", "sum(amount) AS amount, count(*) AS n")
-    with pytest.raises(CannotGoOn) as refused:
+    with pytest.raises(CheckpointError) as refused:
         ran.run(more, caught_up())
     code = refused.value.fix.rpartition("--accept ")[2].strip("'")
     ran.run(more, caught_up(code))
 
-    with pytest.raises(CannotGoOn, match="aggregates"):
+    with pytest.raises(CheckpointError, match="aggregates"):
         ran.run(more, caught_up())
     assert ran.run(changed(ran, "", ""), caught_up())
 

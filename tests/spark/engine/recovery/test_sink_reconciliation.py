@@ -11,7 +11,7 @@ from millstream.backfill.batches import backfill_batches
 from millstream.backfill.sink_write import open_backfill_write
 from millstream.backfill.targets import BackfillTarget
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput
 from millstream.engine.run import RunOptions
 from millstream.spec.output_mode import OutputMode
 
@@ -279,10 +279,10 @@ def test_exactly_the_batches_that_a_restored_sink_lacks_are_written_and_the_run_
 
     with (
         CheckpointLock(checkpoint(project), "shop.copy"),
-        pytest.raises(CannotGoOn, match="is held by 'shop"),
+        pytest.raises(CheckpointError, match="is held by 'shop"),
     ):
         fill(project, spec, 2, 3)
-    with pytest.raises(WrongUse, match="lacks batch 2 too"):
+    with pytest.raises(InvalidInput, match="lacks batch 2 too"):
         fill(project, spec, 3)
     assert fill(project, spec, 2, 3, dry=True) == [(2, 1), (3, 1)]
     assert ids(project, spec) == ["a", "b"]
@@ -321,7 +321,7 @@ def test_a_query_with_state_is_told_what_can_be_done_about_batches_that_its_sink
     assert "lacks batch" in failed.data["reason"]
     assert "the query has state" in failed.data["fix"]
     assert "'millstream run --adopt --select sums'" in failed.data["fix"]
-    with pytest.raises(WrongUse, match="the query has state"):
+    with pytest.raises(InvalidInput, match="the query has state"):
         backfill_batches(project.spark, project.pipeline(), "sums", [1], print)
 
 
@@ -336,7 +336,7 @@ def test_batches_are_not_written_where_a_backfill_may_have_brought_their_rows(
     missing = project.spark.sql("SELECT 'c' AS id, 5 AS amount, TIMESTAMP'2026-01-01 12:14:00Z' AS at")
     open_backfill_write(project.spark, pipeline, target, missing.schema, None)(missing)
 
-    with pytest.raises(WrongUse, match="would be written twice"):
+    with pytest.raises(InvalidInput, match="would be written twice"):
         fill(project, spec, 2)
 
     assert run(project, adopt=True, **spec)

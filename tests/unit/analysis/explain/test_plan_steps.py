@@ -23,7 +23,7 @@ from millstream.analysis.query.plan_model import (
     StatefulFunction,
     TimeBound,
     TimeWindow,
-    Volatile,
+    VolatileExpression,
     WindowKind,
 )
 from millstream.diagnostics.finding import Span
@@ -202,7 +202,7 @@ def test_a_join_with_a_table_keeps_nothing() -> None:
 
 
 def test_event_time_that_is_the_batchs_own_time_is_told() -> None:
-    now = Volatile("current_timestamp", "current_timestamp()", Stability.BATCH)
+    now = VolatileExpression("current_timestamp", "current_timestamp()", Stability.BATCH)
     plan = replace(marked(), columns=(Column("ts", "timestamp", volatile=(now,)),))
 
     assert list_steps(planned(plan))[-1].notes == ("'ts' is the time of the batch, so no row is ever late",)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millstream.analysis.query.delivery_guarantee import Promise, combine_guarantees, compute_guarantees
-from millstream.analysis.query.nondeterminism import Reach
+from millstream.analysis.query.nondeterminism import ReplayEffect
 from millstream.analysis.query.plan_model import (
     Aggregate,
     Column,
@@ -22,7 +22,7 @@ from millstream.analysis.query.plan_model import (
     Read,
     Stability,
     StatefulFunction,
-    Volatile,
+    VolatileExpression,
     WatermarkOperator,
 )
 from millstream.connectors.api.values.replay_behaviour import Replayability
@@ -43,7 +43,7 @@ queries:
 KAFKA = 'kafka: {bootstrap_servers: "localhost:9092", subscribe: rows}, schema: {a: int}'
 DELTA = "{delta: {path: lake/rows, merge_on: [id]}}"
 CONSOLE = "{console: {}}"
-RAND = Volatile("rand", "rand(7)", Stability.UNSTABLE, Span.point("views/rows.sql", 3))
+RAND = VolatileExpression("rand", "rand(7)", Stability.UNSTABLE, Span.point("views/rows.sql", 3))
 ID, MADE = Column("id", "string"), Column("made", "double", volatile=(RAND,))
 CALL = Expression("rand", "rand(7)", stability=Stability.UNSTABLE, span=RAND.span)
 ROWS = Read(9, "StreamingRelation", "rows", columns=(ID,), is_streaming=True, source="rows", format="kafka")
@@ -199,7 +199,7 @@ def test_an_unstable_value_that_reaches_no_state_leaves_it_exactly_once(plan: Op
 
 
 def test_a_value_that_is_kept_with_the_batch_is_no_weakness() -> None:
-    cause = Volatile("current_timestamp", "current_timestamp()", Stability.BATCH)
+    cause = VolatileExpression("current_timestamp", "current_timestamp()", Stability.BATCH)
     plan = project(ID, Column("at", "timestamp", volatile=(cause,)))
 
     first = promised(KAFKA, plan=plan)[0]
@@ -212,7 +212,7 @@ def test_a_value_that_is_kept_with_the_batch_is_no_weakness() -> None:
 
 
 def test_a_function_of_the_users_is_a_condition() -> None:
-    own = Volatile("score", "score(id)", Stability.UNKNOWN)
+    own = VolatileExpression("score", "score(id)", Stability.UNKNOWN)
 
     first = promised(KAFKA, plan=project(ID, Column("s", "double", volatile=(own,))))[0]
 
@@ -224,26 +224,26 @@ def test_a_function_of_the_users_is_a_condition() -> None:
 
 TABLE = [
     # source, path, and what becomes of sinks that are exactly-once, effectively-once, at-least-once, at-most-once
-    (Replayability.EXACT, Reach.NOTHING, (ONCE, EFFECT, LEAST, MOST)),
-    (Replayability.EXACT, Reach.VALUES, (ONCE, EFFECT, LEAST, MOST)),
-    (Replayability.EXACT, Reach.ROWS, (ONCE, LEAST, LEAST, MOST)),
-    (Replayability.EXACT, Reach.STATE, (LEAST, LEAST, LEAST, MOST)),
-    (Replayability.CONDITIONAL, Reach.NOTHING, (ONCE, EFFECT, LEAST, MOST)),
-    (Replayability.CONDITIONAL, Reach.VALUES, (ONCE, EFFECT, LEAST, MOST)),
-    (Replayability.CONDITIONAL, Reach.ROWS, (ONCE, LEAST, LEAST, MOST)),
-    (Replayability.CONDITIONAL, Reach.STATE, (LEAST, LEAST, LEAST, MOST)),
-    *((Replayability.NONE, reach, (MOST, MOST, MOST, MOST)) for reach in Reach),
+    (Replayability.EXACT, ReplayEffect.NOTHING, (ONCE, EFFECT, LEAST, MOST)),
+    (Replayability.EXACT, ReplayEffect.VALUES, (ONCE, EFFECT, LEAST, MOST)),
+    (Replayability.EXACT, ReplayEffect.ROWS, (ONCE, LEAST, LEAST, MOST)),
+    (Replayability.EXACT, ReplayEffect.STATE, (LEAST, LEAST, LEAST, MOST)),
+    (Replayability.CONDITIONAL, ReplayEffect.NOTHING, (ONCE, EFFECT, LEAST, MOST)),
+    (Replayability.CONDITIONAL, ReplayEffect.VALUES, (ONCE, EFFECT, LEAST, MOST)),
+    (Replayability.CONDITIONAL, ReplayEffect.ROWS, (ONCE, LEAST, LEAST, MOST)),
+    (Replayability.CONDITIONAL, ReplayEffect.STATE, (LEAST, LEAST, LEAST, MOST)),
+    *((Replayability.NONE, reach, (MOST, MOST, MOST, MOST)) for reach in ReplayEffect),
 ]
 
 
 @pytest.mark.parametrize(("replays", "reach", "wanted"), TABLE)
-def test_the_lattice(replays: Replayability, reach: Reach, wanted: tuple[Guarantee, ...]) -> None:
+def test_the_lattice(replays: Replayability, reach: ReplayEffect, wanted: tuple[Guarantee, ...]) -> None:
     assert tuple(combine_guarantees(replays, reach, sink) for sink in Guarantee) == wanted
 
 
 def test_making_any_link_weaker_never_makes_the_promise_stronger() -> None:
     strength = list(Guarantee).index
-    links = list(product(Replayability, Reach, Guarantee))
+    links = list(product(Replayability, ReplayEffect, Guarantee))
 
     def weaker(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
         return all(list(type(a)).index(a) <= list(type(b)).index(b) for a, b in zip(one, other, strict=True))  # type: ignore[call-overload]

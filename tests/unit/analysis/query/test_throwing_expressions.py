@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.analysis.query.plan_model import Column, Expression, Operator, PlannedQuery, Read
-from millstream.analysis.query.throwing_expressions import Exposed, find_exposed
+from millstream.analysis.query.throwing_expressions import EvaluatedExpression, find_exposed
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
@@ -21,7 +21,7 @@ def where(condition: Expression) -> Operator:
     return Operator(1, "Filter", "", (SOURCE,), (AMOUNT,), (condition,), is_streaming=True)
 
 
-def list_exposed(root: Operator, **spark: str) -> list[Exposed]:
+def list_exposed(root: Operator, **spark: str) -> list[EvaluatedExpression]:
     settings = {key.replace("_", "."): value for key, value in spark.items()}
     query = PlannedQuery("rows", root, OutputMode.APPEND, Trigger(), spark=settings)
     return [item for item in find_exposed(query, None) if item.expression is CAST]

@@ -22,7 +22,7 @@ from millstream.analysis.query.plan_model import (
     Read,
     Stability,
     TimeWindow,
-    Volatile,
+    VolatileExpression,
     WindowKind,
 )
 from millstream.analysis.rule_context import Facts
@@ -105,7 +105,7 @@ DELTA = "delta: {path: t, merge_on: [user]}"
 
 def test_a_demand_that_only_the_plan_breaks_is_told_with_the_plan() -> None:
     value = facts("{delta: t, guarantee: exactly-once}")
-    drawn = Volatile("rand", "rand()", Stability.UNSTABLE, HERE)
+    drawn = VolatileExpression("rand", "rand()", Stability.UNSTABLE, HERE)
     key = replace(USER, volatile=(drawn,))
     planned = query(counted(key), sinks=(PlannedSink("delta t", "delta"),))
 

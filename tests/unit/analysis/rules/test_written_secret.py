@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.diagnostics.finding import Finding
-    from millstream.pipeline.spec_file import Loaded
+    from millstream.pipeline.spec_file import LoadedSpec
 
 CANARIES = [
     "canary",
@@ -49,11 +49,11 @@ queries:
 """
 
 
-def spec(password: str = '"${PW:-}"', url: str = "postgresql://localhost/shop", **env: str) -> Loaded:
+def spec(password: str = '"${PW:-}"', url: str = "postgresql://localhost/shop", **env: str) -> LoadedSpec:
     return load_text("pipeline.yml", SPEC.format(password=password, url=url), Path(), env, [])
 
 
-def judged(loaded: Loaded) -> list[Finding]:
+def judged(loaded: LoadedSpec) -> list[Finding]:
     assert loaded.pipeline is not None, loaded.findings
     return list(ms109_written_secret.check(Facts(loaded.pipeline, loaded.places)))
 

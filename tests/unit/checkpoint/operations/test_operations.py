@@ -17,7 +17,7 @@ from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.rewind import list_backups, rewind_checkpoint
 from millstream.checkpoint.operations.summary import summarize_checkpoint
 from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
-from millstream.diagnostics.failure import CannotGoOn, WrongUse
+from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +125,7 @@ def test_a_move_to_another_disk_that_fails_leaves_the_old_folder(
 def test_state_that_names_its_files_by_their_path_is_not_moved(folder: Path, tmp_path: Path) -> None:
     write(folder / "state" / "0" / "_metadata" / "v2" / "0", f"v2\n{folder}/state/0/_stateSchema/default/0")
 
-    with pytest.raises(CannotGoOn, match="absolute path"):
+    with pytest.raises(CheckpointError, match="absolute path"):
         move_checkpoint(folder, tmp_path / "totals")
 
     assert folder.exists()
@@ -140,7 +140,7 @@ def test_nothing_is_done_under_a_run(folder: Path, tmp_path: Path) -> None:
         lambda: move_checkpoint(folder, tmp_path / "moved"),
         lambda: rewind_checkpoint(folder, 2),
     ):
-        with pytest.raises(CannotGoOn, match=r"held by 'shop\.sums'"):
+        with pytest.raises(CheckpointError, match=r"held by 'shop\.sums'"):
             attempt()
 
     assert content(folder) == before
@@ -149,7 +149,7 @@ def test_nothing_is_done_under_a_run(folder: Path, tmp_path: Path) -> None:
 def test_an_existing_target_is_left_alone(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
 
-    with pytest.raises(WrongUse, match="exists"):
+    with pytest.raises(InvalidInput, match="exists"):
         copy_checkpoint(folder, tmp_path / "there")
 
 
@@ -207,7 +207,7 @@ def test_a_batch_that_cannot_be_reached_is_refused(folder: Path, lost: str, batc
         (folder / lost).unlink()
     before = content(folder)
 
-    with pytest.raises((CannotGoOn, WrongUse), match=reason):
+    with pytest.raises((CheckpointError, InvalidInput), match=reason):
         rewind_checkpoint(folder, batch)
 
     assert content(folder) == before

@@ -13,7 +13,7 @@ import pytest
 
 from millstream.cli.main import run_command
 from millstream.cli.variables import read_env, spec_environment
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_line_that_sets_no_variable_is_told(tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.write_text("A=1\nwhat\n")
 
-    with pytest.raises(WrongUse, match="line 2"):
+    with pytest.raises(InvalidInput, match="line 2"):
         read_env(path)
 
 

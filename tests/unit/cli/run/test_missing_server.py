@@ -10,7 +10,7 @@ from millstream.cli.main import run_command
 from millstream.connectors.console.sink import ConsoleSink
 from millstream.connectors.kafka.client import admin
 from millstream.connectors.rate.source import RateSource
-from millstream.diagnostics.failure import NotReady, Silent
+from millstream.diagnostics.failure import NotReady, Unreachable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,8 @@ queries:
     ("kind", "error", "code", "place"),
     [
         (RateSource, NotReady, "MS561", "pipeline.yml:3:3"),
-        (RateSource, Silent, "MS560", "pipeline.yml:3:3"),
-        (ConsoleSink, Silent, "MS560", "pipeline.yml:8:9"),
+        (RateSource, Unreachable, "MS560", "pipeline.yml:3:3"),
+        (ConsoleSink, Unreachable, "MS560", "pipeline.yml:8:9"),
     ],
 )
 def test_the_error_points_into_the_spec(

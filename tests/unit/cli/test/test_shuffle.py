@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from millstream.cli.test.shuffle import _following, _summary, _written_test
 from millstream.cli.test.test import command
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.testing.shuffle.report import summarize_outcome, to_json_data
 from millstream.testing.shuffle.shuffle import shuffle
 from unit.testing.shuffle.simulated import World, batchwise, case, right
@@ -31,7 +31,7 @@ def test_shuffle_goes_with_nothing_that_plays_a_test_as_it_stands(other: list[st
     # A command keeps the names of its help option from its first call on.
     names = {"help_option_names": ["-h", "--help"]}
 
-    with pytest.raises(WrongUse, match="--shuffle"):
+    with pytest.raises(InvalidInput, match="--shuffle"):
         CliRunner().invoke(command, ["--shuffle", "5", *other], catch_exceptions=False, **names)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.dashboard.export.alert_webhook import Webhook
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from millstream.dashboard.state.api_schema import Alert
@@ -91,7 +91,7 @@ def test_the_end_of_a_run_waits_for_no_webhook_and_logs_no_address(caplog: pytes
 
 
 def test_an_address_of_another_kind_is_refused() -> None:
-    with pytest.raises(WrongUse, match="does not begin with http"):
+    with pytest.raises(InvalidInput, match="does not begin with http"):
         Webhook("file:///etc/passwd", "shop")
 
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery, Read
-from millstream.checking.check import Checked
+from millstream.checking.check import CheckResult
 from millstream.connectors.api.values.lineage_dataset import dataset_of_folder
 from millstream.dashboard.export.openlineage import Lineage, receiver_from_environment
 from millstream.dashboard.live_run import LivePage, PageOptions
@@ -242,7 +242,7 @@ def test_columns_are_those_of_the_spec_or_of_the_plan(tmp_path: Path) -> None:
     root = Operator(0, "Project", "", (read,), (Column("event_id", "string"), Column("n", "bigint")))
     planned = PlannedQuery("funnel", root, OutputMode.APPEND, Trigger(once=True))
 
-    actual = known_columns(spec, Checked([], (planned,), [], (), {}))
+    actual = known_columns(spec, CheckResult([], (planned,), [], (), {}))
 
     assert actual["source.clicks"] == {"event_id": "string", "at": "timestamp"}
     assert actual["sink.funnel.0"] == actual["sink.funnel.1"] == {"event_id": "string", "n": "bigint"}

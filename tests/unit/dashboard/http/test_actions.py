@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.dashboard.http import app
-from millstream.dashboard.http.auth import Guard
+from millstream.dashboard.http.auth import AccessGuard
 from millstream.dashboard.live_run import LivePage, PageOptions
-from millstream.dashboard.replay_server import MadeUp
+from millstream.dashboard.replay_server import GeneratedPreviews
 from millstream.dashboard.run_actions import NAMES, RunActions, resend_dead_letters
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.events.event_bus import Event
 from millstream.pipeline.model import Pipeline
 from unit.dashboard.conftest import at
@@ -35,7 +35,7 @@ class Run:
 
     def restart(self, query: str) -> None:
         if query != "funnel":
-            raise WrongUse(f"there is no query '{query}'", "the queries are funnel")
+            raise InvalidInput(f"there is no query '{query}'", "the queries are funnel")
         self.asked.append(f"restart {query}")
 
     def end(self) -> None:
@@ -59,8 +59,8 @@ def served(feed: EventStream, run: Run, tmp_path: Path) -> Iterator[app.Page]:
     )
     feed.actions = RunActions(pipeline, run.end, run.restart, run.asked.append)
     feed.folded.actions = NAMES
-    made = app.serve(feed, MadeUp(), port=0, static=tmp_path)
-    made.server.guard = Guard(made.server.server_address[1], TOKEN, is_local=True)
+    made = app.serve(feed, GeneratedPreviews(), port=0, static=tmp_path)
+    made.server.guard = AccessGuard(made.server.server_address[1], TOKEN, is_local=True)
     yield made
     made.close()
 

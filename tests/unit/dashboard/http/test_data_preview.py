@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 
 from millstream.connectors.api.values.recent_message import RecentMessage
 from millstream.dashboard.http import data_preview
-from millstream.dashboard.http.data_preview import Looking, message_json, table_json, to_json_value
+from millstream.dashboard.http.data_preview import DataPreviews, message_json, table_json, to_json_value
 from millstream.diagnostics.failure import NotReady
 from millstream.pipeline.model import Pipeline
 from millstream.spec.secrets.redaction import REDACTOR
@@ -27,7 +27,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def looks(tmp_path: Path) -> Iterator[Looking]:
+def looks(tmp_path: Path) -> Iterator[DataPreviews]:
     spec = {
         "name": "shop",
         "folder": tmp_path,
@@ -35,12 +35,12 @@ def looks(tmp_path: Path) -> Iterator[Looking]:
         "queries": {"ticks": {"to": [{"delta": str(tmp_path / "lake")}, {"console": {}}]}},
     }
     REDACTOR.protect("S3CR3T")
-    result = Looking(Pipeline.model_validate(spec))
+    result = DataPreviews(Pipeline.model_validate(spec))
     yield result
     result.close()
 
 
-def test_a_table_that_is_not_there_yet_is_a_note(looks: Looking) -> None:
+def test_a_table_that_is_not_there_yet_is_a_note(looks: DataPreviews) -> None:
     rows = looks.rows("sink.ticks.0")
 
     assert rows is not None
@@ -48,7 +48,7 @@ def test_a_table_that_is_not_there_yet_is_a_note(looks: Looking) -> None:
     assert (rows["rows"], rows["columns"]) == ([], [])
 
 
-def test_a_sink_that_cannot_be_read_back_is_a_note(looks: Looking) -> None:
+def test_a_sink_that_cannot_be_read_back_is_a_note(looks: DataPreviews) -> None:
     rows = looks.rows("sink.ticks.1")
 
     assert rows is not None
@@ -56,11 +56,11 @@ def test_a_sink_that_cannot_be_read_back_is_a_note(looks: Looking) -> None:
 
 
 @pytest.mark.parametrize("sink", ["", "sink.ticks.2", "sink.nobody.0", "sink.ticks.x", "source.ticks"])
-def test_an_id_of_no_sink_is_none(looks: Looking, sink: str) -> None:
+def test_an_id_of_no_sink_is_none(looks: DataPreviews, sink: str) -> None:
     assert looks.rows(sink) is None
 
 
-def test_a_source_without_messages_is_a_note_and_an_unknown_one_is_none(looks: Looking) -> None:
+def test_a_source_without_messages_is_a_note_and_an_unknown_one_is_none(looks: DataPreviews) -> None:
     messages = looks.messages("ticks")
 
     assert messages is not None
@@ -69,7 +69,7 @@ def test_a_source_without_messages_is_a_note_and_an_unknown_one_is_none(looks: L
 
 
 def test_a_look_that_hangs_holds_nobody_for_long_and_is_not_begun_twice(
-    looks: Looking, monkeypatch: pytest.MonkeyPatch
+    looks: DataPreviews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data_preview, "PATIENCE", 0.05)
     event, started = threading.Event(), []
@@ -88,7 +88,7 @@ def test_a_look_that_hangs_holds_nobody_for_long_and_is_not_begun_twice(
     assert len(started) == 1
 
 
-def test_of_fifty_thousand_letters_only_the_file_of_the_newest_is_read(looks: Looking) -> None:
+def test_of_fifty_thousand_letters_only_the_file_of_the_newest_is_read(looks: DataPreviews) -> None:
     place = looks.pipeline.letters.target()
     for batch in range(10):
         write_deltalake(place, letters(batch, 5_000), mode="append")
@@ -127,7 +127,9 @@ def letters(batch: int, rows: int) -> pa.Table:
     )
 
 
-def test_what_goes_wrong_is_told_without_secrets(looks: Looking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_is_told_without_secrets(
+    looks: DataPreviews, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise NotReady("postgresql://me:S3CR3T@host refused\nfor reasons", "")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.dashboard.http import app, server
-from millstream.dashboard.http.auth import HEADERS, Guard
-from millstream.dashboard.replay_server import MadeUp
+from millstream.dashboard.http.auth import HEADERS, AccessGuard
+from millstream.dashboard.replay_server import GeneratedPreviews
 from millstream.diagnostics.failure import NotReady
 from unit.dashboard.conftest import batch
 
@@ -32,7 +32,7 @@ def served(feed: EventStream, tmp_path: Path) -> Iterator[app.Page]:
     (tmp_path / "static/index.html").write_text("<!doctype html><title>page</title>")
     (tmp_path / "static/assets/a-1.js").write_text("let a")
     (tmp_path / "secret.txt").write_text("not for readers")
-    page = app.serve(feed, MadeUp(), port=0, static=tmp_path / "static")
+    page = app.serve(feed, GeneratedPreviews(), port=0, static=tmp_path / "static")
     yield page
     page.close()
 
@@ -111,7 +111,7 @@ def test_head_has_the_headers_and_no_body(served: app.Page) -> None:
 
 def test_with_a_token_nothing_is_told_without_it(served: app.Page) -> None:
     port = served.server.server_address[1]
-    served.server.guard = Guard(port, TOKEN)
+    served.server.guard = AccessGuard(port, TOKEN)
 
     for path in ("/", "/api/state", "/api/events", "/metrics", "/healthz", "/assets/a-1.js"):
         status, _, body = ask(served, path)
@@ -123,7 +123,7 @@ def test_with_a_token_nothing_is_told_without_it(served: app.Page) -> None:
 
 
 def test_the_address_with_the_token_gives_a_cookie_and_hides_it(served: app.Page) -> None:
-    served.server.guard = Guard(served.server.server_address[1], TOKEN)
+    served.server.guard = AccessGuard(served.server.server_address[1], TOKEN)
 
     status, headers, _ = ask(served, f"/?token={TOKEN}")
 
@@ -135,8 +135,8 @@ def test_the_address_with_the_token_gives_a_cookie_and_hides_it(served: app.Page
 def test_every_address_has_a_token_and_that_of_this_machine_does_not_ask_its_own_user_for_it(
     feed: EventStream,
 ) -> None:
-    here = app.serve(feed, MadeUp(), port=0)
-    everywhere = app.serve(feed, MadeUp(), host="0.0.0.0", port=0)
+    here = app.serve(feed, GeneratedPreviews(), port=0)
+    everywhere = app.serve(feed, GeneratedPreviews(), host="0.0.0.0", port=0)
     try:
         for page in (here, everywhere):
             assert page.address == f"{page.origin}?token={page.server.guard.token}"
@@ -204,7 +204,7 @@ def test_each_address_has_its_status(served: app.Page, path: str, status: int) -
 
 
 def test_an_error_says_what_to_do_and_shows_nothing_of_us(served: app.Page) -> None:
-    class Broken(MadeUp):
+    class Broken(GeneratedPreviews):
         def letters(self) -> dict[str, Any]:
             raise RuntimeError("S3CR3T")
 
@@ -276,15 +276,15 @@ def test_connections_beyond_the_bound_are_turned_away(served: app.Page) -> None:
 def test_a_taken_port_is_passed_over_unless_it_was_asked_for(
     feed: EventStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = app.serve(feed, MadeUp(), port=0)
+    first = app.serve(feed, GeneratedPreviews(), port=0)
     port = first.server.server_address[1]
     monkeypatch.setattr(app, "PORT", port)
     try:
-        second = app.serve(feed, MadeUp())
+        second = app.serve(feed, GeneratedPreviews())
         assert second.server.server_address[1] > port
         second.close()
         with pytest.raises(NotReady, match=f"port {port}"):
-            app.serve(feed, MadeUp(), port=port)
+            app.serve(feed, GeneratedPreviews(), port=port)
     finally:
         first.close()
 
@@ -338,7 +338,7 @@ def test_what_a_stranger_may_read_says_nothing_of_errors(served: app.Page) -> No
 
 def test_a_name_that_points_here_is_refused_though_the_browser_is_of_the_same_user(served: app.Page) -> None:
     port = served.server.server_address[1]
-    served.server.guard = Guard(port, TOKEN, is_local=True)
+    served.server.guard = AccessGuard(port, TOKEN, is_local=True)
 
     assert ask(served, "/api/state", Host=f"evil.example:{port}")[0] == 403
     assert ask(served, "/api/state")[0] == 200

@@ -11,8 +11,8 @@ import pytest
 
 from millstream.devstack import ports, stack
 from millstream.devstack.supervisor.process import Identity, wait_for_exit
-from millstream.devstack.supervisor.state import Home, Seen, StackState
-from millstream.diagnostics.failure import NotReady, WrongUse
+from millstream.devstack.supervisor.state import Home, ServerStatus, StackState
+from millstream.diagnostics.failure import InvalidInput, NotReady
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_state_of_another_shape_counts_as_none(home: Home) -> None:
 
 def test_a_state_reads_as_it_was_written(home: Home) -> None:
     stack_state = StackState(
-        Identity(7, "b"), is_attached=True, servers={"kafka": Seen("failed", 2, None, 1)}
+        Identity(7, "b"), is_attached=True, servers={"kafka": ServerStatus("failed", 2, None, 1)}
     )
 
     home.write("state.json", stack_state.to_json())
@@ -101,7 +101,7 @@ def test_a_stack_of_others_servers_alone_stays_what_it_is_until_down(
 
 
 def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no server 'redis'"):
+    with pytest.raises(InvalidInput, match="no server 'redis'"):
         stack.start(tmp_path, "redis")
 
 

@@ -15,7 +15,7 @@ import yaml
 from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
 from millstream.devstack.traffic.model import Damage, Traffic, read_traffic
 from millstream.devstack.traffic.send import SendPlan
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 
 START = 1_767_268_800_000_000
 MINUTE_MS = 60_000
@@ -262,7 +262,7 @@ def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
 def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "traffic.yml").write_text(text)
 
-    with pytest.raises(WrongUse) as error:
+    with pytest.raises(InvalidInput) as error:
         read_traffic(tmp_path / "traffic.yml")
 
     assert words in error.value.what
@@ -271,7 +271,7 @@ def test_a_mistake_in_the_file_is_one_sentence(tmp_path: Path, text: str, words:
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "traffic.yml").write_text("streams: {a: {rate: -1, fields: {id: uuid}, nonsense: 1}}")
 
-    with pytest.raises(WrongUse, match=r"streams\.a\.rate.*streams\.a\.nonsense"):
+    with pytest.raises(InvalidInput, match=r"streams\.a\.rate.*streams\.a\.nonsense"):
         read_traffic(tmp_path / "traffic.yml")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.engine.delivery.batch_delivery import Delivery
 from millstream.spec.output_mode import OutputMode
 
@@ -69,7 +69,7 @@ def test_the_same_batch_is_passed_over_in_silence(note: BatchMetadata | None) ->
     "note", [BatchMetadata(('{"clicks":{"0":8}}',), 1000), BatchMetadata(MINE.offsets, 1001)]
 )
 def test_a_batch_of_other_records_ends_the_query(note: BatchMetadata) -> None:
-    with pytest.raises(Unfit, match="already has a batch 3 of query 'q' with other records"):
+    with pytest.raises(CheckpointMismatch, match="already has a batch 3 of query 'q' with other records"):
         delivered(note)
 
 

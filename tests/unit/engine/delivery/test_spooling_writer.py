@@ -10,7 +10,7 @@ import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
@@ -74,7 +74,7 @@ def test_a_sink_for_which_the_first_batch_waits_has_had_none(
 
 def deliver(
     folder: Path, found: LedgerEntry | None, last: int | None = None
-) -> tuple[Batch, WriteResult | Unfit]:
+) -> tuple[Batch, WriteResult | CheckpointMismatch]:
     """Deliver batch 1 to a sink that passes it over; what becomes of it, and what is returned or raised."""
     writer = SpoolingWriter(IDENTITY, lambda: Passing(found, last), BatchSpool(folder), None)
     nobody: Any = None
@@ -83,7 +83,7 @@ def deliver(
     batch: Any = Batch()
     try:
         return batch, writer.deliver(batch, nobody)
-    except Unfit as error:
+    except CheckpointMismatch as error:
         return batch, error
 
 
@@ -119,7 +119,7 @@ def test_a_batch_that_its_sink_passes_over_and_lacks_goes_on_waiting(
 ) -> None:
     batch, error = deliver(tmp_path, found, last=3)
 
-    assert isinstance(error, Unfit)
+    assert isinstance(error, CheckpointMismatch)
     assert said in error.what
     assert batch.folder in error.what
     assert "millstream deadletter delete copy --sink delta:out --batch 1" in error.fix

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CannotGoOn, Outage
+from millstream.diagnostics.failure import CheckpointError, Outage
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
@@ -57,7 +57,7 @@ def test_a_sink_that_is_back_is_not_claimed_by_a_run_that_was_replaced(tmp_path:
     lock.write_text(json.dumps({"owner": "shop.copy", "pid": 1, "host": "elsewhere", "since": "noon"}))
     table.down = False
 
-    with pytest.raises(CannotGoOn, match=r"taken over by 'shop\.copy'"):
+    with pytest.raises(CheckpointError, match=r"taken over by 'shop\.copy'"):
         writer.has_batch(0)
 
     assert table.claims == 0

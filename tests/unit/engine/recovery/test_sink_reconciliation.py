@@ -13,8 +13,8 @@ from millstream.checkpoint.metadata import QueryMetadata
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CannotGoOn, Unfit
-from millstream.engine.delivery.batch_metadata import Notes
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
+from millstream.engine.delivery.batch_metadata import BatchNotes
 from millstream.engine.recovery.missing_batches import format_batches
 from millstream.engine.recovery.sink_reconciliation import SinkReconciliation
 from millstream.spec.guarantee import Guarantee
@@ -110,7 +110,7 @@ def survey(
     standing = SinkReconciliation(
         query,
         checkpoint,
-        Notes(checkpoint, "3f0c"),
+        BatchNotes(checkpoint, "3f0c"),
         messages,  # type: ignore[arg-type]
         adopt=adopt,
         waiting=lambda _: waiting,
@@ -141,7 +141,9 @@ def test_an_entry_of_an_older_version_fits(checkpoint: Checkpoint) -> None:
 
 
 def test_a_batch_that_is_not_planned_is_refused(checkpoint: Checkpoint) -> None:
-    with pytest.raises(Unfit, match="has batch 8 of query 'q', which its checkpoint has not planned"):
+    with pytest.raises(
+        CheckpointMismatch, match="has batch 8 of query 'q', which its checkpoint has not planned"
+    ):
         survey(checkpoint, own_entry(8))
 
 
@@ -149,7 +151,7 @@ def test_a_batch_that_is_not_planned_is_refused(checkpoint: Checkpoint) -> None:
     "note", [{"offsets": ('{"clicks": {"0": 71}}',), "planned": 1007}, {"planned": 1008}]
 )
 def test_a_batch_that_was_planned_otherwise_is_refused(checkpoint: Checkpoint, note: dict[str, Any]) -> None:
-    with pytest.raises(Unfit, match="with other offsets"):
+    with pytest.raises(CheckpointMismatch, match="with other offsets"):
         survey(checkpoint, own_entry(7, **note))
 
 
@@ -164,7 +166,7 @@ def test_taken_back_and_adopted_it_needs_another_id(checkpoint: Checkpoint) -> N
 
 
 def test_batches_of_another_checkpoint_are_refused_with_every_choice(checkpoint: Checkpoint) -> None:
-    with pytest.raises(CannotGoOn, match="from another checkpoint, up to batch 41") as error:
+    with pytest.raises(CheckpointError, match="from another checkpoint, up to batch 41") as error:
         survey(checkpoint, other(41))
 
     for choice in ("id 77aa back", "--adopt --select q", "empty it", "another target"):
@@ -176,7 +178,7 @@ def test_batches_from_before_its_own_are_no_strangers(checkpoint: Checkpoint) ->
 
 
 def test_batches_from_after_its_own_are_refused(checkpoint: Checkpoint) -> None:
-    with pytest.raises(Unfit, match="has written to it since this checkpoint did"):
+    with pytest.raises(CheckpointMismatch, match="has written to it since this checkpoint did"):
         survey(checkpoint, own_entry(7), other(41, at=60))
 
 
@@ -193,7 +195,9 @@ def test_batches_of_a_backfill_are_no_strangers_once_a_batch_is_committed(checkp
 def test_rows_of_a_backfill_are_refused_by_a_checkpoint_that_would_write_them_again(
     checkpoint: Checkpoint,
 ) -> None:
-    with pytest.raises(Unfit, match=r"has rows of a backfill of 1970-01-01 00:00 UTC for query 'q'"):
+    with pytest.raises(
+        CheckpointMismatch, match=r"has rows of a backfill of 1970-01-01 00:00 UTC for query 'q'"
+    ):
         survey(checkpoint, FILLED)
 
     assert survey(checkpoint, FILLED, keyed=True) == (True, [])
@@ -210,7 +214,7 @@ def test_an_adoption_holds_up_to_its_batch(checkpoint: Checkpoint) -> None:
     assert adoption_log.last_adopted_batches(checkpoint.folder) == {OTHER: 41}
     assert survey(checkpoint, other(41)) == (True, [])
 
-    with pytest.raises(Unfit):
+    with pytest.raises(CheckpointMismatch):
         survey(checkpoint, other(42))
 
 
@@ -218,7 +222,7 @@ def test_torn_adoptions_are_told_with_a_cure(checkpoint: Checkpoint) -> None:
     (checkpoint.folder / "_millstream").mkdir()
     (checkpoint.folder / "_millstream" / "adopted.json").write_text("[{")
 
-    with pytest.raises(CannotGoOn, match=r"adopted\.json cannot be read"):
+    with pytest.raises(CheckpointError, match=r"adopted\.json cannot be read"):
         survey(checkpoint)
 
 
@@ -249,7 +253,9 @@ def recorded(checkpoint: Checkpoint, **sink: str) -> None:
 def test_a_sink_that_is_behind_its_checkpoint_is_refused_with_the_batches_that_it_lacks(
     committed: Checkpoint,
 ) -> None:
-    with pytest.raises(Unfit, match="lacks batches 5 to 7 of query 'q', which its checkpoint has") as error:
+    with pytest.raises(
+        CheckpointMismatch, match="lacks batches 5 to 7 of query 'q', which its checkpoint has"
+    ) as error:
         survey(committed, own_entry(4))
 
     assert error.value.fix == "backfill 5-7"
@@ -257,13 +263,13 @@ def test_a_sink_that_is_behind_its_checkpoint_is_refused_with_the_batches_that_i
 
 def test_a_renamed_query_whose_sink_is_behind_is_refused_too(committed: Checkpoint) -> None:
     """The ledger names the checkpoint, which keeps its id when its folder is renamed with the query."""
-    with pytest.raises(Unfit, match="lacks batches 5 to 7 of query 'renamed'"):
+    with pytest.raises(CheckpointMismatch, match="lacks batches 5 to 7 of query 'renamed'"):
         survey(committed, own_entry(4), query="renamed")
 
 
 def test_batches_that_wait_for_the_sink_are_not_missing(committed: Checkpoint) -> None:
     assert survey(committed, own_entry(4), waiting=(5, 6, 7)) == (True, [])
-    with pytest.raises(Unfit, match="lacks batch 5 of"):
+    with pytest.raises(CheckpointMismatch, match="lacks batch 5 of"):
         survey(committed, own_entry(4), waiting=(6, 7))
 
 
@@ -272,7 +278,7 @@ def test_going_on_without_batches_is_kept_and_holds_for_these_alone(committed: C
     assert adoption_log.read_missing(committed.folder, MINE) == {5, 6, 7}
     assert survey(committed, own_entry(4)) == (True, [])
 
-    with pytest.raises(Unfit, match="lacks batch 4 of"):
+    with pytest.raises(CheckpointMismatch, match="lacks batch 4 of"):
         survey(committed, own_entry(3))
 
 
@@ -281,7 +287,7 @@ def test_a_sink_that_lost_everything_is_refused_from_the_batch_with_which_it_beg
 ) -> None:
     recorded(committed, since="2")
 
-    with pytest.raises(Unfit, match="lacks batches 2 to 7"):
+    with pytest.raises(CheckpointMismatch, match="lacks batches 2 to 7"):
         survey(committed)
 
 
@@ -313,7 +319,7 @@ def test_empty_batches_of_a_merge_are_not_missing(committed: Checkpoint) -> None
         empty_batches.add(committed.folder, "delta:out", batch)
 
     assert survey(committed, own_entry(4), merges=True) == (True, [])
-    with pytest.raises(Unfit, match="lacks batch 4 of"):
+    with pytest.raises(CheckpointMismatch, match="lacks batch 4 of"):
         survey(committed, own_entry(3), merges=True)
 
 
@@ -336,7 +342,7 @@ def test_an_empty_batch_that_is_planned_anew_explains_nothing(committed: Checkpo
     # A start from a copy that has batches up to 6.
     empty_batches.begin(committed.folder, "delta:out", 7)
 
-    with pytest.raises(Unfit, match="lacks batch 7 of"):
+    with pytest.raises(CheckpointMismatch, match="lacks batch 7 of"):
         survey(committed, own_entry(6), merges=True)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.load.loader import load_text
 from millstream.testing.authoring.record import choose_query, find_source, format_test, to_feed_item
 from millstream.testing.files.loader import load_text as load_tests
@@ -75,16 +75,16 @@ def test_rows_of_files_are_rows(pipeline: Pipeline) -> None:
 
 def test_a_source_is_named_by_itself_or_its_topic(pipeline: Pipeline) -> None:
     assert find_source(pipeline, "clicks") == find_source(pipeline, "web-clicks") == "clicks"
-    with pytest.raises(WrongUse, match="there is no source or topic 'carts'"):
+    with pytest.raises(InvalidInput, match="there is no source or topic 'carts'"):
         find_source(pipeline, "carts")
 
 
 def test_the_query_is_the_only_one_that_reads_the_source_or_is_named(pipeline: Pipeline) -> None:
     assert choose_query(pipeline, "lines", None) == "joined"
     assert choose_query(pipeline, "clicks", "clicks") == "clicks"
-    with pytest.raises(WrongUse, match="queries clicks, joined read source 'clicks'"):
+    with pytest.raises(InvalidInput, match="queries clicks, joined read source 'clicks'"):
         choose_query(pipeline, "clicks", None)
-    with pytest.raises(WrongUse, match="no query reads source 'both'"):
+    with pytest.raises(InvalidInput, match="no query reads source 'both'"):
         choose_query(pipeline, "both", None)
 
 

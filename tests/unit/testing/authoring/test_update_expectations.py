@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.testing.authoring.update_expectations import Updated, update_expectations
+from millstream.testing.authoring.update_expectations import UpdatedFile, update_expectations
 from millstream.testing.authoring.yaml_edit import format_flow
 from millstream.testing.files.loader import load_text
 from millstream.testing.model import Case, Row, StepResult
@@ -43,7 +43,7 @@ def judged(case: Case, *got: dict[str, Any]) -> list[StepResult]:
     return step_results
 
 
-def update(steps: str, *got: dict[str, Any]) -> Updated:
+def update(steps: str, *got: dict[str, Any]) -> UpdatedFile:
     """The steps rewritten, after it is seen that the test passes then."""
     text = HEAD + steps
     (case,) = cases(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.testing.files.discovery import find_test_files, is_test_file, select_cases
 from millstream.testing.files.loader import load
 
@@ -73,7 +73,7 @@ def test_what_is_no_test_file_is_none(name: str, text: str, project: Path) -> No
 
 @pytest.mark.parametrize("path", ["gone", "."])
 def test_nothing_to_play_is_said(path: str, project: Path) -> None:
-    with pytest.raises(WrongUse, match="there is no"):
+    with pytest.raises(InvalidInput, match="there is no"):
         find_test_files([project / path])
 
 

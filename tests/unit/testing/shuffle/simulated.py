@@ -15,7 +15,7 @@ from millstream.testing.model import Case, Expected, Feed, Outcome, Step, StepRe
 from millstream.testing.shuffle.output_semantics import Shape
 from millstream.testing.shuffle.sink_contents import OutputReading
 from millstream.testing.shuffle.splits import list_items
-from millstream.testing.shuffle.watermark_model import Timed, WatermarkPolicy
+from millstream.testing.shuffle.watermark_model import TimedRow, WatermarkPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,7 +63,7 @@ class World:
             marked=self.marked,
             is_foldable=self.is_foldable,
         )
-        self.timed = {item.number: Timed("clicks", int(item.record["at"]) * MINUTE) for item in self.items}  # type: ignore[index]
+        self.timed = {item.number: TimedRow("clicks", int(item.record["at"]) * MINUTE) for item in self.items}  # type: ignore[index]
         self.watermark_policy = WatermarkPolicy({} if self.marked else {"clicks": MINUTE})
 
     def rows(

@@ -2,11 +2,11 @@ import json
 from typing import Any
 
 from millstream.testing.shuffle.report import format_details, format_micros, summarize_outcome, to_json_data
-from millstream.testing.shuffle.shuffle import Shuffled, shuffle
+from millstream.testing.shuffle.shuffle import ShuffleResult, shuffle
 from unit.testing.shuffle.simulated import World, batchwise, case, right
 
 
-def shuffled(world: Any) -> Shuffled:
+def shuffled(world: Any) -> ShuffleResult:
     return shuffle(world, world.play, 10, 7)
 
 

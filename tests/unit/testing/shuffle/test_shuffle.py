@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from millstream.testing.model import Advance, Case, Crash, Expected, Outcome, Restart, Row, Step
-from millstream.testing.shuffle.shuffle import Shuffled, find_split_obstacle, shuffle
+from millstream.testing.shuffle.shuffle import ShuffleResult, find_split_obstacle, shuffle
 from unit.testing.shuffle.simulated import World, batchwise, case, right
 
 
-def shuffled(world: World, many: int = 20, seed: int = 1) -> Shuffled:
+def shuffled(world: World, many: int = 20, seed: int = 1) -> ShuffleResult:
     baseline: Any = world
     return shuffle(baseline, world.play, many, seed)
 

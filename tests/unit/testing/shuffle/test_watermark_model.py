@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 from millstream.testing.shuffle.splits import Item, SplitBatch, draw_split
 from millstream.testing.shuffle.watermark_model import (
     LateRow,
-    Timed,
+    TimedRow,
     WatermarkPolicy,
     candidate_late_sets,
     compute_timeline,
@@ -16,8 +16,8 @@ SECOND = 1_000_000
 CLOCK = WatermarkPolicy({"a": 10 * SECOND})
 
 
-def at(seconds: float, source: str = "a", key: object = None) -> Timed:
-    return Timed(source, int(seconds * SECOND), key)  # type: ignore[arg-type]
+def at(seconds: float, source: str = "a", key: object = None) -> TimedRow:
+    return TimedRow(source, int(seconds * SECOND), key)  # type: ignore[arg-type]
 
 
 def test_the_watermark_is_the_newest_time_less_the_delay() -> None:
@@ -42,13 +42,13 @@ def test_a_late_row_is_told_with_the_row_that_moved_the_watermark() -> None:
 
 
 def test_a_row_just_past_the_watermark_is_in_time() -> None:
-    rows = {0: at(100), 1: Timed("a", 90 * SECOND + 1)}
+    rows = {0: at(100), 1: TimedRow("a", 90 * SECOND + 1)}
 
     assert compute_timeline((SplitBatch((0,)), SplitBatch((1,))), rows, CLOCK).late == ()
 
 
 def test_event_times_count_in_whole_milliseconds() -> None:
-    timeline = compute_timeline((SplitBatch((0,)),), {0: Timed("a", 100 * SECOND + 1999)}, CLOCK)
+    timeline = compute_timeline((SplitBatch((0,)),), {0: TimedRow("a", 100 * SECOND + 1999)}, CLOCK)
 
     assert timeline.after == (90 * SECOND + 1000,)
 
@@ -83,7 +83,9 @@ def test_the_fastest_source_moves_it_where_that_is_set() -> None:
 
 def test_a_row_without_time_is_never_late() -> None:
     assert (
-        compute_timeline((SplitBatch((0,)), SplitBatch((1,))), {0: at(100), 1: Timed("a", None)}, CLOCK).late
+        compute_timeline(
+            (SplitBatch((0,)), SplitBatch((1,))), {0: at(100), 1: TimedRow("a", None)}, CLOCK
+        ).late
         == ()
     )
 

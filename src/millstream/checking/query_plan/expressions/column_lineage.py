@@ -11,8 +11,8 @@ from millstream.checking.query_plan.expressions.time_windows import read_sliding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from millstream.analysis.query.plan_model import Expression, Operator, TimeWindow, Volatile
-    from millstream.checking.query_plan.expressions.expressions import Expressions, Parsed
+    from millstream.analysis.query.plan_model import Expression, Operator, TimeWindow, VolatileExpression
+    from millstream.checking.query_plan.expressions.expressions import Expressions, ParsedExpression
     from millstream.checking.query_plan.plan_nodes import Attribute, PlanNode
 
 
@@ -24,7 +24,7 @@ class BuiltOperator:
     ids: list[int]
     """The ids of its columns, in their order."""
     windows: dict[int, TimeWindow] = field(default_factory=dict)
-    rows: tuple[Volatile, ...] = ()
+    rows: tuple[VolatileExpression, ...] = ()
     """Unstable values that decide whether a row exists. They affect every column of the operators above."""
 
     @property
@@ -33,12 +33,12 @@ class BuiltOperator:
         return dict(zip(self.ids, self.operator.columns, strict=True))
 
 
-def merge_volatile(*volatile: Iterable[Volatile]) -> tuple[Volatile, ...]:
+def merge_volatile(*volatile: Iterable[VolatileExpression]) -> tuple[VolatileExpression, ...]:
     """Return all values in order, without duplicates."""
     return tuple(dict.fromkeys(value for values in volatile for value in values))
 
 
-def find_volatile(expression: Expression, expressions: Expressions) -> tuple[Volatile, ...]:
+def find_volatile(expression: Expression, expressions: Expressions) -> tuple[VolatileExpression, ...]:
     """Return the unstable values in an expression and in the columns that it reads."""
     parts = list(expression.walk())
     own_volatile = (expressions.volatile[id(part)] for part in parts if id(part) in expressions.volatile)
@@ -51,12 +51,12 @@ class ColumnFlow:
 
     node: PlanNode
     below: Sequence[BuiltOperator]
-    fields: Mapping[str, list[Parsed]]
+    fields: Mapping[str, list[ParsedExpression]]
     values: Mapping[int, Expression]
     """The value of each top-level expression of a field, by the expression's Python id."""
     expressions: Expressions
-    rows: tuple[Volatile, ...]
-    always: tuple[Volatile, ...] = ()
+    rows: tuple[VolatileExpression, ...]
+    always: tuple[VolatileExpression, ...] = ()
     """Unstable values that affect every column that the node creates."""
 
     def columns(self) -> list[Column]:
@@ -87,7 +87,7 @@ class ColumnFlow:
             return next((known[side[place]] for side in sides if side[place] in known), None)
         return None
 
-    def _aliases(self) -> dict[int, Parsed]:
+    def _aliases(self) -> dict[int, ParsedExpression]:
         return {
             parsed.id: parsed
             for trees in self.fields.values()
@@ -122,7 +122,7 @@ class ColumnFlow:
             and all(len(side) == len(self.node.output) for side in sides)
         )
 
-    def _projections(self) -> list[list[Parsed]]:
+    def _projections(self) -> list[list[ParsedExpression]]:
         """Return the rows that an Expand creates from each row."""
         flat = self.fields.get("projections", [])
         width = len(self.node.output)
@@ -144,7 +144,12 @@ class ColumnFlow:
         return self._give(attribute, columns, volatile, copied=copied)
 
     def _give(
-        self, attribute: Attribute, leaves: Sequence[Column], volatile: tuple[Volatile, ...], *, copied: bool
+        self,
+        attribute: Attribute,
+        leaves: Sequence[Column],
+        volatile: tuple[VolatileExpression, ...],
+        *,
+        copied: bool,
     ) -> Column:
         origins = frozenset(origin for leaf in leaves for origin in leaf.origins)
         is_unchanged = (

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.analysis.query.plan_model import Column, Expression, Stability, Volatile, WindowKind
+from millstream.analysis.query.plan_model import Column, Expression, Stability, VolatileExpression, WindowKind
 from millstream.checking.query_plan.expressions import determinism
 from millstream.checking.query_plan.expressions.expression_text import format_expression
 from millstream.checking.query_plan.expressions.time_windows import read_window
 from millstream.checking.query_plan.plan_nodes import UNANSWERED, simple_class_name
-from millstream.checking.query_plan.source_spans import Stretch, parse
+from millstream.checking.query_plan.source_spans import SqlSpan, parse
 from millstream.checking.query_plan.type_ddl import to_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from millstream.analysis.query.plan_model import TimeWindow
-    from millstream.checking.query_plan.source_spans import Where
+    from millstream.checking.query_plan.source_spans import SourcePlaces
     from millstream.diagnostics.finding import Span
 
 # Fields of Spark's expressions that are not settings.
@@ -46,12 +46,12 @@ _OUTPUT = {"output", "outputAttrs", "generatorOutput"}
 
 
 @dataclass
-class Parsed:
+class ParsedExpression:
     """An expression with its class and its JSON entry."""
 
     kind: str
     entry: dict[str, Any]
-    inputs: list[Parsed] = field(default_factory=list)
+    inputs: list[ParsedExpression] = field(default_factory=list)
     java: Callable[[], Any] = lambda: None
     """Returns the JVM's object. Called only if the place of the expression is needed."""
 
@@ -67,20 +67,20 @@ class Parsed:
         return str(self.entry.get("name", ""))
 
     @property
-    def bare(self) -> Parsed:
+    def bare(self) -> ParsedExpression:
         """The expression inside an alias, or any other expression itself."""
         return self.inputs[0].bare if self.kind == "Alias" and self.inputs else self
 
-    def walk(self) -> Iterator[Parsed]:
+    def walk(self) -> Iterator[ParsedExpression]:
         """Yield the expression and all expressions below it."""
         yield self
         for child in self.inputs:
             yield from child.walk()
 
 
-def parse_fields(entry: dict[str, Any], java: Any) -> dict[str, list[Parsed]]:
+def parse_fields(entry: dict[str, Any], java: Any) -> dict[str, list[ParsedExpression]]:
     """Return the expressions of a node, by field, in Spark's order."""
-    fields: dict[str, list[Parsed]] = {}
+    fields: dict[str, list[ParsedExpression]] = {}
     number = 0
     for name, value in entry.items():
         for entries in _expression_lists(value):
@@ -105,11 +105,11 @@ def _nth_getter(java: Any, number: int) -> Callable[[], Any]:
     return lambda: java.expressions().apply(number)
 
 
-def _parse(entries: list[dict[str, Any]], java: Callable[[], Any]) -> Parsed:
+def _parse(entries: list[dict[str, Any]], java: Callable[[], Any]) -> ParsedExpression:
     return _parse_next(iter(entries), java)
 
 
-def _parse_next(entries: Iterator[dict[str, Any]], java: Callable[[], Any]) -> Parsed:
+def _parse_next(entries: Iterator[dict[str, Any]], java: Callable[[], Any]) -> ParsedExpression:
     entry = next(entries)
     kind = simple_class_name(entry)
     children = [
@@ -126,7 +126,7 @@ def _parse_next(entries: Iterator[dict[str, Any]], java: Callable[[], Any]) -> P
         return children[0]
     if "replacement" in entry and replaced:
         children = replaced
-    return Parsed(kind, entry, children, java)
+    return ParsedExpression(kind, entry, children, java)
 
 
 def _child_getter(java: Callable[[], Any], index: int) -> Callable[[], Any]:
@@ -144,14 +144,14 @@ def _field_getter(java: Callable[[], Any], name: str) -> Callable[[], Any]:
 class Expressions:
     """Converts the parsed expressions of one node into values, given the columns below the node."""
 
-    def __init__(self, columns: Mapping[int, Column], where: Where, span: Span | None) -> None:
+    def __init__(self, columns: Mapping[int, Column], where: SourcePlaces, span: Span | None) -> None:
         self._columns = columns
         self._where = where
         self._span = span
-        self.volatile: dict[int, Volatile] = {}
+        self.volatile: dict[int, VolatileExpression] = {}
         """The unstable expressions, by the Python id of their value."""
 
-    def value(self, parsed: Parsed) -> Expression:
+    def value(self, parsed: ParsedExpression) -> Expression:
         """Return an expression as a value."""
         if time_window := read_window(parsed) if parsed.kind == "CreateNamedStruct" else None:
             return self._window(parsed, time_window)
@@ -189,10 +189,10 @@ class Expressions:
             function_name = (
                 parsed.name.lower() if function.endswith(("_udf", "_udtf")) and parsed.name else function
             )
-            self.volatile[id(expression)] = Volatile(function_name, text, stability, span)
+            self.volatile[id(expression)] = VolatileExpression(function_name, text, stability, span)
         return expression
 
-    def _window(self, parsed: Parsed, time_window: TimeWindow) -> Expression:
+    def _window(self, parsed: ParsedExpression, time_window: TimeWindow) -> Expression:
         """Return a window as the user wrote it, not as Spark computes it."""
         attributes = (term for term in parsed.walk() if term.kind == "AttributeReference")
         inputs = tuple(self.value(attribute) for attribute in list(attributes)[:1])
@@ -207,7 +207,7 @@ class Expressions:
             span=self._span,
         )
 
-    def place(self, parsed: Parsed) -> Span | None:
+    def place(self, parsed: ParsedExpression) -> Span | None:
         """Return the span of an expression in the user's code, or else of its operator."""
         try:
             origin = parse(str(parsed.java().origin().toString()))
@@ -216,11 +216,11 @@ class Expressions:
             return self._span
         if origin is None:
             return self._span
-        span = self._where.sql(origin) if isinstance(origin, Stretch) else self._where.call(origin)
+        span = self._where.sql(origin) if isinstance(origin, SqlSpan) else self._where.call(origin)
         return span or self._span
 
 
-def stability_of(parsed: Parsed, inputs: tuple[Expression, ...]) -> Stability:
+def stability_of(parsed: ParsedExpression, inputs: tuple[Expression, ...]) -> Stability:
     """Return the stability of an expression itself."""
     declared = parsed.entry.get("udfDeterministic", parsed.entry.get("isDeterministic"))
     floating = any(_is_floating(operand) for operand in inputs)
@@ -241,11 +241,11 @@ def _reads_column(inputs: tuple[Expression, ...]) -> bool:
     return any(part.column for expression in inputs for part in expression.walk())
 
 
-def _id_or_default(parsed: Parsed) -> int:
+def _id_or_default(parsed: ParsedExpression) -> int:
     return -1 if parsed.id is None else parsed.id
 
 
-def _eval_mode(parsed: Parsed) -> str:
+def _eval_mode(parsed: ParsedExpression) -> str:
     """Return the evaluation mode: ANSI, TRY or LEGACY, or "" if it is not known."""
     try:
         return str(parsed.java().evalMode().toString())

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
 
 _PART = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b")
 _UNITS = {
@@ -24,7 +24,7 @@ _UNITS = {
 _ARGUMENT_UNITS = (None, None, "week", "day", "hour", "minute", "second")
 
 
-def read_length(parsed: Parsed) -> timedelta | None:
+def read_length(parsed: ParsedExpression) -> timedelta | None:
     """Return the duration of an expression, or None if it is not constant or contains months."""
     match parsed.kind:
         case "Literal":
@@ -55,7 +55,7 @@ def parse_interval_text(text: str) -> timedelta | None:
     return sum((float(number) * _UNITS[unit] for number, unit in parts), timedelta())
 
 
-def _from_make_interval(parsed: Parsed) -> timedelta | None:
+def _from_make_interval(parsed: ParsedExpression) -> timedelta | None:
     units = _ARGUMENT_UNITS if parsed.kind == "MakeInterval" else _ARGUMENT_UNITS[3:]
     total = timedelta()
     for unit, argument in zip(units, parsed.inputs, strict=False):

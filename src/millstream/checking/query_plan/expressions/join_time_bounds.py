@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from millstream.analysis.query.plan_model import Column
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
 
 _SWAPPED = {
     "LessThan": "GreaterThan",
@@ -32,7 +32,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True)
-class Bound:
+class JoinBound:
     """A time bound, and whether Spark derives it from the condition too."""
 
     bound: TimeBound
@@ -41,7 +41,7 @@ class Bound:
     is_left_limited: bool
     """True if Spark can tell when a row of the left side has no more matches."""
     is_right_limited: bool
-    parts: tuple[Parsed, ...]
+    parts: tuple[ParsedExpression, ...]
     """The comparisons that set the bound."""
 
 
@@ -62,7 +62,7 @@ class _Line:
         return _Line(nonzero, self.offset - other.offset, self.is_plain and other.is_plain)
 
 
-def split_conjuncts(condition: Parsed) -> Iterator[Parsed]:
+def split_conjuncts(condition: ParsedExpression) -> Iterator[ParsedExpression]:
     """Yield the parts of a condition that are combined with AND."""
     if condition.kind == "And":
         for part in condition.inputs:
@@ -71,7 +71,9 @@ def split_conjuncts(condition: Parsed) -> Iterator[Parsed]:
         yield condition
 
 
-def find_bound(condition: Parsed, left: Mapping[int, Column], right: Mapping[int, Column]) -> Bound | None:
+def find_bound(
+    condition: ParsedExpression, left: Mapping[int, Column], right: Mapping[int, Column]
+) -> JoinBound | None:
     """Return the bound that a join's condition sets. Prefer a bound between columns with a watermark."""
     ranges: dict[tuple[int, int], _Range] = {}
     for part in split_conjuncts(condition):
@@ -91,14 +93,14 @@ class _Range:
     latest: timedelta | None = None
     seen_earliest: bool = False
     seen_latest: bool = False
-    parts: tuple[Parsed, ...] = ()
+    parts: tuple[ParsedExpression, ...] = ()
 
-    def bound(self, left: Column, right: Column) -> Bound:
+    def bound(self, left: Column, right: Column) -> JoinBound:
         time_bound = TimeBound("", left.name, right.name, self.earliest, self.latest)
-        return Bound(time_bound, left, right, self.seen_latest, self.seen_earliest, self.parts)
+        return JoinBound(time_bound, left, right, self.seen_latest, self.seen_earliest, self.parts)
 
 
-def _comparisons(part: Parsed) -> Iterator[tuple[str, Parsed, Parsed]]:
+def _comparisons(part: ParsedExpression) -> Iterator[tuple[str, ParsedExpression, ParsedExpression]]:
     if part.kind in _SWAPPED and len(part.inputs) == 2:
         yield part.kind, part.inputs[0], part.inputs[1]
     elif part.kind == "Between" and len(part.inputs) == 3:
@@ -112,7 +114,7 @@ def _compare(
     sides: tuple[_Line | None, _Line | None],
     left: Mapping[int, Column],
     right: Mapping[int, Column],
-    part: Parsed,
+    part: ParsedExpression,
 ) -> None:
     """Add the limit that one comparison sets on right minus left."""
     left_line, right_line = sides
@@ -140,7 +142,7 @@ def _compare(
         range_.seen_latest = range_.seen_latest or line.is_plain
 
 
-def _line(parsed: Parsed) -> _Line | None:
+def _line(parsed: ParsedExpression) -> _Line | None:
     """Return an expression as a sum of time columns and a duration, or None if it is not one."""
     inputs = parsed.inputs
     if (duration := read_length(parsed)) is not None and parsed.entry.get("dataType") != "string":
@@ -170,7 +172,7 @@ def _line(parsed: Parsed) -> _Line | None:
             return None
 
 
-def _sum(left: Parsed, right: Parsed, *, subtract: bool) -> _Line | None:
+def _sum(left: ParsedExpression, right: ParsedExpression, *, subtract: bool) -> _Line | None:
     first, second = _line(left), _line(right)
     if first is None or second is None:
         return None
@@ -179,14 +181,14 @@ def _sum(left: Parsed, right: Parsed, *, subtract: bool) -> _Line | None:
     return first.minus(_Line((), timedelta(), is_plain=True).minus(second))
 
 
-def _seconds(parsed: Parsed) -> _Line | None:
+def _seconds(parsed: ParsedExpression) -> _Line | None:
     """Return a number as seconds, because it is compared with a time that was cast to a number."""
     if parsed.entry.get("dataType") not in ("integer", "long", "double") or parsed.entry.get("value") is None:
         return None
     return _Line((), timedelta(seconds=float(parsed.entry["value"])), is_plain=True)
 
 
-def _timestamp_add(parsed: Parsed) -> _Line | None:
+def _timestamp_add(parsed: ParsedExpression) -> _Line | None:
     """Return the sum of `timestampadd(MINUTE, 5, ts)`."""
     seconds = _UNITS.get(str(parsed.entry.get("unit")).upper())
     amount, time = parsed.inputs[0], _line(parsed.inputs[1])

@@ -11,10 +11,10 @@ from millstream.checking.query_plan.expressions.intervals import read_length
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.checking.query_plan.expressions.expressions import Parsed
+    from millstream.checking.query_plan.expressions.expressions import ParsedExpression
 
 
-def read_window(struct: Parsed) -> TimeWindow | None:
+def read_window(struct: ParsedExpression) -> TimeWindow | None:
     """Return the window of a struct of `start` and `end`, or None if the struct is not a window."""
     parts = struct.bare.inputs
     if struct.bare.kind != "CreateNamedStruct" or len(parts) != 4:
@@ -39,17 +39,17 @@ def read_window(struct: Parsed) -> TimeWindow | None:
     return TimeWindow(WindowKind.SESSION, column, read_length(gap.inputs[1])) if gap else None
 
 
-def read_sliding_window(projections: Sequence[Sequence[Parsed]], place: int) -> TimeWindow | None:
+def read_sliding_window(projections: Sequence[Sequence[ParsedExpression]], place: int) -> TimeWindow | None:
     """Return the sliding window in one column of an Expand, which creates a copy of each row per window."""
     return read_window(projections[0][place]) if projections and place < len(projections[0]) else None
 
 
-def _unwrapped(part: Parsed) -> Parsed:
+def _unwrapped(part: ParsedExpression) -> ParsedExpression:
     while part.kind in ("KnownNullable", "PreciseTimestampConversion") and part.inputs:
         part = part.inputs[0]
     return part
 
 
-def _duration(part: Parsed) -> timedelta | None:
+def _duration(part: ParsedExpression) -> timedelta | None:
     value = part.entry.get("value") if part.kind == "Literal" else None
     return timedelta(microseconds=int(value)) if value is not None else None

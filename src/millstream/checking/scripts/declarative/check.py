@@ -20,10 +20,16 @@ from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import Recording, Started
-from millstream.checking.scripts.interception.sandbox import Waits, as_python_runs, time_limit
+from millstream.checking.scripts.interception.recording import Recording, StartedQuery
+from millstream.checking.scripts.interception.sandbox import WaitReached, as_python_runs, time_limit
 from millstream.checking.scripts.interception.spark_formats import short_name
-from millstream.checking.scripts.runner import NOTHING_GIVEN, PATIENCE, Ran, describe_error, intercept_spark
+from millstream.checking.scripts.runner import (
+    NOTHING_GIVEN,
+    PATIENCE,
+    ScriptRun,
+    describe_error,
+    intercept_spark,
+)
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.spec_codes import build_finding
@@ -35,16 +41,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.check import Checked
+    from millstream.checking.check import CheckResult
     from millstream.checking.scripts.declarative.flow_graph import DeclaredDataset, DeclaredFlow
     from millstream.checking.scripts.declarative.project_spec import Project
-    from millstream.checking.scripts.runner import Inside
+    from millstream.checking.scripts.runner import ScriptPatches
     from millstream.diagnostics.finding import Finding
 
 
 def check_project(
     spark: SparkSession, spec: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
-) -> Checked:
+) -> CheckResult:
     """Check a Spark declarative-pipelines project by its `spark-pipeline.yml`.
 
     Its Python files run in this process, and each function of a flow is called once. Connects to nothing and
@@ -52,7 +58,7 @@ def check_project(
     """
     project = read_project_spec(spec)
     recording = Recording(known_columns=known_columns)
-    script_run = Ran(recording, is_endless=True, is_script=False)
+    script_run = ScriptRun(recording, is_endless=True, is_script=False)
     findings = list(project.findings)
     if not any(entry.code == "MS001" for entry in findings):
         call_sites.reset_caches()
@@ -74,7 +80,7 @@ def check_project(
     return check_recording(script_run, project.file, findings)
 
 
-def _load_files(project: Project, graph: FlowGraph, inside: Inside) -> Iterator[Finding]:
+def _load_files(project: Project, graph: FlowGraph, inside: ScriptPatches) -> Iterator[Finding]:
     """Load the project's files. If one of them raises an error, load the others nevertheless."""
     graph.sql = SqlFile(inside.session, graph, inside.statements).register
     os.chdir(project.folder)
@@ -90,7 +96,7 @@ def _load_files(project: Project, graph: FlowGraph, inside: Inside) -> Iterator[
                 vars(module)["spark"] = inside.session
                 with time_limit(PATIENCE):
                     exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102 - the purpose of the check
-            except Waits:
+            except WaitReached:
                 yield build_finding("MS114", "the file does not finish", call_sites.line_span(str(file), 1))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
                 raised = describe_error(error, file, inside.statements.texts)
@@ -99,7 +105,7 @@ def _load_files(project: Project, graph: FlowGraph, inside: Inside) -> Iterator[
                 )
 
 
-def _build_flows(project: Project, graph: FlowGraph, script_run: Ran) -> Iterator[Finding]:
+def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> Iterator[Finding]:
     """Build the frame of every flow, and record the flows that are streams."""
     for flow in graph.flows:
         dataset = graph.datasets.get(graph.key(flow.target))
@@ -174,7 +180,7 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
     if not isinstance(flow.frame, Unknown) and not flow.frame.isStreaming:
         return
     recording.queries.append(
-        Started(
+        StartedQuery(
             number=len(recording.queries) + 1,
             frame=flow.frame,
             name=flow.name,

@@ -67,7 +67,7 @@ class SqlFile:
         file, lines = call_sites.display_name(path), TextLines(text)
         for statement in split_statements(text):
             head = lines.span(file, statement.start, statement.start + len(statement.text.partition("\n")[0]))
-            self.statements.texts[statement.text] = call_sites.Given(head, statement.text)
+            self.statements.texts[statement.text] = call_sites.SqlText(head, statement.text)
             if changes := _AUTO_CDC.match(statement.text):
                 self.graph.changes(changes[1].strip("`"), head)
                 continue

@@ -251,14 +251,14 @@ def method_span(file: str, line: int, method: str) -> Span:
 
 
 @dataclass(frozen=True)
-class Given:
+class SqlText:
     """An SQL text that the user passed to Spark, and the span of the call or statement."""
 
     span: Span
     text: str
 
 
-def span_within(argument: Given, start: int, stop: int) -> Span:
+def span_within(argument: SqlText, start: int, stop: int) -> Span:
     """Return the span of a part of an SQL text if the file contains the text verbatim, else of the call."""
     call, text = argument.span, argument.text
     try:

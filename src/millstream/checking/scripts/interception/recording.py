@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.checking.scripts.interception.placeholders import Unknown
-    from millstream.checking.scripts.interception.streaming_query import Handle
+    from millstream.checking.scripts.interception.streaming_query import CheckedQuery
     from millstream.diagnostics.finding import Span
 
 
 @dataclass
-class Started:
+class StartedQuery:
     """A streaming query that the script started."""
 
     number: int
@@ -67,7 +67,7 @@ class SourceRead:
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitCall:
     """A call that waits for a query, given by its number, or for any query."""
 
     query: int | None
@@ -94,7 +94,7 @@ class Doubt:
 class Recording:
     """The record of one run of a script."""
 
-    queries: list[Started] = field(default_factory=list)
+    queries: list[StartedQuery] = field(default_factory=list)
     sources: dict[str, SourceRead] = field(default_factory=dict)
     tables: dict[str, StructType] = field(default_factory=dict)
     """Columns of tables and paths that the script creates or writes, by their name in lower case."""
@@ -103,12 +103,12 @@ class Recording:
     unknown: dict[str, Doubt] = field(default_factory=dict)
     """Temporary views with unknown columns, by their name in lower case."""
     doubts: list[Doubt] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
+    waits: list[WaitCall] = field(default_factory=list)
     conf: dict[str, str] = field(default_factory=dict)
     """Session settings that the script changed."""
     conf_spans: dict[str, Span] = field(default_factory=dict)
     """The call that changes each of them, if it is known."""
-    handles: list[Handle] = field(default_factory=list)
+    handles: list[CheckedQuery] = field(default_factory=list)
     """The query handles that the script received."""
     has_emptied_sources: bool = False
     """True if the script read a source that is empty only in the check."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
-from millstream.checking.scripts.interception.recording import Wait
+from millstream.checking.scripts.interception.recording import WaitCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ _TREE_CHANGES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class Waits(BaseException):
+class WaitReached(BaseException):
     """Raised when the script would wait forever. Its earlier calls are recorded."""
 
 
@@ -118,8 +118,10 @@ class ScriptSandbox:
             return
         self.sleeps += 1
         if self.sleeps > MOST_SLEEPS:
-            self.recording.waits.append(Wait(None, len(self.recording.queries), call_sites.current_span()))
-            raise Waits
+            self.recording.waits.append(
+                WaitCall(None, len(self.recording.queries), call_sites.current_span())
+            )
+            raise WaitReached
 
     def _wait(self, original: Any, event: threading.Event, timeout: float | None = None) -> bool:
         if call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
@@ -224,7 +226,7 @@ def _restored_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Waits` in this thread if the block runs longer than `seconds`."""
+    """Raise `WaitReached` in this thread if the block runs longer than `seconds`."""
     ended = threading.Event()
     thread = threading.get_ident()
 
@@ -232,7 +234,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         if not wait(seconds):
             import ctypes  # noqa: PLC0415 - needed only for a script that does not end
 
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Waits))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(WaitReached))
 
     threading.Thread(target=watch, args=(ended.wait,), daemon=True).start()
     try:

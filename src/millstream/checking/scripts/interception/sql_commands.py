@@ -38,7 +38,7 @@ class Statements:
     def __init__(self, recording: Recording, reading: ReaderPatch) -> None:
         self.recording = recording
         self.reading = reading
-        self.texts: dict[str, call_sites.Given] = {}
+        self.texts: dict[str, call_sites.SqlText] = {}
         """The user's original SQL, by the SQL text that Spark received."""
 
     def install(self, patches: Patches) -> None:
@@ -74,7 +74,7 @@ class Statements:
         try:
             text = formatter.format(sqlQuery, **kwargs) if kwargs else sqlQuery
             if span is not None:
-                self.texts[text] = call_sites.Given(span, text)
+                self.texts[text] = call_sites.SqlText(span, text)
             return self._run_checked(original, session, text, args)
         finally:
             formatter.clear()

@@ -9,21 +9,21 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.recording import Wait
+from millstream.checking.scripts.interception.recording import WaitCall
 
 if TYPE_CHECKING:
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.recording import Recording, Started
+    from millstream.checking.scripts.interception.recording import Recording, StartedQuery
 
 
 # How often a script may list the running queries before the list becomes empty, so that a polling loop ends.
 MOST_LOOKS = 8
 
 
-class Handle(StreamingQuery):
+class CheckedQuery(StreamingQuery):
     """The result of `start()` in a check."""
 
-    def __init__(self, query: Started, recording: Recording) -> None:
+    def __init__(self, query: StartedQuery, recording: Recording) -> None:
         self._query = query
         self._recording = recording
         self._id, self._run = str(uuid.uuid4()), str(uuid.uuid4())
@@ -96,10 +96,12 @@ class Handle(StreamingQuery):
 
     def _wait(self, *, bounded: bool = False) -> None:
         started = len(self._recording.queries)
-        self._recording.waits.append(Wait(self._query.number, started, call_sites.current_span(), bounded))
+        self._recording.waits.append(
+            WaitCall(self._query.number, started, call_sites.current_span(), bounded)
+        )
 
 
-class Manager:
+class QueryManager:
     """Replaces the methods of `spark.streams`."""
 
     def __init__(self, recording: Recording) -> None:
@@ -120,7 +122,7 @@ class Manager:
             patches.set(manager, method, lambda _streams, _listener: None)
         patches.set(manager, "resetTerminated", lambda _streams: None)
 
-    def _active(self) -> list[Handle]:
+    def _active(self) -> list[CheckedQuery]:
         """Return the running queries, or none after `MOST_LOOKS` calls without a new start."""
         running = [handle for handle in self.recording.handles if handle.is_running]
         if len(self.recording.handles) > self._known_count:
@@ -133,7 +135,7 @@ class Manager:
 
     def _await_any(self, timeout: int | None = None) -> bool | None:
         started = len(self.recording.queries)
-        self.recording.waits.append(Wait(None, started, call_sites.current_span(), timeout is not None))
+        self.recording.waits.append(WaitCall(None, started, call_sites.current_span(), timeout is not None))
         return None if timeout is None else True
 
 

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millstream.checking.scripts.interception import absent, call_sites, placeholders
 from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import Started
+from millstream.checking.scripts.interception.recording import StartedQuery
 from millstream.checking.scripts.interception.spark_formats import short_name
-from millstream.checking.scripts.interception.streaming_query import Handle
+from millstream.checking.scripts.interception.streaming_query import CheckedQuery
 from millstream.connectors import spark_formats
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
@@ -59,14 +59,14 @@ class WriterPatch:
             patches.wrap(DataFrameWriterV2, method, self._into_table)
         patches.wrap(MergeIntoWriter, "merge", lambda *_args: None)
 
-    def draft(self, writer: Any) -> Started:
+    def draft(self, writer: Any) -> StartedQuery:
         """Return the settings of a writer so far."""
-        query: Started | None = writer.__dict__.get("_millstream")
+        query: StartedQuery | None = writer.__dict__.get("_millstream")
         if query is None:
-            query = writer.__dict__["_millstream"] = Started(0, writer._df)
+            query = writer.__dict__["_millstream"] = StartedQuery(0, writer._df)
         return query
 
-    def started(self, writer: Any, target: str, session: Any) -> Handle:
+    def started(self, writer: Any, target: str, session: Any) -> CheckedQuery:
         """Record the query of a writer whose settings are complete."""
         query = self.draft(writer)
         query.number = len(self.recording.queries) + 1
@@ -92,7 +92,7 @@ class WriterPatch:
             for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
         self.recording.queries.append(query)
-        return Handle(query, self.recording)
+        return CheckedQuery(query, self.recording)
 
     def _with_recording(self, method: str) -> Callable[..., Any]:
         """Return a replacement for a method that records its setting after Spark has accepted it."""
@@ -122,7 +122,7 @@ class WriterPatch:
         self, _original: Any, writer: Any, path: str | None = None, format: str | None = None,
         outputMode: str | None = None, partitionBy: Any = None, queryName: str | None = None,  # noqa: N803
         **options: Any,
-    ) -> Handle:  # fmt: skip
+    ) -> CheckedQuery:  # fmt: skip
         writer.options(**options)
         for method, value in (
             ("outputMode", outputMode),
@@ -138,7 +138,7 @@ class WriterPatch:
         self, _original: Any, writer: Any, tableName: str, format: str | None = None,  # noqa: N803
         outputMode: str | None = None, partitionBy: Any = None, queryName: str | None = None,  # noqa: N803
         **options: Any,
-    ) -> Handle:  # fmt: skip
+    ) -> CheckedQuery:  # fmt: skip
         return self._start(None, writer, tableName, format, outputMode, partitionBy, queryName, **options)
 
     def _batch(self, _original: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
@@ -150,7 +150,7 @@ class WriterPatch:
         """Ignore a write of DataFrameWriterV2, because only the JVM knows the table's name."""
 
 
-def record_setting(query: Started, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Record the setting of one writer method on a query."""
     match method:
         case "format":
@@ -203,7 +203,7 @@ class UnknownWriter:
         query.format, query.function = "foreachBatch", func
         return self
 
-    def start(self, path: str = "", **settings: Any) -> Handle:
+    def start(self, path: str = "", **settings: Any) -> CheckedQuery:
         """Record the query."""
         for method in ("format", "outputMode", "queryName"):
             if settings.get(method) is not None:
@@ -211,7 +211,7 @@ class UnknownWriter:
         record_setting(self._writing.draft(self), "options", (), settings)
         return self._writing.started(self, path, None)
 
-    def toTable(self, tableName: str, **settings: Any) -> Handle:  # noqa: N802, N803 - Spark's names
+    def toTable(self, tableName: str, **settings: Any) -> CheckedQuery:  # noqa: N802, N803 - Spark's names
         """Record the query."""
         return self.start(tableName, **settings)
 

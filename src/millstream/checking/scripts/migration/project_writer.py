@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.analysis.query.plan_model import PlannedQuery
-    from millstream.checking.scripts.interception.recording import Started
-    from millstream.checking.scripts.runner import Ran
+    from millstream.checking.scripts.interception.recording import StartedQuery
+    from millstream.checking.scripts.runner import ScriptRun
 
 
 @dataclass
@@ -44,7 +44,7 @@ class MigratedProject:
 class ProjectWriter:
     """Collects the parts of a project from a recorded script."""
 
-    def __init__(self, script: Path, script_run: Ran, plans: Mapping[str, PlannedQuery]) -> None:
+    def __init__(self, script: Path, script_run: ScriptRun, plans: Mapping[str, PlannedQuery]) -> None:
         self.script = script
         self.recording = script_run.recording
         self.plans = plans
@@ -87,7 +87,7 @@ class ProjectWriter:
         """Return whether code that was moved imports a module."""
         return any(re.match(rf"(?:import|from) {re.escape(module)}\b", line) for line in self.imports)
 
-    def _add(self, query: Started, line: int) -> None:
+    def _add(self, query: StartedQuery, line: int) -> None:
         if isinstance(query.frame, Unknown):
             raise NotMovable(f"{query.frame.doubt.what} is not known")
         name = _identifier(query.name)
@@ -118,7 +118,7 @@ class ProjectWriter:
                 f"query '{query.name}': its checkpoint {query.checkpoint} is not used; the project has its own"
             )
 
-    def _sink(self, query: Started) -> tuple[dict[str, Any], list[str]]:
+    def _sink(self, query: StartedQuery) -> tuple[dict[str, Any], list[str]]:
         if query.format != "foreachBatch":
             return build_sink(query)
         function = getattr(query.function, "__name__", "")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.analysis.query.plan_model import Read
-    from millstream.checking.scripts.interception.recording import SourceRead, Started
+    from millstream.checking.scripts.interception.recording import SourceRead, StartedQuery
 
 _FILES = ("json", "csv", "parquet", "orc", "text")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -66,7 +66,7 @@ def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any],
     return entry, notes
 
 
-def build_sink(query: Started) -> tuple[dict[str, Any], list[str]]:
+def build_sink(query: StartedQuery) -> tuple[dict[str, Any], list[str]]:
     """Return a query's sink in a spec, and what differs from the script. Raises NotMovable."""
     kind, notes = query.format, []
     options = {
@@ -94,7 +94,7 @@ def build_sink(query: Started) -> tuple[dict[str, Any], list[str]]:
     return {kind: settings}, notes
 
 
-def build_trigger(query: Started) -> Any:
+def build_trigger(query: StartedQuery) -> Any:
     """Return a query's trigger as a spec writes it; None for the default."""
     settings = query.trigger.model_dump(exclude_none=True, exclude_defaults=True, mode="json")
     if settings.get("available_now") or settings.get("once"):

@@ -66,8 +66,8 @@ class SinkConnection(Spec):
     def ask(self, columns: Mapping[str, str] | None, mode: OutputMode) -> Iterable[ConnectivityFinding]:
         """Check the external system: a probe, unless a kind checks more.
 
-        `columns` are the query's columns with types in Spark's DDL, or None if unknown. Raises `Silent` if the system
-        does not respond, `NotReady` if the sink cannot be written.
+        `columns` are the query's columns with types in Spark's DDL, or None if unknown. Raises `Unreachable` if the
+        system does not respond, `NotReady` if the sink cannot be written.
         """
         self.probe()
         return ()

@@ -60,7 +60,7 @@ class SourceConnection(Spec):
         """Check the external system: a probe, unless a kind checks more.
 
         `checkpoints` is the checkpoint data of the queries that read the source; `fresh` are the queries without a
-        checkpoint. Raises `Silent` if the system does not respond, `NotReady` if what the source reads does not
+        checkpoint. Raises `Unreachable` if the system does not respond, `NotReady` if what the source reads does not
         exist.
         """
         self.probe()

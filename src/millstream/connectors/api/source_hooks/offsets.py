@@ -65,8 +65,8 @@ class SourceOffsets(SourceConnection):
     def gaps(self, start: str) -> list[OffsetGap]:
         """Return the records from `start` on, in Spark's JSON, that no longer exist. Connects.
 
-        Returns nothing if a kind does not know. Raises `Unfit` if the offsets do not exist yet, `NotReady` if the
-        system does not respond.
+        Returns nothing if a kind does not know. Raises `CheckpointMismatch` if the offsets do not exist yet,
+        `NotReady` if the system does not respond.
         """
         return []
 

@@ -11,7 +11,7 @@ class EndOffsets(Protocol):
     """Reads where a source ends now. Used by one thread."""
 
     def read(self) -> dict[str, dict[int, int]]:
-        """Return the offset after the newest record of each partition, by topic. Raises `Silent`."""
+        """Return the offset after the newest record of each partition, by topic. Raises `Unreachable`."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from millstream.diagnostics.failure import NotReady, Silent
+from millstream.diagnostics.failure import NotReady, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,11 +59,11 @@ def describe_topics(
     except KafkaException as cause:
         client.poll(0)
         if is_refused.is_set():
-            raise Silent(
+            raise Unreachable(
                 f"the Kafka broker at {servers} refused the login: {_extract_cause(refusals[-1])}",
                 "correct security: protocol, mechanism, username and password",
             ) from cause
-        raise Silent(
+        raise Unreachable(
             f"no Kafka broker responds at {servers}",
             "start the stack with 'millstream up', or correct bootstrap_servers",
         ) from cause

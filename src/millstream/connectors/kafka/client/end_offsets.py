@@ -12,7 +12,7 @@ from confluent_kafka import admin as kafka
 from confluent_kafka.admin import AdminClient
 
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
-from millstream.diagnostics.failure import Silent
+from millstream.diagnostics.failure import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class EndOffsetWatcher:
     def read(self) -> dict[str, dict[int, int]]:
         """Return the offset after the newest record of each partition, by topic.
 
-        Raises `Silent` if the broker does not respond within `PATIENCE` seconds.
+        Raises `Unreachable` if the broker does not respond within `PATIENCE` seconds.
         """
         servers = ",".join(self.broker.bootstrap_servers)
         try:
@@ -61,7 +61,7 @@ class EndOffsetWatcher:
                 ends.setdefault(partition.topic, {})[partition.partition] = future.result(PATIENCE).offset
         except (KafkaException, TimeoutError) as cause:
             self._partitions = []
-            raise Silent(
+            raise Unreachable(
                 f"no Kafka broker responds at {servers}", "check that the broker is running"
             ) from cause
         return ends

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.connectors.api.values.offsets import OffsetGap
 from millstream.connectors.kafka.connectivity import connect_admin, read_partition_ends
-from millstream.diagnostics.failure import Unfit
+from millstream.diagnostics.failure import CheckpointMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def find_gaps(broker: Broker, start: Mapping[str, Mapping[str, int]]) -> list[OffsetGap]:
     """Return a gap for each partition whose next offset is below its oldest record.
 
-    `start` contains offsets by topic and partition. Raises `Unfit` for an offset beyond the partition's end, `Silent`
-    if the broker does not return its offsets.
+    `start` contains offsets by topic and partition. Raises `CheckpointMismatch` for an offset beyond the partition's
+    end, `Unreachable` if the broker does not return its offsets.
     """
     ends = read_partition_ends(
         connect_admin(broker), {topic: {int(part) for part in parts} for topic, parts in start.items()}
@@ -29,7 +29,7 @@ def find_gaps(broker: Broker, start: Mapping[str, Mapping[str, int]]) -> list[Of
         for part, offset in parts.items():
             end = ends[topic][int(part)]
             if offset > end.high:
-                raise Unfit(
+                raise CheckpointMismatch(
                     f"its checkpoint resumes at offset {offset} of partition {part} of topic '{topic}', "
                     f"which ends at {end.high}: the topic was recreated, or has lost its newest records",
                     "start with an empty checkpoint folder and emptied sinks",

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from millstream.connectors.postgres.table import comma_separated
 
 if TYPE_CHECKING:
-    from millstream.connectors.postgres.copy.rows import Wired
+    from millstream.connectors.postgres.copy.rows import CopyColumn
     from millstream.connectors.postgres.table import Table
 
 DELETED = "millstream_deleted"
@@ -22,7 +22,7 @@ class Incoming:
     """Rows in the staging table `place` for which `chosen` is true, on their way to `target`."""
 
     target: Table
-    wired: tuple[Wired, ...]
+    wired: tuple[CopyColumn, ...]
     place: Identifier
     chosen: Composed | SQL = field(default_factory=lambda: SQL("true"))
 
@@ -43,7 +43,7 @@ class Incoming:
         )
 
     @property
-    def _columns(self) -> tuple[Wired, ...]:
+    def _columns(self) -> tuple[CopyColumn, ...]:
         return tuple(column for column in self.wired if column.name != DELETED)
 
     def insert(self) -> Composed:

@@ -67,7 +67,7 @@ class Copy(Protocol):
 
 
 @dataclass(frozen=True)
-class Wired:
+class CopyColumn:
     """A column to send: its SQL expression in Spark, and its Postgres type until it is in the table."""
 
     name: str
@@ -94,12 +94,12 @@ def column_type(field: StructField) -> str:
 
 def encode_columns(
     schema: StructType, columns: tuple[str, ...], types: Mapping[str, str]
-) -> tuple[Wired, ...]:
+) -> tuple[CopyColumn, ...]:
     """Return how to send each column to a table with columns of these types, by the server's names."""
     return tuple(_encode_column(schema[name], types.get(name, "")) for name in columns)
 
 
-def _encode_column(field: StructField, column_type: str) -> Wired:
+def _encode_column(field: StructField, column_type: str) -> CopyColumn:
     kind = field.dataType.typeName()
     name = f"`{field.name.replace('`', '``')}`"
     if kind in _NESTED:
@@ -111,7 +111,9 @@ def _encode_column(field: StructField, column_type: str) -> Wired:
         # Arrow's smallest integer has one byte; Postgres' smallest has two.
         sql = f"CAST({name} AS SMALLINT)" if kind == "byte" else name
     sent_type, equivalent_types = _WIRE[wire]
-    return Wired(field.name, f"{sql} AS {name}", sent_type, column_type in (sent_type, *equivalent_types))
+    return CopyColumn(
+        field.name, f"{sql} AS {name}", sent_type, column_type in (sent_type, *equivalent_types)
+    )
 
 
 def send_batches(copy: Copy, batches: Iterable[Any]) -> int:
@@ -153,7 +155,7 @@ def _contains_nul(column: Any) -> bool:
 class CopyRows:
     """The rows of one batch in the driver's memory; `count` is their number."""
 
-    def __init__(self, frame: DataFrame, columns: tuple[Wired, ...]) -> None:
+    def __init__(self, frame: DataFrame, columns: tuple[CopyColumn, ...]) -> None:
         """Execute the batch; its own errors are raised unchanged."""
         self._table: Any = frame.selectExpr(*(column.sql for column in columns)).toArrow()
         self.count: int = self._table.num_rows

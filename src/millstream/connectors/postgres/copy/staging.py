@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from millstream.connectors.postgres.client.connection import connect_with
 from millstream.connectors.postgres.client.errors import explain
-from millstream.connectors.postgres.copy.rows import Wired, send_batches
+from millstream.connectors.postgres.copy.rows import CopyColumn, send_batches
 from millstream.diagnostics.failure import MillstreamError, Outage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Staging:
     address: Address
     schema: str
     name: str
-    columns: tuple[Wired, ...]
+    columns: tuple[CopyColumn, ...]
     count: int = 0
     attempts: list[int] = field(default_factory=list)
 
