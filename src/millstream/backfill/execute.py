@@ -16,6 +16,7 @@ from millstream.backfill.sink_write import open_backfill_write
 from millstream.backfill.targets import select_targets
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.batch.batch_run import compute_batch_results
@@ -266,7 +267,7 @@ class _QueryBackfill:
 def _as_schema(rows: DataFrame, schema: StructType) -> DataFrame:
     """Cast the rows to the names and types of `schema`, by position."""
     columns = [
-        F.col(f"`{name.replace('`', '``')}`").cast(field.dataType).alias(field.name)
+        F.col(quote_name(name)).cast(field.dataType).alias(field.name)
         for name, field in zip(rows.columns, schema.fields, strict=True)
     ]
     return rows.select(*columns)

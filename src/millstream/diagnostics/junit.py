@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from html import escape  # xml.sax would load an HTTP client
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,39 @@ if TYPE_CHECKING:
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
-def format_junit(
+@dataclass(frozen=True)
+class JunitSuite:
+    """One `<testsuite>`: its name, the XML of its cases, and its counts in the order of their attributes."""
+
+    name: str
+    cases: Sequence[str]
+    counts: Mapping[str, object] = field(default_factory=dict)
+
+
+def format_suites(suites: Sequence[JunitSuite], counts: Mapping[str, object]) -> str:
+    """Format a whole JUnit document. `counts` are those of all suites together."""
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites{_format_attributes(counts)}>"]
+    for suite in suites:
+        lines.append(f"  <testsuite{_format_attributes({'name': suite.name, **suite.counts})}>")
+        lines += [*suite.cases, "  </testsuite>"]
+    return "\n".join([*lines, "</testsuites>\n"])
+
+
+def format_case(
+    attributes: Mapping[str, object], result: str = "", text: str = "", **result_attributes: str
+) -> str:
+    """Format one `<testcase>`. `result` is its child: `failure`, `error`, `skipped`, `system-out`; empty if none."""
+    opening = f"    <testcase{_format_attributes(attributes)}"
+    if not result:
+        return f"{opening}/>"
+    lines = (remove_invalid_characters(line) for line in text.splitlines())
+    content = escape("\n".join(lines), quote=False)
+    child = f"<{result}{_format_attributes(result_attributes)}"
+    child += f">{content}</{result}>" if content else "/>"
+    return f"{opening}>\n      {child}\n    </testcase>"
+
+
+def format_findings(
     findings: Sequence[Finding], files: Sequence[str], judged: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     """Build one suite: errors fail, other findings pass with their text, and a file without findings passes.
@@ -23,62 +56,48 @@ def format_junit(
     A query of a script passes if it was checked, and is skipped with the reason if not.
     """
     files_with_findings = {finding.span.file for finding in findings if finding.span}
-    cases = [_build_case(finding) for finding in findings]
+    cases = [_format_finding(finding) for finding in findings]
     cases += [
-        f'    <testcase classname={quote_attribute(file)} name="check"/>'
-        for file in files
-        if file not in files_with_findings
+        format_case({"classname": file, "name": "check"}) for file in files if file not in files_with_findings
     ]
-    cases += [_build_query_case(query) for query in judged]
-    failures = sum(finding.severity is Severity.ERROR for finding in findings)
-    skipped = sum(not query["judged"] for query in judged)
-    counts = f'tests="{len(cases)}" failures="{failures}" errors="0"'
-    counts += f' skipped="{skipped}"' if skipped else ""
-    suite = [f'  <testsuite name="millstream check" {counts}>', *cases, "  </testsuite>"]
-    return "\n".join(
-        ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites {counts}>", *suite, "</testsuites>\n"]
-    )
+    cases += [_format_query(query) for query in judged]
+    counts: dict[str, object] = {
+        "tests": len(cases),
+        "failures": sum(finding.severity is Severity.ERROR for finding in findings),
+        "errors": 0,
+    }
+    if skipped := sum(not query["judged"] for query in judged):
+        counts["skipped"] = skipped
+    return format_suites([JunitSuite("millstream check", cases, counts)], counts)
 
 
-def _build_query_case(query: Mapping[str, Any]) -> str:
+def _format_query(query: Mapping[str, Any]) -> str:
     line = f" line {query['line']}" if query["line"] else ""
-    name = f"query {query['query']}{line}"
-    opening = f"    <testcase classname={quote_attribute(query['target'])} name={quote_attribute(name)}"
+    attributes = {"classname": query["target"], "name": f"query {query['query']}{line}"}
     if query["judged"]:
-        return f"{opening}/>"
-    return f"{opening}>\n      <skipped message={quote_attribute(query['reason'])}/>\n    </testcase>"
+        return format_case(attributes)
+    return format_case(attributes, "skipped", message=query["reason"])
 
 
-def _build_case(finding: Finding) -> str:
+def _format_finding(finding: Finding) -> str:
     span = finding.span
-    name = f"{finding.code} {finding.name}" + (f" line {span.line}" if span else "")
-    position = f" file={quote_attribute(span.file)} line={quote_attribute(str(span.line))}" if span else ""
-    opening = (
-        f"    <testcase classname={quote_attribute(span.file if span else 'millstream')} "
-        f"name={quote_attribute(name)}{position}>"
-    )
-    parts = [
-        mask_secrets(finding.message),
-        finding.why and f"why: {finding.why}",
-        finding.fix and f"fix: {finding.fix}",
-    ]
-    text = escape(
-        "\n".join(remove_invalid_characters(line) for part in parts if part for line in part.splitlines()),
-        quote=False,
-    )
+    attributes: dict[str, object] = {
+        "classname": span.file if span else "millstream",
+        "name": f"{finding.code} {finding.name}" + (f" line {span.line}" if span else ""),
+        **({"file": span.file, "line": span.line} if span else {}),
+    }
+    message = mask_secrets(finding.message)
+    parts = [message, finding.why and f"why: {finding.why}", finding.fix and f"fix: {finding.fix}"]
+    text = "\n".join(part for part in parts if part)
     if finding.severity is Severity.ERROR:
-        attributes = (
-            f"type={quote_attribute(finding.code)} message={quote_attribute(mask_secrets(finding.message))}"
-        )
-        body = f"      <failure {attributes}>{text}</failure>"
-    else:
-        body = f"      <system-out>{finding.severity}: {text}</system-out>"
-    return f"{opening}\n{body}\n    </testcase>"
+        return format_case(attributes, "failure", text, type=finding.code, message=message)
+    return format_case(attributes, "system-out", f"{finding.severity}: {text}")
 
 
-def quote_attribute(text: str) -> str:
-    """Quote a text as an XML attribute, without characters that XML does not allow."""
-    return f'"{escape(remove_invalid_characters(text))}"'
+def _format_attributes(attributes: Mapping[str, object]) -> str:
+    return "".join(
+        f' {name}="{escape(remove_invalid_characters(str(value)))}"' for name, value in attributes.items()
+    )
 
 
 def remove_invalid_characters(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from millstream import __version__
 from millstream.diagnostics.formats import format_concise, format_github, format_json
-from millstream.diagnostics.junit import format_junit
+from millstream.diagnostics.junit import format_findings as format_junit
 from millstream.diagnostics.sarif import format_sarif
 from millstream.diagnostics.text import format_text
 

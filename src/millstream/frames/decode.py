@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.frames import avro_decode
 from millstream.frames.dead_letter_columns import (
     MALFORMED_LETTERS,
@@ -126,12 +127,7 @@ def _missing_time_clause(entry: SourceEntry) -> str:
     if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
         return ""
     time = entry.watermark.event_time
-    return f"WHEN {DECODED}.{_quote(time)} IS NULL THEN {_quote_text(f'{time} is missing')}"
-
-
-def _quote(name: str) -> str:
-    """Quote a column's name for SQL."""
-    return "`" + name.replace("`", "``") + "`"
+    return f"WHEN {DECODED}.{quote_name(time)} IS NULL THEN {_quote_text(f'{time} is missing')}"
 
 
 def _quote_text(text: str) -> str:
@@ -161,7 +157,7 @@ def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
     if entry.watermark is not None:
         time = entry.watermark.event_time
         decoded = DECODED in rows.columns and time in (entry.columns or {})
-        metrics.append(f"max({f'{DECODED}.' if decoded else ''}{_quote(time)}) AS newest")
+        metrics.append(f"max({f'{DECODED}.' if decoded else ''}{quote_name(time)}) AS newest")
     letters = (
         [malformed_letters(entry, rows.columns, REASON, CORRUPT).alias(MALFORMED_LETTERS)]
         if entry.on_malformed is OnMalformed.DEAD_LETTER
@@ -191,5 +187,5 @@ def select_view_columns(entry: SourceEntry, raw: DataFrame) -> list[Column]:
         ]
     if entry.format is Format.RAW:
         return [F.col("value"), *keep]
-    names = map(_quote, entry.columns or {})
+    names = map(quote_name, entry.columns or {})
     return [F.expr(f"{DECODED}.{name} AS {name}") for name in names] + keep

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.spec.expectation import Expectation, Otherwise
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def apply_expectations(
 
 def row_as_json(columns: Sequence[str]) -> Column:
     """Return a row as JSON, including nulls."""
-    quoted = (F.col(f"`{column.replace('`', '``')}`") for column in dict.fromkeys(columns))
+    quoted = (F.col(quote_name(column)) for column in dict.fromkeys(columns))
     return F.to_json(F.struct(*quoted), {"ignoreNullFields": "false"})
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType, StructField, StructType
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames import user_functions
 from millstream.frames.stateful_processor import DeclaredProcessor, Variable
@@ -94,7 +95,7 @@ def _group_rows(owner: str, key: str, view: View, frames: Mapping[str, DataFrame
             raise ViewDeclarationError(
                 ("group_by", number), message, f"name one of {', '.join(frame.columns)}"
             )
-    return frame.groupBy(*(f"`{column.replace('`', '``')}`" for column in view.group_by))
+    return frame.groupBy(*(quote_name(column) for column in view.group_by))
 
 
 def _build_variable(owner: str, name: str, declared: StateVariable) -> Variable:

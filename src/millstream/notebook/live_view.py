@@ -16,6 +16,7 @@ from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampT
 
 from millstream.checking.compat import error_parser
 from millstream.checking.compat.start_check import find_refusal
+from millstream.connectors.api.ddl import quote_name
 from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
 
@@ -118,7 +119,7 @@ class NewestRows:
 def newest_rows(frame: DataFrame, most: int) -> pa.Table:
     """Return at most `most` rows, those with the latest times if there is a time column."""
     times = [column.name for column in frame.schema if isinstance(column.dataType, _TIMES)]
-    ordered = frame.orderBy(F.col(_quoted(times[0])).desc_nulls_last()) if times else frame
+    ordered = frame.orderBy(F.col(quote_name(times[0])).desc_nulls_last()) if times else frame
     return ordered.limit(most).toArrow()
 
 
@@ -136,7 +137,7 @@ def flatten_windows(frame: DataFrame) -> DataFrame:
     columns: list[Any] = []
     for field in frame.schema:
         window = isinstance(field.dataType, StructType) and field.dataType.names == ["start", "end"]
-        column = F.col(_quoted(field.name))
+        column = F.col(quote_name(field.name))
         columns.append(column["start"].alias(field.name) if window else column)
     return frame.select(*columns)
 
@@ -144,7 +145,3 @@ def flatten_windows(frame: DataFrame) -> DataFrame:
 def empty_frame(columns: list[str]) -> pd.DataFrame:
     """Return no rows with these column names."""
     return to_pandas_frame(pa.table({name: pa.array([], pa.null()) for name in columns}))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

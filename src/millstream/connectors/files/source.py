@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.files.base_source import FilesSource
 from millstream.connectors.files.sandbox_io import format_csv, join_records, join_values, to_arrow_table
 
@@ -79,7 +80,7 @@ class _Parsed(FilesSource):
 
         Without a schema, select only the columns that Spark infers, and `_file`.
         """
-        columns = [_quoted(name) for name in frame.columns if name != CORRUPT]
+        columns = [quote_name(name) for name in frame.columns if name != CORRUPT]
         corrupt = []
         if schema is not None:
             # Spark reads only the columns that a query needs, and detects a malformed row only in what it reads; it
@@ -90,10 +91,6 @@ class _Parsed(FilesSource):
                 f"CASE WHEN {CORRUPT} IS NOT NULL THEN concat({CORRUPT}, {empty_text}) END AS {CORRUPT}"
             ]
         return frame.selectExpr(*columns, *corrupt, f"_metadata.file_path AS {FILE}")
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 class JsonSource(_Parsed):

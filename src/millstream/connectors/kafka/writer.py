@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka.client.admin import describe_topics
@@ -53,12 +54,12 @@ class KafkaWriter(Writer):
         """Build the columns of Spark's Kafka sink: key, value, headers, and topic if rows choose it."""
         sink = self.sink
         non_value_columns = {sink.topic_column, *sink.headers.values()}
-        value_columns = [_quoted(name) for name in frame.columns if name not in non_value_columns]
+        value_columns = [quote_name(name) for name in frame.columns if name not in non_value_columns]
         expressions = [f"{self._value(value_columns)} AS value", f"{self._headers(batch_id)} AS headers"]
         if sink.key:
             expressions.append(f"{self._key(frame.schema)} AS key")
         if sink.topic_column is not None:
-            expressions.append(f"CAST({_quoted(sink.topic_column)} AS STRING) AS topic")
+            expressions.append(f"CAST({quote_name(sink.topic_column)} AS STRING) AS topic")
         return frame.selectExpr(*expressions)
 
     def _send(self, records: DataFrame) -> None:
@@ -75,7 +76,7 @@ class KafkaWriter(Writer):
     def _value(self, body: list[str]) -> str:
         sink = self.sink
         if sink.format == "raw":
-            return _quoted(sink.value or "value")
+            return quote_name(sink.value or "value")
         row = f"struct({', '.join(body)})"
         if sink.avro_value is not None:
             encoded = f"to_avro({row}, {_text(sink.avro_value.text)})"
@@ -88,18 +89,18 @@ class KafkaWriter(Writer):
 
     def _key(self, schema: StructType) -> str:
         if len(self.sink.key) > 1:
-            row = ", ".join(_quoted(name) for name in self.sink.key)
+            row = ", ".join(quote_name(name) for name in self.sink.key)
             return f"to_json(struct({row}){_options({'ignoreNullFields': 'false'})})"
         (name,) = self.sink.key
         binary = schema[name].dataType.typeName() == "binary"
-        return _quoted(name) if binary else f"CAST({_quoted(name)} AS STRING)"
+        return quote_name(name) if binary else f"CAST({quote_name(name)} AS STRING)"
 
     def _headers(self, batch_id: int | None) -> str:
         own_headers = {QUERY_HEADER: _text(self.identity.query_id)}
         if batch_id is not None:
             own_headers[BATCH_HEADER] = _text(str(batch_id))
         user_headers = {
-            name: f"CAST({_quoted(column)} AS STRING)" for name, column in self.sink.headers.items()
+            name: f"CAST({quote_name(column)} AS STRING)" for name, column in self.sink.headers.items()
         }
         return (
             "array("
@@ -136,11 +137,6 @@ class KafkaWriter(Writer):
                 f"kafka {sink.target()} has no column left for the value",
                 "remove a column from headers, or select one more",
             )
-
-
-def _quoted(name: str) -> str:
-    """Quote a column name for SQL."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def _text(text: str) -> str:

@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.csv
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.postgres import table as tables
 from millstream.connectors.postgres.client.connection import connect
 from millstream.connectors.postgres.client.errors import explain
@@ -113,7 +114,7 @@ def _copy_as_text(
 
 def _cast_column(index: int, field: StructField) -> str:
     """Return SQL that casts a column of texts to the type of a field."""
-    kind, name = field.dataType.typeName(), f"`{field.name.replace('`', '``')}`"
+    kind, name = field.dataType.typeName(), quote_name(field.name)
     if kind in _NESTED:
         expression = f"from_json(c{index}, '{field.dataType.simpleString()}')"
     elif kind == "binary":

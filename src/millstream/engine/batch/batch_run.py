@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.frames.build_views import build_frames, read_source
 from millstream.pipeline.model import OnMalformed
 
@@ -47,4 +48,4 @@ def _drop_untimed(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     time = entry.watermark.event_time
     if entry.source.has_payload or time not in raw.columns:
         return raw
-    return raw.where(F.col(f"`{time.replace('`', '``')}`").isNotNull())
+    return raw.where(F.col(quote_name(time)).isNotNull())

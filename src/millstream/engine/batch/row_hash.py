@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructType
 
+from millstream.connectors.api.ddl import quote_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,7 @@ def count_rows(frame: DataFrame, names: Sequence[str], schema: StructType) -> Ro
 
 def canonical_text(field: StructField) -> Column:
     """Return a column's value as text, the same wherever it is stored. NULL stays NULL. Fractions have ten digits."""
-    column = F.col(f"`{field.name.replace('`', '``')}`").cast(field.dataType)
+    column = F.col(quote_name(field.name)).cast(field.dataType)
     if isinstance(field.dataType, DoubleType | FloatType):
         # The last digits of a sum depend on the order of addition.
         return F.format_string("%.9e", column.cast("double"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.engine.batch.row_hash import canonical_text
 
 if TYPE_CHECKING:
@@ -224,4 +225,4 @@ def _with_hashes(frame: DataFrame, names: Sequence[str], key: Sequence[str]) -> 
 
 
 def _all_columns(frame: DataFrame) -> list[Column]:
-    return [F.col(f"`{name.replace('`', '``')}`") for name in frame.columns]
+    return [F.col(quote_name(name)) for name in frame.columns]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata
+from millstream.connectors.api.ddl import quote_name
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.frames.decode import source_metric_name
@@ -107,7 +108,7 @@ def rows_metric_columns(schema: StructType, *, content: bool) -> list[Column]:
 
 def _hashable_columns(schema: StructType) -> Sequence[Column]:
     return [
-        F.col(f"`{field.name.replace('`', '``')}`")
+        F.col(quote_name(field.name))
         for field in schema
         if not any(kind in field.dataType.simpleString() for kind in _UNHASHED)
     ]

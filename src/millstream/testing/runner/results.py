@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from html import escape  # xml.sax would load an HTTP client
 from typing import TYPE_CHECKING
 
+from millstream.diagnostics import junit
 from millstream.diagnostics.finding import Severity
-from millstream.diagnostics.junit import quote_attribute, remove_invalid_characters
 from millstream.diagnostics.render import render
 from millstream.pipeline.load.loader import display_path
 from millstream.testing.runner.failure_report import format_report, locate_test, summarize_failure
@@ -92,34 +91,31 @@ def format_json(results: Iterable[Result]) -> str:
 
 def format_junit(results: Sequence[Result]) -> str:
     """Write one suite per file and one test case per test. A failed test has its report as text."""
-    files = list(dict.fromkeys(test.file for test in results))
-    counts = _counts(results)
-    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites {counts}>"]
-    for file in files:
+    suites = []
+    for file in dict.fromkeys(test.file for test in results):
         of_file = [test for test in results if test.file == file]
-        lines.append(f"  <testsuite name={quote_attribute(file)} {_counts(of_file)}>")
-        lines += [_case(test) for test in of_file]
-        lines.append("  </testsuite>")
-    return "\n".join([*lines, "</testsuites>\n"])
+        suites.append(junit.JunitSuite(file, [_format_case(test) for test in of_file], _counts(of_file)))
+    return junit.format_suites(suites, _counts(results))
 
 
-def _counts(results: Sequence[Result]) -> str:
-    failures = sum(test.outcome is CaseOutcome.FAILED for test in results)
-    errors = sum(test.outcome is CaseOutcome.ERROR for test in results)
-    seconds = sum(test.seconds for test in results)
-    return f'tests="{len(results)}" failures="{failures}" errors="{errors}" time="{seconds:.3f}"'
+def _counts(results: Sequence[Result]) -> dict[str, object]:
+    return {
+        "tests": len(results),
+        "failures": sum(test.outcome is CaseOutcome.FAILED for test in results),
+        "errors": sum(test.outcome is CaseOutcome.ERROR for test in results),
+        "time": f"{sum(test.seconds for test in results):.3f}",
+    }
 
 
-def _case(test: Result) -> str:
-    head = (
-        f"    <testcase classname={quote_attribute(test.file)} name={quote_attribute(test.name)} "
-        f"file={quote_attribute(test.file)} "
-        f'line="{test.line}" time="{test.seconds:.3f}"'
-    )
+def _format_case(test: Result) -> str:
+    attributes = {
+        "classname": test.file,
+        "name": test.name,
+        "file": test.file,
+        "line": test.line,
+        "time": f"{test.seconds:.3f}",
+    }
     if test.message is None:
-        return f"{head}/>"
+        return junit.format_case(attributes)
     word = "failure" if test.outcome is CaseOutcome.FAILED else "error"
-    text = escape(
-        "\n".join(remove_invalid_characters(line) for line in test.message.splitlines()), quote=False
-    )
-    return f"{head}>\n      <{word} message={quote_attribute(test.short)}>{text}</{word}>\n    </testcase>"
+    return junit.format_case(attributes, word, test.message, message=test.short)

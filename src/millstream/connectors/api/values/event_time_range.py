@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from millstream.connectors.api.ddl import quote_name
+
 
 @dataclass(frozen=True)
 class EventTimeRange:
@@ -25,7 +27,7 @@ class EventTimeRange:
 
     def sql(self) -> str:
         """Return the condition in Spark SQL; dates and times without a zone are in the session's time zone."""
-        column = ".".join(f"`{name.replace('`', '``')}`" for name in self.path)
+        column = ".".join(quote_name(name) for name in self.path)
         conditions = [
             f"{column} {operator} TIMESTAMP '{_utc(limit)}Z'"
             for operator, limit in ((">=", self.start), ("<", self.end))

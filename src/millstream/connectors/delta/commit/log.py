@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.api.batch_ledger import LedgerEntry, parse_metadata
 from millstream.connectors.api.cdc import START
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import internals
@@ -214,7 +215,7 @@ def read_table(spark: SparkSession, sink: DeltaSink, schema: StructType) -> Data
             f"Delta table {sink.target()} has no column '{absent[0]}', which the query has",
             "another version of the query created the table: use a table that this version created",
         )
-    return frame.selectExpr(*(f"`{name.replace('`', '``')}`" for name in schema.names))
+    return frame.selectExpr(*(quote_name(name) for name in schema.names))
 
 
 def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[str]) -> None:

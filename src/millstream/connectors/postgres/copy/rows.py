@@ -9,6 +9,7 @@ import pgpq
 import pyarrow
 import pyarrow.compute
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.diagnostics.failure import MillstreamError, NotReady
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def encode_columns(
 
 def _encode_column(field: StructField, column_type: str) -> CopyColumn:
     kind = field.dataType.typeName()
-    name = f"`{field.name.replace('`', '``')}`"
+    name = quote_name(field.name)
     if kind in _NESTED:
         sql, wire = f"to_json({name}, map('ignoreNullFields', 'false'))", "text"
     elif kind in ("string", "char", "varchar", "void"):
