@@ -25,7 +25,24 @@ _QUIET = {"phase", "batch_started", "batch_written", "idle"}
 _ROUTINE = {"run_started", "query_started", "batch_committed", "query_stopped", "stopping", "run_stopped"}
 
 
-class JsonLines:
+class StderrMessages:
+    """Prints the messages that are not events to stderr."""
+
+    def say(self, text: str) -> None:
+        """Print a progress message to stderr."""
+        click.echo(redact(f"millstream: {text}"), err=True)
+
+    def step(self, text: str) -> None:
+        """Print the step of the start that begins now."""
+        print_hint(f"millstream: {text}")
+
+    def page(self, address: str | None, reason: str) -> None:
+        """Print the address of the live page, or why there is none."""
+        if text := page_message(address, reason):
+            self.say(text)
+
+
+class JsonLines(StderrMessages):
     """Prints each event as one JSON object per line on stdout.
 
     Other output, of a console sink or a function of the pipeline, goes to stderr.
@@ -44,26 +61,13 @@ class JsonLines:
         """Send other output to stdout again."""
         self._redirect.__exit__(None, None, None)
 
-    def say(self, text: str) -> None:
-        """Print a progress message to stderr."""
-        click.echo(redact(f"millstream: {text}"), err=True)
-
-    def step(self, text: str) -> None:
-        """Print the step of the start that begins now."""
-        print_hint(f"millstream: {text}")
-
-    def page(self, address: str | None, reason: str) -> None:
-        """Print the address of the live page, or why there is none."""
-        if text := page_message(address, reason):
-            self.say(text)
-
     def show(self, event: Event) -> None:
         """Print one event."""
         if event.event not in _QUIET:
             click.echo(event.to_json(), file=self._out)
 
 
-class PlainLines:
+class PlainLines(StderrMessages):
     """Prints one line to stderr for each event that matters in a log."""
 
     def __init__(self, log: Path) -> None:
@@ -74,19 +78,6 @@ class PlainLines:
 
     def __exit__(self, *_: object) -> None:
         """Do nothing: there is nothing to release."""
-
-    def say(self, text: str) -> None:
-        """Print a progress message."""
-        click.echo(redact(f"millstream: {text}"), err=True)
-
-    def step(self, text: str) -> None:
-        """Print the step of the start that begins now."""
-        print_hint(f"millstream: {text}")
-
-    def page(self, address: str | None, reason: str) -> None:
-        """Print the address of the live page, or why there is none."""
-        if text := page_message(address, reason):
-            self.say(text)
 
     def show(self, event: Event) -> None:
         """Print one event as a sentence."""

@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
 from millstream.connectors.api.ddl import NESTED, outer_type, quote_name, type_names
+from millstream.connectors.api.row_key import key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
@@ -104,28 +105,8 @@ class DeltaSink(Sink):
             )
         if self.path is not None and self.table is not None:
             problems.append(Problem("table", "delta has both a path and a table", "keep one of them"))
-        if mode is OutputMode.UPDATE and not self.row_key:
-            problems.append(
-                Problem(
-                    None,
-                    "delta in update mode needs the key of a row",
-                    "add merge_on with the columns that identify a row",
-                    "a row is written again whenever it changes; appending would keep every version",
-                )
-            )
-        if (
-            self.delete_when is not None
-            and not self.cdc
-            and (not self.merge_on or mode is OutputMode.COMPLETE)
-        ):
-            problems.append(
-                Problem(
-                    "delete_when",
-                    "delete_when needs merge_on, and a mode other than complete",
-                    "add merge_on with the columns of the key",
-                    "a deletion finds the row it deletes by its key",
-                )
-            )
+        has_key, deletes = bool(self.row_key), self.delete_when is not None and not self.cdc
+        problems += key_problems("delta", mode, has_key=has_key, deletes=deletes, merges=bool(self.merge_on))
         if self.cdc:
             problems += self.cdc.problems(mode, {"merge_on": self.merge_on, "delete_when": self.delete_when})
         for field, names in (("merge_on", self.merge_on), ("partition_by", self.partition_by)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from millstream.connectors.api.ddl import type_names
+from millstream.connectors.api.row_key import key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.system import System
 from millstream.connectors.api.values.problem import Problem
@@ -106,15 +107,8 @@ class DuckdbSink(Sink):
             problems.append(
                 Problem("table", f"schema {LEDGER_SCHEMA} has the batch ledger", "use another schema")
             )
-        if mode is OutputMode.UPDATE and not self.merge_on:
-            problems.append(
-                Problem(
-                    None,
-                    "duckdb in update mode needs the key of a row",
-                    "add merge_on with the columns that identify a row",
-                    "a row is written again whenever it changes; inserting would keep every version",
-                )
-            )
+        has_key = bool(self.merge_on)
+        problems += key_problems("duckdb", mode, has_key=has_key, deletes=False, merges=has_key)
         lower = [name.lower() for name in self.merge_on]
         problems += [
             Problem("merge_on", f"merge_on names column '{name}' twice", "name it once")

@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
 from millstream.connectors.api.ddl import outer_type
+from millstream.connectors.api.row_key import key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.api.values.lineage_dataset import LineageDataset
@@ -127,28 +128,10 @@ class PostgresSink(Sink):
                     "add it to columns",
                 )
             )
-        if (
-            self.delete_when is not None
-            and not self.cdc
-            and (not self.merge_on or mode is OutputMode.COMPLETE)
-        ):
-            problems.append(
-                Problem(
-                    "delete_when",
-                    "delete_when needs merge_on, and a mode other than complete",
-                    "add merge_on with the columns of the key",
-                    "a deletion finds the row it deletes by its key",
-                )
-            )
-        if mode is OutputMode.UPDATE and not self.row_key:
-            problems.append(
-                Problem(
-                    None,
-                    "postgres in update mode needs the key of a row",
-                    "add merge_on with the columns that identify a row",
-                    "a row is written again whenever it changes; inserting would keep every version",
-                )
-            )
+        has_key, deletes = bool(self.row_key), self.delete_when is not None and not self.cdc
+        problems += key_problems(
+            "postgres", mode, has_key=has_key, deletes=deletes, merges=bool(self.merge_on)
+        )
         return problems
 
     def takes(self, names: Sequence[str]) -> tuple[str, ...]:
