@@ -25,7 +25,7 @@ sys.path[0] = str(ROOT / "tests")
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 from page.conftest import chromium  # noqa: E402
-from page.frames import ACTS, Flow, hour, seen, shown  # noqa: E402
+from page.frames import ACTS, Flow, hour, measure_frames, wait_until_shown  # noqa: E402
 from page.stage import Stage  # noqa: E402
 
 
@@ -48,9 +48,12 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=program, args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         with Flow(stage, traffic):
-            shown(page, stage)
+            wait_until_shown(page, stage)
             for name, act in ACTS.items():
-                print(json.dumps({name: seen(browser, page, act, chosen.frames).as_json()}), flush=True)
+                print(
+                    json.dumps({name: measure_frames(browser, page, act, chosen.frames).as_json()}),
+                    flush=True,
+                )
         browser.close()
     stage.close()
     return 0

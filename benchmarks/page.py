@@ -214,7 +214,7 @@ def main() -> None:
                 lambda: full.append(cpu_seconds({*other_items, *(item.pid for item in clients)}) - before),
             )
             watch.start()
-            page_options = PageOptions(port=0, served=chosen.only != "without")
+            page_options = PageOptions(port=0, is_served=chosen.only != "without")
             start(
                 open_project(folder),
                 RunOptions(seconds=chosen.seconds),

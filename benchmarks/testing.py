@@ -187,7 +187,7 @@ def run_once(spark: SparkSession, case: Case) -> Outcome:
     """Play the case, which must pass."""
     with create_case_folder() as folder:
         outcome = run_case(spark, case, folder)
-    assert outcome.passed, outcome
+    assert outcome.has_passed, outcome
     return outcome
 
 

@@ -57,7 +57,7 @@ def test_its_main_field_is_one_of_its_fields(kind: str) -> None:
 
 
 def test_it_can_be_read_as_a_stream_or_as_a_table(kind: str) -> None:
-    assert registry.sources()[kind].streams or registry.sources()[kind].static
+    assert registry.sources()[kind].can_stream or registry.sources()[kind].can_read_once
 
 
 def test_its_columns_are_ddl_that_spark_reads(kind: str, spark: SparkSession) -> None:
@@ -104,7 +104,7 @@ def test_a_stream_of_it_has_the_declared_columns(kind: str, tmp_path: Path, spar
 
 
 def test_a_table_of_it_gives_the_rows_that_are_there(kind: str, tmp_path: Path, spark: SparkSession) -> None:
-    if not registry.sources()[kind].static:
+    if not registry.sources()[kind].can_read_once:
         pytest.skip("is a stream alone")
     source = filled(kind, tmp_path, spark)
 

@@ -9,6 +9,10 @@ from generators.layout import MADE, joined, summary
 from millstream.pipeline import model
 from millstream.pipeline.introspection import fields_by_key
 from millstream.pipeline.kinds import KindEntry
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from millstream.spec.base import Spec
 
 
 def spec_page() -> str:
@@ -21,7 +25,8 @@ def spec_page() -> str:
         read, never in SQL; `$$` is a dollar. A length of time is written as Spark writes it: `10 seconds`,
         `1 hour 30 minutes`, or short as `90s`."""
     parts = ["# The spec", MADE, textwrap.dedent(intro)]
-    for item in (model.Pipeline, *models_in(model.Pipeline)):
+    models: list[type[Spec]] = [model.Pipeline, *models_in(model.Pipeline)]
+    for item in models:
         parts += [f"## {item.__name__}", summary(item)]
         if issubclass(item, KindEntry):
             parts.append(kinds_line(item))

@@ -138,7 +138,7 @@ def test_a_wrong_pipeline_is_caught_and_shrunk_to_two_batches(spark: SparkSessio
 
     assert actual.failure is not None
     assert len(actual.failure.trial.split) == 2
-    assert not any(part.restart or part.crash for part in actual.failure.trial.split)
+    assert not any(part.has_restart or part.crash for part in actual.failure.trial.split)
 
 
 @pytest.mark.timeout(600)
@@ -151,7 +151,7 @@ def test_an_aggregate_over_the_batch_is_caught_and_shrunk_to_two_batches(
     assert actual.failure is not None
     small = actual.failure.trial.split
     assert [len(part.items) for part in small] == [1, 1]
-    assert not any(part.restart or part.crash for part in small)
+    assert not any(part.has_restart or part.crash for part in small)
     # Both rows are of one user, whose count is one in each batch and two in both together.
     items = list_items(actual.case)
     assert len({dict(items[part.items[0]].record)["user"] for part in small}) == 1  # type: ignore[call-overload,arg-type]
@@ -169,7 +169,7 @@ def test_a_run_that_starts_again_owes_no_row_that_still_waits_for_a_source(
     with create_case_folder() as folder, SplitReplay(spark, folder) as replay:
         trying = SplitTrial(Baseline(spark, item, list_items(item)), replay.play)
         for restart in (False, True):
-            trial_result = trying.play((SplitBatch((0,)), SplitBatch((1, 2), restart=restart)))
+            trial_result = trying.play((SplitBatch((0,)), SplitBatch((1, 2), has_restart=restart)))
             assert not trial_result.differs, trial_result.gaps
             ends[restart] = [row["id"] for step in trial_result.outcome.results for row in step.rows[""]]
 

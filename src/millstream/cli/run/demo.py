@@ -95,10 +95,11 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
 class TrafficProcess:
     """The traffic generator, in a child process that ends with this one.
 
-    The child also holds `lock`, so that no other demo starts while it can still send.
+    The child also holds the file descriptor `lock`, if there is one, so that no other demo starts while it can
+    still send.
     """
 
-    def __init__(self, folder: Path, rate: float | None, lock: int) -> None:
+    def __init__(self, folder: Path, rate: float | None, lock: int | None = None) -> None:
         logs = folder / ".millstream" / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self.summary: Mapping[str, Any] | None = None
@@ -124,7 +125,7 @@ class TrafficProcess:
                 text=True,
                 # Ctrl-C goes to the run, which ends the traffic after itself.
                 start_new_session=True,
-                pass_fds=[lock],
+                pass_fds=[] if lock is None else [lock],
             )
 
     def end(self) -> bool:

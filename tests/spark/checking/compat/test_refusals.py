@@ -124,7 +124,7 @@ def test_a_file_written_continuously_is_refused_though_start_takes_it(spark: Spa
     refusal = find_refusal(frame, APPEND, Trigger(**CONTINUOUS), "parquet")
 
     assert refusal is not None
-    assert refusal.late
+    assert refusal.is_late
     assert refusal.sentence == "Unknown type of trigger: ContinuousTrigger(10000)"
 
 
@@ -136,7 +136,7 @@ def test_an_operator_that_real_time_mode_has_not_is_refused_though_start_takes_i
     refusal = find_refusal(frame, UPDATE, Trigger(**REAL_TIME), "console")
 
     assert refusal is not None
-    assert (refusal.cause, refusal.late) == (RefusalCause.TRIGGER, True)
+    assert (refusal.cause, refusal.is_late) == (RefusalCause.TRIGGER, True)
     assert "operators.stateful.StateStoreSaveExec are not in the operator allowlist" in refusal.sentence
 
 
