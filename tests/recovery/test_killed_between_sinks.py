@@ -94,6 +94,6 @@ def test_two_sinks_of_one_name_keep_their_ledgers_when_their_order_changes(
         lock_checkpoints(pipeline, ["orders"], exit_stack)
         assert run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
 
-    for url, exit_stack in zip(urls, before, strict=True):
+    for url, fences in zip(urls, before, strict=True):
         assert ask(url, "SELECT id FROM orders ORDER BY id") == [("row 0",), ("row 1",)]
-        assert ask(url, fence) == [(writer, epoch + 1) for writer, epoch in exit_stack]
+        assert ask(url, fence) == [(writer, epoch + 1) for writer, epoch in fences]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 from generators.fields import models_in, table
 from generators.layout import MADE, joined, summary
 from millstream.pipeline import model
 from millstream.pipeline.introspection import fields_by_key
 from millstream.pipeline.kinds import KindEntry
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from millstream.spec.base import Spec
