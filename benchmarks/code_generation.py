@@ -33,7 +33,7 @@ GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryM
 WAYS = {"interpreted": INTERPRETED, "generated": GENERATED}
 
 
-def put(folder: Path, number: int, rows: int) -> None:
+def write_file(folder: Path, number: int, rows: int) -> None:
     """A file of records whose event times move on with each file."""
     with (folder / f"half-{number}").open("w") as out:
         for row in range(rows):
@@ -51,7 +51,7 @@ def measure(spark: SparkSession, rows: int, rounds: int) -> dict[str, list[tuple
         folder = Path(home, "in")
         folder.mkdir()
         for number in range(2 * (rounds + 2)):
-            put(folder, number, rows)
+            write_file(folder, number, rows)
         stream = spark.readStream.schema("id STRING, kind STRING, value BIGINT, at TIMESTAMP")
         events = stream.option("maxFilesPerTrigger", 1).json(str(folder)).withWatermark("at", "1 hour")
         counted = events.dropDuplicatesWithinWatermark(["id"]).groupBy("kind", "at").count()

@@ -62,13 +62,13 @@ class Running:
     ) -> list[dict[str, Any]]:
         """Wait until an event of that name has come `count` times."""
 
-        def found() -> list[dict[str, Any]]:
+        def has_event() -> list[dict[str, Any]]:
             events = self.list_events(event, **data)
             if len(events) < count:
                 assert self.process.poll() is None, f"it ended with {self.process.poll()}:\n{self.words()}"
             return events if len(events) >= count else []
 
-        return until(found, seconds, f"{event} has not come {count} times\n{self.words()}")  # type: ignore[no-any-return]
+        return until(has_event, seconds, f"{event} has not come {count} times\n{self.words()}")  # type: ignore[no-any-return]
 
     def stays(self, seconds: float) -> None:
         """Let it run for that long; fails when it ends meanwhile."""

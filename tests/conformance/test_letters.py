@@ -62,7 +62,7 @@ BARE: dict[str, Any] = {
 def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], DeadLetterStore]:
     """A fresh place of a kind."""
 
-    def made(kind: str) -> DeadLetterStore:
+    def create_store(kind: str) -> DeadLetterStore:
         name = f"letters_{next(_count)}_{tmp_path.name[-6:]}"
         settings = {
             "delta": {"path": str(tmp_path / name)},
@@ -71,7 +71,7 @@ def make(stack: Endpoints, tmp_path: Path) -> Callable[[str], DeadLetterStore]:
         }
         return registry.dead_letter_stores()[kind].model_validate(settings[kind])
 
-    return made
+    return create_store
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -150,6 +152,18 @@ def test_no_function_is_named_by_a_participle_or_an_adjective(root: Path) -> Non
     assert "pipeline/model.py" in package
     assert [(file, *hit) for file, tree in package.items() for hit in refused_functions(tree)] == []
     assert [(file, *hit) for file, tree in package.items() for hit in refused_booleans(tree)] == []
+
+
+# Sources of users' scripts and processors, which are called as their authors would.
+USER_CODE = ("scripts/", "spark/cases/", "spark/restarts/")
+
+
+@pytest.mark.parametrize("folder", ["tests", "tools", "benchmarks"])
+def test_no_helper_is_named_by_a_participle_or_an_adjective(root: Path, folder: str) -> None:
+    files = [(file, tree) for file, tree in parse_package(root / folder) if not file.startswith(USER_CODE)]
+
+    assert len(files) > 10
+    assert [(file, *hit) for file, tree in files for hit in refused_functions(tree)] == []
 
 
 def test_no_variable_is_named_by_what_happened_to_it(root: Path) -> None:

@@ -71,11 +71,11 @@ class Watched:
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-        def said(message: ConsoleMessage) -> None:
+        def note_message(message: ConsoleMessage) -> None:
             if message.type in ("error", "warning") and not (lossy and "net::" in message.text):
                 self.errors.append(message.text)
 
-        page.on("console", said)
+        page.on("console", note_message)
 
     def check(self) -> None:
         """No error was told, and nobody asked but the page's own server."""

@@ -72,12 +72,12 @@ def test_a_connection_lost_in_a_batch_is_an_outage_and_the_next_attempt_succeeds
 ) -> None:
     copy = writer._copy
 
-    def cut(*given: Any) -> None:
+    def write_and_fail(*given: Any) -> None:
         copy(*given)
         end_sessions(stack)
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "_copy", cut)
+        patch.setattr(writer, "_copy", write_and_fail)
         with pytest.raises(Outage):
             writer.write(batch(spark, 0), 0)
     writer.write(batch(spark, 0), 0)
@@ -90,12 +90,12 @@ def test_a_commit_whose_answer_is_lost_is_found_in_the_ledger(
 ) -> None:
     commit = writer._commit
 
-    def cut(*given: Any) -> bool:
+    def write_and_fail(*given: Any) -> bool:
         commit(*given)
         writer._connection.close()
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(writer, "_commit", cut)
+    monkeypatch.setattr(writer, "_commit", write_and_fail)
     output = writer.write(batch(spark, 0), 0)
 
     assert (output.rows, output.skipped) == (ROWS, False)

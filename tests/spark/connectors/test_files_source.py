@@ -152,14 +152,14 @@ def test_a_file_that_comes_late_with_an_old_time_is_read_unless_a_limit_is_set(
         actual = streamed(limited.read(spark, static=False, schema="id string"), checkpoint)
         return sorted(row[0] for row in actual)
 
-    def put(name: str, days: int) -> None:
+    def write_file(name: str, days: int) -> None:
         (folder / f"{name}.json").write_text(json.dumps({"id": name}))
         os.utime(folder / f"{name}.json", (1_767_225_600 - days * 86_400,) * 2)
 
-    put("newest", 0)
+    write_file("newest", 0)
     assert rows() == ["newest"]
-    put("older", 30)
+    write_file("older", 30)
     assert rows(max_file_age="7 days") == []
-    put("oldest", 3000)
+    write_file("oldest", 3000)
     assert rows() == ["older", "oldest"]
     assert rows() == []

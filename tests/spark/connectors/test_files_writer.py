@@ -120,13 +120,13 @@ def dies_after_one_move(patch: pytest.MonkeyPatch) -> None:
     moves: list[str] = []
     real = LocalPlace.move
 
-    def one(self: LocalPlace, name: str, to: str) -> None:
+    def move_one_file(self: LocalPlace, name: str, to: str) -> None:
         if moves:
             raise Died
         moves.append(name)
         real(self, name, to)
 
-    patch.setattr(LocalPlace, "move", one)
+    patch.setattr(LocalPlace, "move", move_one_file)
 
 
 def dies_before_the_staging_folder_goes(patch: pytest.MonkeyPatch) -> None:

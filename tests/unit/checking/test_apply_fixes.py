@@ -28,14 +28,14 @@ def build_finding(file: Path, line: int, insert: str, *, word: str = "bad", safe
 def checking(file: Path, *rules: Callable[[int, str], Finding | None]) -> Callable[[], CheckReport]:
     """A check whose rules look at each line."""
 
-    def again() -> CheckReport:
+    def recheck() -> CheckReport:
         lines = file.read_bytes().decode().splitlines()
         findings = [
             finding for rule in rules for n, line in enumerate(lines, 1) if (finding := rule(n, line))
         ]
         return CheckReport(CheckTarget(TargetKind.SPEC, file), CheckResult(findings, (), [], (), {}))
 
-    return again
+    return recheck
 
 
 @pytest.fixture

@@ -43,10 +43,10 @@ def test_what_was_foreseen_is_one_sentence_and_a_cure(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def raise_error(*_: object, **__: object) -> None:
         raise error("the broker is away", "start it")
 
-    monkeypatch.setattr("millstream.cli.main.cli.main", refused)
+    monkeypatch.setattr("millstream.cli.main.cli.main", raise_error)
 
     assert run_command(["run"]) == code
     assert capsys.readouterr().err == "millstream: the broker is away\n  fix: start it\n"

@@ -40,10 +40,10 @@ def test_a_quiet_command_still_prints_errors(capsys: pytest.CaptureFixture[str])
 def test_a_verbose_command_names_the_causes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def raise_error(*_: object, **__: object) -> None:
         raise MillstreamError("the table cannot be read", "look at it") from OSError("disk is full")
 
-    monkeypatch.setattr("millstream.cli.explain.graph.open_project", refused)
+    monkeypatch.setattr("millstream.cli.explain.graph.open_project", raise_error)
 
     run_command(["graph"])
     assert "disk is full" not in capsys.readouterr().err

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[3] / "scripts" / "traits"
 _MARK = re.compile(r"# (error|warning|info): \[(MS\d{3})\]")
 
 
-def found(checked: CheckResult, file: Path) -> list[tuple[int, str, str]]:
+def list_findings(checked: CheckResult, file: Path) -> list[tuple[int, str, str]]:
     """Line, severity and code of each finding in a file."""
     return sorted(
         (one.span.line, str(one.severity), one.code)
@@ -44,7 +44,7 @@ def test_a_script_is_judged_as_its_comments_say(
 
     checked = check_script(spark, file)
 
-    assert found(checked, file) == marked(file)
+    assert list_findings(checked, file) == marked(file)
     head = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# judged: ")
     assert format_judged(checked.judged or ()).startswith(f"{head} quer")
 
@@ -52,4 +52,4 @@ def test_a_script_is_judged_as_its_comments_say(
 def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSession) -> None:
     checked = check_script(spark, FOLDER / "package_of_the_repository.py")
 
-    assert found(checked, FOLDER.parent / "traitlib" / "sources.py") == [(2, "error", "MS311")]
+    assert list_findings(checked, FOLDER.parent / "traitlib" / "sources.py") == [(2, "error", "MS311")]

@@ -47,11 +47,11 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
 def too_large_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver refuses the rows once they have come."""
 
-    def refused(*given: Any) -> CopyRows:
+    def copy_and_fail(*given: Any) -> CopyRows:
         CopyRows(*given)
         raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
 
-    monkeypatch.setattr("millstream.connectors.postgres.writer.CopyRows", refused)
+    monkeypatch.setattr("millstream.connectors.postgres.writer.CopyRows", copy_and_fail)
 
 
 # A shuffle's files are kept: what is counted before it is not counted again by a second run.

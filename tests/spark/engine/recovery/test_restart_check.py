@@ -39,7 +39,7 @@ def record_file(project: Project) -> Path:
 
 
 @pytest.fixture
-def ran(project: Project) -> Project:
+def project_with_batch(project: Project) -> Project:
     """The project after one batch."""
     project.add_lines(order(1, 1), order(2, 12))
     assert project.run(changed(project, "", ""), caught_up())
@@ -47,72 +47,78 @@ def ran(project: Project) -> Project:
     return project
 
 
-def test_an_unchanged_query_starts_without_a_word(ran: Project) -> None:
-    ran.add_lines(order(3, 13))
+def test_an_unchanged_query_starts_without_a_word(project_with_batch: Project) -> None:
+    project_with_batch.add_lines(order(3, 13))
 
-    assert ran.run(changed(ran, "", ""), caught_up())
+    assert project_with_batch.run(changed(project_with_batch, "", ""), caught_up())
 
-    assert ran.list_events("plan") == []
+    assert project_with_batch.list_events("plan") == []
 
 
-def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accepted(ran: Project) -> None:
-    ran.add_lines(order(3, 13))
-    rows = ran.rows("sums")
-    longer = changed(ran, "10 minutes", "15 minutes")
+def test_a_query_that_spark_would_continue_wrongly_is_refused_until_it_is_accepted(
+    project_with_batch: Project,
+) -> None:
+    project_with_batch.add_lines(order(3, 13))
+    rows = project_with_batch.rows("sums")
+    longer = changed(project_with_batch, "10 minutes", "15 minutes")
 
     with pytest.raises(CheckpointError, match="15 minutes") as refused:
-        ran.run(longer, caught_up())
+        project_with_batch.run(longer, caught_up())
 
-    assert ran.rows("sums") == rows
+    assert project_with_batch.rows("sums") == rows
     code = refused.value.fix.rpartition("--accept ")[2].strip("'")
     with pytest.raises(CheckpointError, match="15 minutes"):
-        ran.run(longer, caught_up("sums-000000"))
-    assert ran.run(longer, caught_up(code))
-    assert ran.run(longer, caught_up(code))
+        project_with_batch.run(longer, caught_up("sums-000000"))
+    assert project_with_batch.run(longer, caught_up(code))
+    assert project_with_batch.run(longer, caught_up(code))
 
 
-def test_a_start_that_spark_refused_does_not_hide_the_change_from_the_next(ran: Project) -> None:
-    ran.add_lines(order(3, 13))
-    more = changed(ran, "sum(amount) AS amount", "sum(amount) AS amount, count(*) AS n")
+def test_a_start_that_spark_refused_does_not_hide_the_change_from_the_next(
+    project_with_batch: Project,
+) -> None:
+    project_with_batch.add_lines(order(3, 13))
+    more = changed(project_with_batch, "sum(amount) AS amount", "sum(amount) AS amount, count(*) AS n")
     with pytest.raises(CheckpointError) as refused:
-        ran.run(more, caught_up())
+        project_with_batch.run(more, caught_up())
     code = refused.value.fix.rpartition("--accept ")[2].strip("'")
-    ran.run(more, caught_up(code))
+    project_with_batch.run(more, caught_up(code))
 
     with pytest.raises(CheckpointError, match="aggregates"):
-        ran.run(more, caught_up())
-    assert ran.run(changed(ran, "", ""), caught_up())
+        project_with_batch.run(more, caught_up())
+    assert project_with_batch.run(changed(project_with_batch, "", ""), caught_up())
 
 
-def test_the_record_of_an_older_version_continues_with_a_note(ran: Project) -> None:
-    recorded = json.loads(record_file(ran).read_text())
+def test_the_record_of_an_older_version_continues_with_a_note(project_with_batch: Project) -> None:
+    recorded = json.loads(record_file(project_with_batch).read_text())
     for field in ("plan", "views", "inputs", "trigger", "params", "started_after"):
         del recorded[field]
-    record_file(ran).write_text(json.dumps(recorded))
-    ran.add_lines(order(3, 13))
+    record_file(project_with_batch).write_text(json.dumps(recorded))
+    project_with_batch.add_lines(order(3, 13))
 
-    assert ran.run(changed(ran, "sum(amount)", "sum(amount * 2)"), caught_up())
+    assert project_with_batch.run(changed(project_with_batch, "sum(amount)", "sum(amount * 2)"), caught_up())
 
-    (event,) = ran.list_events("plan")
+    (event,) = project_with_batch.list_events("plan")
     assert event.data["verdict"] == "cannot_tell"
 
 
-def test_a_change_that_continues_is_said_in_one_event(ran: Project) -> None:
-    ran.add_lines(order(3, 13))
+def test_a_change_that_continues_is_said_in_one_event(project_with_batch: Project) -> None:
+    project_with_batch.add_lines(order(3, 13))
 
-    assert ran.run(changed(ran, "GROUP BY", "WHERE true GROUP BY"), caught_up())
-    assert ran.list_events("plan") == []
-    ran.add_lines(order(4, 14))
-    assert ran.run(changed(ran, "AS amount FROM", "+ 1 AS amount FROM"), caught_up())
+    assert project_with_batch.run(changed(project_with_batch, "GROUP BY", "WHERE true GROUP BY"), caught_up())
+    assert project_with_batch.list_events("plan") == []
+    project_with_batch.add_lines(order(4, 14))
+    assert project_with_batch.run(
+        changed(project_with_batch, "AS amount FROM", "+ 1 AS amount FROM"), caught_up()
+    )
 
-    (event,) = ran.list_events("plan")
+    (event,) = project_with_batch.list_events("plan")
     assert event.data["verdict"] == "continues_with_note"
     assert [change["kind"] for change in event.data["changes"]] == ["columns_changed"]
 
 
-def test_without_spark_only_changed_sql_is_unknown(ran: Project) -> None:
-    same = plan_without_spark(changed(ran, "GROUP BY", "-- by time\n  GROUP  BY"), "sums")
-    other = plan_without_spark(changed(ran, "10 minutes", "15 minutes"), "sums")
+def test_without_spark_only_changed_sql_is_unknown(project_with_batch: Project) -> None:
+    same = plan_without_spark(changed(project_with_batch, "GROUP BY", "-- by time\n  GROUP  BY"), "sums")
+    other = plan_without_spark(changed(project_with_batch, "10 minutes", "15 minutes"), "sums")
 
     assert same.judgements == ()
     assert other.verdict == "cannot_tell"

@@ -8,7 +8,7 @@ from millstream.analysis.query.plan_model import Deduplicate, Operator
 from unit.analysis.plans import ID, marked, read, windowed
 
 
-def named(*operators: Operator) -> list[tuple[str, int, bool]]:
+def describe_operators(*operators: Operator) -> list[tuple[str, int, bool]]:
     steps = [PlanStep("", None, operator) for operator in operators]
     return [(one.name, one.times, one.has_state) for one in name_operators(steps)]
 
@@ -22,7 +22,7 @@ def deduplicated() -> Deduplicate:
 def test_branches_of_a_union_are_named_once_with_their_number() -> None:
     union = Operator(1, "Union", "", (marked("clicks"), marked("carts")), (ID,), is_streaming=True)
 
-    assert named(
+    assert describe_operators(
         read("clicks"), marked(), deduplicated(), read("carts"), marked(), deduplicated(), union, windowed()
     ) == [
         ("read clicks", 1, False),

@@ -100,7 +100,7 @@ def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
         requests: list[bytes] = []
         both = threading.Event()
 
-        def answer() -> None:
+        def serve() -> None:
             # The first as a TLS port answers plain HTTP, the second as a webhook does.
             for output in (b"\x15\x03\x01\x00\x02\x02P", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"):
                 client, _ = server.accept()
@@ -109,7 +109,7 @@ def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
                     client.sendall(output)
             both.set()
 
-        threading.Thread(target=answer, daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
         hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "shop", waits=())
 
         hook.take([alert(firing=True)])

@@ -80,22 +80,22 @@ class Topic:
     def headline(self, now: float) -> api_schema.Headline:
         return self.state.document(START + now)["headline"]
 
-    def said(self, now: float) -> tuple[str, str, str]:
+    def sentence(self, now: float) -> tuple[str, str, str]:
         headline = self.headline(now)
         return headline["level"], headline["text"], headline["detail"]
 
 
 def test_before_a_query_the_phase_of_the_start_is_named_with_its_length() -> None:
     topic = Topic(state=folded())
-    assert topic.said(4) == ("start", "The run is starting", "checking the pipeline, 4.0 s so far")
+    assert topic.sentence(4) == ("start", "The run is starting", "checking the pipeline, 4.0 s so far")
 
     topic.take(Event("phase", "", {"text": "starting Spark"}, at(5)))
 
-    assert topic.said(12) == ("start", "The run is starting", "starting Spark, 7.0 s so far")
+    assert topic.sentence(12) == ("start", "The run is starting", "starting Spark, 7.0 s so far")
 
 
 def test_a_query_that_has_started_plans_its_first_batch() -> None:
-    assert Topic().said(8) == ("start", "Starting", "funnel is planning its first batch")
+    assert Topic().sentence(8) == ("start", "Starting", "funnel is planning its first batch")
 
 
 def test_a_first_batch_tells_its_length_and_the_sinks_that_have_it() -> None:
@@ -104,7 +104,11 @@ def test_a_first_batch_tells_its_length_and_the_sinks_that_have_it() -> None:
     topic.write("delta:funnel", 20)
     topic.poll(20)
 
-    assert topic.said(22) == ("start", "Starting", "funnel: first batch, 20 s so far, delta:funnel written")
+    assert topic.sentence(22) == (
+        "start",
+        "Starting",
+        "funnel: first batch, 20 s so far, delta:funnel written",
+    )
 
 
 def test_a_first_batch_that_takes_long_is_news_before_it_is_committed() -> None:
@@ -112,7 +116,7 @@ def test_a_first_batch_that_takes_long_is_news_before_it_is_committed() -> None:
     topic.begin(2)
     topic.poll(40)
 
-    level, text, detail = topic.said(43)
+    level, text, detail = topic.sentence(43)
 
     assert (level, text) == ("warn", "funnel is slower than its trigger")
     assert detail.startswith("the first batch has run for 41 s, and the trigger is 5 s")
@@ -125,7 +129,7 @@ def test_after_a_first_batch_of_57_seconds_all_is_not_well() -> None:
     topic.end = 9000
     topic.poll(60)
 
-    assert topic.said(60) == (
+    assert topic.sentence(60) == (
         "warn",
         "funnel is slower than its trigger",
         "the last batch took 57.0 s, but the trigger is 5 s",
@@ -137,17 +141,17 @@ def test_a_batch_of_two_triggers_is_news_while_it_runs() -> None:
     topic.run_batch(2)
     topic.begin(7)
     topic.poll(16)
-    assert topic.said(16)[:2] == ("ok", "All is well")
+    assert topic.sentence(16)[:2] == ("ok", "All is well")
 
     topic.write("delta:funnel", 17)
     topic.poll(18)
 
-    assert topic.said(18) == (
+    assert topic.sentence(18) == (
         "warn",
         "funnel is slower than its trigger",
         "a batch has run for 11 s, and the trigger is 5 s; delta:funnel written; postgres:funnel not yet",
     )
-    assert topic.said(140)[:2] == ("bad", "funnel is stalled")
+    assert topic.sentence(140)[:2] == ("bad", "funnel is stalled")
 
 
 def test_a_slow_query_is_slow_between_two_batches_too() -> None:
@@ -156,7 +160,7 @@ def test_a_slow_query_is_slow_between_two_batches_too() -> None:
     topic.run_batch(10, seconds=7.5)
     topic.poll(18)
 
-    assert topic.said(18)[1:] == (
+    assert topic.sentence(18)[1:] == (
         "funnel is slower than its trigger",
         "a batch takes 7.5 s, but the trigger is 5 s",
     )
@@ -169,7 +173,7 @@ def test_a_failed_query_is_the_headline_whatever_its_lag() -> None:
     failure = {"cause": "defect", "reason": "no such column", "fix": "", "batch": 1}
     topic.take(Event("query_failed", "funnel", failure, at(6)))
 
-    assert topic.said(7) == ("bad", "funnel has failed", "no such column")
+    assert topic.sentence(7) == ("bad", "funnel has failed", "no such column")
 
 
 def test_a_sink_that_is_down_is_named_while_the_query_waits() -> None:
@@ -178,7 +182,7 @@ def test_a_sink_that_is_down_is_named_while_the_query_waits() -> None:
     retry = {"reason": "postgres funnel: connection refused", "wait_seconds": 4.0, "failures": 1}
     topic.take(Event("retry", "funnel", retry, at(8)))
 
-    assert topic.said(9) == (
+    assert topic.sentence(9) == (
         "warn",
         "funnel is retrying",
         "postgres funnel: connection refused; next attempt in 4.0 s",
@@ -191,7 +195,7 @@ def test_batches_that_wait_for_a_sink_are_news_until_they_are_delivered() -> Non
     aside = {"sink": "postgres:funnel", "batch": 0, "reason": "connection refused"}
     topic.take(Event("set_aside", "funnel", aside, at(3)))
     topic.poll(4)
-    assert topic.said(4) == (
+    assert topic.sentence(4) == (
         "warn",
         "funnel cannot write to a sink",
         "1 batch waits for postgres:funnel: connection refused",
@@ -199,7 +203,7 @@ def test_batches_that_wait_for_a_sink_are_news_until_they_are_delivered() -> Non
 
     topic.take(Event("delivered_later", "funnel", {"sink": "postgres:funnel", "batch": 0}, at(5)))
 
-    assert topic.said(6)[:2] == ("ok", "All is well")
+    assert topic.sentence(6)[:2] == ("ok", "All is well")
 
 
 def test_a_broker_that_is_down_is_news_before_spark_notices() -> None:
@@ -216,7 +220,7 @@ def test_a_broker_that_is_down_is_news_before_spark_notices() -> None:
     )
 
     topic.poll(10)
-    assert topic.said(10)[2] == "1 query · all records are read"
+    assert topic.sentence(10)[2] == "1 query · all records are read"
 
 
 def test_records_that_came_after_the_last_batch_are_not_read() -> None:
@@ -225,7 +229,7 @@ def test_records_that_came_after_the_last_batch_are_not_read() -> None:
     topic.end += 7
     topic.poll(5)
 
-    assert topic.said(6) == ("ok", "All is well", "1 query · 7 records wait to be read")
+    assert topic.sentence(6) == ("ok", "All is well", "1 query · 7 records wait to be read")
 
 
 def test_a_figure_older_than_a_trigger_is_told_with_its_age() -> None:
@@ -234,8 +238,8 @@ def test_a_figure_older_than_a_trigger_is_told_with_its_age() -> None:
     topic.poll(4)
     topic.take(Event("idle", "funnel", {}, at(12)))
 
-    assert topic.said(11)[2] == "1 query · all records are read"
-    assert topic.said(15)[2] == "1 query · all records were read 11 s ago"
+    assert topic.sentence(11)[2] == "1 query · all records are read"
+    assert topic.sentence(15)[2] == "1 query · all records were read 11 s ago"
 
 
 def test_a_record_that_two_queries_have_not_read_waits_once() -> None:
@@ -266,7 +270,7 @@ def test_an_idle_query_that_has_read_all_is_well() -> None:
     topic.take(Event("idle", "funnel", {}, at(14)))
     topic.poll(15)
 
-    assert topic.said(16) == ("ok", "All is well", "1 query · all records are read")
+    assert topic.sentence(16) == ("ok", "All is well", "1 query · all records are read")
 
 
 def test_a_restart_knows_what_waits_before_its_first_batch() -> None:
@@ -290,7 +294,7 @@ def test_a_query_with_a_backlog_that_shrinks_is_catching_up() -> None:
     topic.planned = 6000
     topic.commit(40)
 
-    assert topic.said(41) == ("ok", "Catching up", "1 query · 4,390 records wait to be read")
+    assert topic.sentence(41) == ("ok", "Catching up", "1 query · 4,390 records wait to be read")
 
 
 def test_a_query_that_reads_less_than_arrives_falls_behind() -> None:
@@ -302,7 +306,7 @@ def test_a_query_that_reads_less_than_arrives_falls_behind() -> None:
         topic.commit(second + 4)
         topic.poll(second + 4)
 
-    level, text, detail = topic.said(120)
+    level, text, detail = topic.sentence(120)
 
     assert (level, text) == ("warn", "funnel is falling behind")
     waiting, before = (int(number.replace(",", "")) for number in re.findall(r"[\d,]{3,}", detail))
@@ -315,7 +319,7 @@ def test_a_watermark_that_does_not_move_while_newer_rows_arrive_is_news() -> Non
         now = 2 + 5 * number
         topic.run_batch(now, watermark=at(-600), newest=at(now))
 
-    level, text, detail = topic.said(98)
+    level, text, detail = topic.sentence(98)
 
     assert (level, text) == ("warn", "funnel has a watermark that does not move")
     assert "the watermark has been at 11:50:00 UTC for" in detail
@@ -326,7 +330,7 @@ def test_a_watermark_that_waits_for_newer_rows_is_no_news() -> None:
     for number in range(20):
         topic.run_batch(2 + 5 * number, watermark=at(-600), newest=at(-590))
 
-    assert topic.said(98)[0] == "ok"
+    assert topic.sentence(98)[0] == "ok"
 
 
 def test_a_run_that_is_over_says_how_it_ended() -> None:
@@ -336,7 +340,7 @@ def test_a_run_that_is_over_says_how_it_ended() -> None:
     topic.take(Event("run_stopped", "", {"exit_code": 0}, at(61)))
     topic.state.run["live"] = False
 
-    assert topic.said(99) == ("off", "The run has ended", "100 rows read in 1 min 1 s")
+    assert topic.sentence(99) == ("off", "The run has ended", "100 rows read in 1 min 1 s")
 
 
 @pytest.mark.parametrize("seed", range(8))
