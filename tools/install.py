@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TARGETS = {"use": ["-e", ".[local]"], "dev": ["-e", ".[local,otel,duckdb]", "--group", "dev"]}
+TARGETS = {"use": ["-e", ".[local]"], "dev": ["-e", ".[local,otel,duckdb,lsp]", "--group", "dev"]}
 
 
 def pip(*words: str) -> bool:

@@ -85,6 +85,7 @@ LATER = {
     "src/millstream/diagnostics": 0,
     "src/millstream/engine": 0,
     "src/millstream/frames": 0,
+    "src/millstream/language_server": 0,
     "src/millstream/notebook": 0,
     "src/millstream/pipeline": 0,
     "src/millstream/plan": 0,

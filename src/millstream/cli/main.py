@@ -56,6 +56,7 @@ GROUPS = {
     },
     "Setup": {
         "jars": "Download and verify the jars that Spark needs.",
+        "lsp": "Show findings in an editor, by the Language Server Protocol.",
         "completion": "Print a script that completes commands in your shell.",
     },
 }
@@ -74,6 +75,7 @@ FOLDERS = {
     "graph": "explain",
     "jars": "setup",
     "logs": "stack",
+    "lsp": "check",
     "migrate": "check",
     "plan": "plan",
     "prove": "prove",

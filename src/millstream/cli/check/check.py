@@ -113,6 +113,9 @@ def _is_target(path: Path) -> bool:
     "--table", "tables", multiple=True, metavar="NAME=DDL", help="The same, as a DDL: 'orders=id INT'."
 )
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
+@click.option(
+    "--server", is_flag=True, help="Check the files named on stdin, in one warm Spark; for editors."
+)
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.pass_obj
@@ -150,6 +153,8 @@ def command(
     from millstream.checking.given_columns import read_columns
     from millstream.checking.targets import TargetKind
 
+    if chosen["server"]:
+        return _serve(targets, overrides, env_file)
     check_targets, script_arguments = _targets(targets, file)
     _refuse_odd(chosen, "json" if as_json else form)
     if foreign := next((target for target in check_targets if target.kind is not TargetKind.SPEC), None):
@@ -188,6 +193,16 @@ def command(
     return print_reports(reports, "json" if as_json else form, fast=chosen["fast"])
 
 
+def _serve(targets: Sequence[Path], overrides: Sequence[str], env_file: Path | None) -> int:
+    from millstream.checking.batch_check import Checker
+    from millstream.cli.check.serve import serve
+
+    if targets:
+        raise InvalidInput("--server reads the files to check from stdin", "leave their names out")
+    with Checker(load=lambda path: load_project(path, overrides, env_file), confines=True) as checker:
+        return serve(checker)
+
+
 def check_with_spark(loaded: LoadedSpec) -> CheckResult:
     """Run all checks, with Spark, on a spec that is already loaded."""
     from millstream.checking.batch_check import Checker
@@ -207,7 +222,7 @@ def print_reports(reports: Sequence[CheckReport], form: str, *, fast: bool, foll
         if len(reports) > 1:
             click.echo(format_total(reports))
     else:
-        click.echo(_machine(reports, form), nl=False)
+        click.echo(format_reports(reports, form), nl=False)
     from millstream.checking.batch_check import find_exit_code
 
     worst = find_exit_code(reports)
@@ -234,7 +249,7 @@ def _text(report: CheckReport, *, named: bool) -> str:
     return f"{report.target.name}\n\n{rendered}\n" if named else rendered
 
 
-def _machine(reports: Sequence[CheckReport], form: str) -> str:
+def format_reports(reports: Sequence[CheckReport], form: str) -> str:
     """Format the reports of all targets together for programs."""
     from millstream.analysis.rule_pages import read_page
     from millstream.diagnostics.judged_query import judged_to_json

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from millstream.diagnostics.finding import Finding, Span
+from millstream.diagnostics.finding import Edit, Finding, Span
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.load.yaml_errors import explain_yaml_error
@@ -44,6 +44,17 @@ class YamlDocument:
     def is_unreadable(self) -> bool:
         """Whether the file could not be read as YAML at all."""
         return any(item.code == "MS001" for item in self.findings)
+
+    def rename_key(self, span: Span, name: str) -> Edit | None:
+        """Return the edit that renames the key at a span; None if it is not written there as a plain word."""
+        lines = self.text.splitlines()
+        if not 0 < span.line == span.end_line <= len(lines):
+            return None
+        line = lines[span.line - 1]
+        before, after = line[: span.column - 1], line[span.end_column - 1 :]
+        if not line[span.column - 1 : span.end_column - 1].isidentifier():
+            return None
+        return Edit(span.file, span.line - 1, (f"{before}{name}{after}",), drop=1, is_safe=False)
 
 
 def parse_yaml(file: str, text: str) -> YamlDocument:

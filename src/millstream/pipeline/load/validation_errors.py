@@ -154,8 +154,10 @@ class ValidationErrors:
             )
         if not near and (other := self._misplaced_key(path, key)):
             reason_text, fix = other
+        span, document = self.places.key(*path), self.places.document
+        edit = document.rename_key(span, near) if near and document else None
         return build_finding(
-            "MS002", f"{owner} has no key '{key}'", self.places.key(*path), why=reason_text, fix=fix
+            "MS002", f"{owner} has no key '{key}'", span, why=reason_text, fix=fix, edit=edit
         )
 
     def _misplaced_key(self, path: Path, key: str) -> tuple[str, str] | None:

@@ -83,7 +83,10 @@ class ParseContext:
                 continue
             nearest_key = find_nearest(key, known)
             fix = f"write '{nearest_key}'" if nearest_key else f"remove it; known keys: {', '.join(known)}"
-            self.add_key_finding("MS002", f"{label} has no key '{key}'", (*path, key), fix=fix)
+            span = self.key((*path, key))
+            edit = self.document.rename_key(span, nearest_key) if nearest_key else None
+            message = f"{label} has no key '{key}'"
+            self.findings.append(build_finding("MS002", message, span, fix=fix, edit=edit))
         return accepted
 
     def absent(

@@ -1,0 +1,1 @@
+"""Show findings and quick fixes in an editor, by the Language Server Protocol."""
