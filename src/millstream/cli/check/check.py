@@ -200,7 +200,7 @@ def _serve(targets: Sequence[Path], overrides: Sequence[str], env_file: Path | N
     if targets:
         raise InvalidInput("--server reads the files to check from stdin", "leave their names out")
     with Checker(load=lambda path: load_project(path, overrides, env_file), confines=True) as checker:
-        return serve(checker)
+        return serve(checker, lambda reports: format_reports(reports, "json"))
 
 
 def check_with_spark(loaded: LoadedSpec) -> CheckResult:
