@@ -101,3 +101,17 @@ def test_what_is_not_moved_is_listed_with_its_line_and_its_reason(
     page = project.files["MIGRATION.md"]
     assert "query 'query 1' (line 6): table shop.orders is not known" in page
     assert "query 'query 2' (line 7): there is no sink kind for iceberg" in page
+
+
+def test_a_query_without_a_name_is_called_like_its_target(spark: SparkSession, tmp_path: Path) -> None:
+    upsert = "".join(line for line in SHAPES["upsert"].splitlines(keepends=True)).replace(KAFKA, "")
+    project = migrated(
+        spark,
+        tmp_path,
+        SHAPES["kafka_to_delta"] + upsert + f"orders.writeStream{DELTA}".replace("lake/a", "s3/a/"),
+    )
+
+    loaded = load_spec(tmp_path / "project" / "pipeline.yml", {})
+    assert loaded.pipeline is not None
+    assert list(loaded.pipeline.queries) == ["a", "orders", "a_query"]
+    assert len(project.moved) == 3

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.interception.recording import StartedQuery
     from millstream.checking.scripts.runner import ScriptRun
 
+# The name that a check gives to the n-th query of a script if it has none.
+_UNNAMED = re.compile(r"query \d+")
+
 
 @dataclass
 class MigratedProject:
@@ -90,11 +93,11 @@ class ProjectWriter:
     def _add(self, query: StartedQuery, line: int) -> None:
         if isinstance(query.frame, Unknown):
             raise NotMovable(f"{query.frame.doubt.what} is not known")
-        name = _identifier(query.name)
+        sink, notes = self._sink(query)
+        name = _identifier(_find_name(query.name, sink))
         while name in self.queries or name in self.names.values():
             name = f"{name}_query"
         code = self.code.extract(name, line)
-        sink, notes = self._sink(query)
         plan = self.plans[query.name]
         reads = {read.source: read for read in plan.walk() if isinstance(read, Read) and read.source}
         entries = {}
@@ -168,6 +171,16 @@ class ProjectWriter:
             lines = [f"- {entry}" for entry in entries] or ["Nothing."]
             parts.append(f"## {title}\n\n" + "\n".join(lines))
         return "\n\n".join(parts) + "\n"
+
+
+def _find_name(name: str, sink: Mapping[str, Any]) -> str:
+    """Return the name of a query; for one without a name, that of its folder, table, topic or function."""
+    if not _UNNAMED.fullmatch(name):
+        return name
+    settings = next(iter(sink.values())) or {}
+    targets = (settings.get(key) for key in ("path", "table", "topic", "function"))
+    target = next((str(value) for value in targets if value), name)
+    return re.split(r"[/.:]", target.rstrip("/"))[-1] or name
 
 
 def _identifier(name: str) -> str:
