@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import TopicPartition
 
+from millstream.backfill.fresh_start import PastChoice
 from millstream.diagnostics.failure import InvalidInput
 from spark.backfill.conftest import Shop, figures
 
@@ -109,3 +110,36 @@ def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment
     )
     assert shop.compare("copy", sink="delta", start="2026-01-01 12:13").expected == 2
     assert shop.compare("copy", sink="delta", accept_gap=True).expected == 4
+
+
+@pytest.mark.parametrize(("past", "skipped"), [(PastChoice.CONTINUE, []), (PastChoice.NOW, ["o40"])])
+def test_a_new_checkpoint_reads_on_where_the_former_one_was_or_at_the_end(
+    shop: Topic, past: PastChoice, skipped: list[str]
+) -> None:
+    shop.stream("copy")
+    shop.send(0, 40)
+
+    shop.renew("copy", past)
+    shop.send(1, 41)
+    shop.stream("copy")
+
+    ids = ["o01", "o02", "o03", "o30", "o31", "o40", "o41"]
+    assert [row[0] for row in shop.rows("copy")] == [name for name in ids if name not in skipped]
+
+
+def test_windows_of_a_topic_are_recomputed_and_open_ones_are_counted_from_the_first_record(
+    shop: Topic,
+) -> None:
+    head, _, _ = shop.spec.partition("queries:")
+    view = "SELECT window.start AS since, count(*) AS n FROM orders GROUP BY window(at, '10 minutes')"
+    shop.spec = f'{head}views: {{sums: "{view}"}}\nqueries:\n  sums: {{to: {{delta: sums}}}}\n'
+    shop.stream("sums")
+    shop.spec = shop.spec.replace("10 minutes')", "20 minutes')")
+
+    shop.renew("sums", PastChoice.BACKFILL)
+    assert [(row[0].minute, row[1]) for row in shop.rows("sums")] == [(0, 3)]
+    shop.send(0, 5, 55)
+    shop.send(1, 55)
+    shop.stream("sums")
+
+    assert [(row[0].minute, row[1]) for row in shop.rows("sums")] == [(0, 3), (20, 2)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -65,6 +67,13 @@ def backfill(
     if not any(item.is_compared for item in report.outcomes):
         raise InvalidInput("nothing can be compared: " + "; ".join(report.notes), "choose other queries")
     return report
+
+
+def require_possible(
+    spark: SparkSession, pipeline: Pipeline, planned: PlannedQuery, options: BackfillOptions
+) -> None:
+    """Raise the exceptions of `backfill` that are known before anything is computed."""
+    _QueryBackfill(spark, pipeline, planned, options, BackfillReport(pipeline.name), lambda _: None).prepare()
 
 
 class _QueryBackfill:
@@ -141,6 +150,10 @@ class _QueryBackfill:
         """
         progress = inputs.read_progress(self.pipeline, self.query)
         own_targets = [target for target in self.targets if not target.side]
+        if self.options.past is not None:
+            # A source that the former query did not read has given it no rows.
+            ends = progress.ends or {}
+            progress = replace(progress, ends={name: ends.get(name) for name in self.part.sources})
         if not self.options.compare and any(not target.row_key for target in own_targets):
             inputs.check_bounded(self.part, self.query, progress)
         for target in own_targets:
@@ -175,7 +188,7 @@ class _QueryBackfill:
         self.say(f"{self.query}: computing the batch result")
         try:
             rows = compute_batch_results(self.spark, self.part, raw)[self.query]
-            result = rows.where(time_range.sql()).persist(KEPT)
+            result = rows.where(self._final_rows(time_range)).persist(KEPT)
         except AnalysisException as error:
             message = str(error).strip().split("\n")[0]
             raise MillstreamError(
@@ -186,13 +199,17 @@ class _QueryBackfill:
             for target in self.targets:
                 sink_result = target.sink.outcome(rows)
                 self._process_sink(
-                    target, result if sink_result is None else sink_result.where(time_range.sql()), time_range
+                    target,
+                    result if sink_result is None else sink_result.where(self._final_rows(time_range)),
+                    time_range,
                 )
         finally:
             result.unpersist()
 
     def _final_range(self, progress: inputs.QueryProgress) -> EventTimeRange:
         """Return the range without the rows that the query itself has yet to write."""
+        if self.options.past is not None:
+            return self.time_range
         until = event_time.find_write_frontier(self.plan, progress.watermark, self.options)
         if until is None or (self.time_range.end is not None and self.time_range.end <= until):
             return self.time_range
@@ -212,6 +229,20 @@ class _QueryBackfill:
             "has yet to write or rewrite them"
         )
         return time_range.before(until)
+
+    def _final_rows(self, time_range: EventTimeRange) -> str:
+        """Return the condition for the rows that the query will not write itself, in Spark SQL."""
+        past = self.options.past
+        if past is None:
+            return time_range.sql()
+        if past.is_empty:
+            return "false"
+        if past.watermark is None:
+            return "true"
+        path = event_time.find_event_time_column(self.pipeline, self.plan)[1]
+        # Spark closes a window once the watermark reaches its end. Watermarks are in milliseconds.
+        last = past.watermark - event_time.input_time_reach(self.plan)
+        return EventTimeRange(path, None, last + timedelta(milliseconds=1)).sql()
 
     def _process_sink(self, target: BackfillTarget, result: DataFrame, time_range: EventTimeRange) -> None:
         """Compare one sink, and write its missing rows."""

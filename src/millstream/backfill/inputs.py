@@ -57,7 +57,8 @@ def _ends(checkpoint: Checkpoint, record: QueryMetadata, offsets: Offsets) -> di
     """Return for each source the range that was read up to these offsets."""
     ends: dict[str, OffsetRange | None] = {}
     for index, (source, end) in enumerate(zip(record.sources, offsets.sources, strict=False)):
-        files = checkpoint.files(record.log(index), None, end) if end is not None else ()
+        read_files = checkpoint.read_files(record.log(index), end) if end is not None else ()
+        files = tuple(path for path, _ in read_files)
         ends[source.get("name", "")] = None if end is None else OffsetRange(None, end, files)
     return ends
 

@@ -9,6 +9,17 @@ from millstream.diagnostics.failure import InvalidInput
 
 
 @dataclass(frozen=True)
+class PastRows:
+    """The rows that replace all rows of a sink whose query has a new checkpoint. The query writes all others itself.
+
+    These are the rows of windows that are closed at `watermark`; all rows if it is None; and none with `is_empty`.
+    """
+
+    watermark: datetime | None = None
+    is_empty: bool = False
+
+
+@dataclass(frozen=True)
 class BackfillOptions:
     """A range of event time and what to do with its rows. `start` is included, `end` is not."""
 
@@ -30,6 +41,8 @@ class BackfillOptions:
     """Continue although the sources no longer have all input of the range."""
     limit: int = 20
     """The number of differences of each kind to report."""
+    past: PastRows | None = None
+    """With `replace`: replace all rows of the sinks, whose query has a new checkpoint."""
 
     @property
     def writes(self) -> bool:

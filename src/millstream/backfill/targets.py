@@ -75,7 +75,7 @@ def _require_writable(target: BackfillTarget, options: BackfillOptions, time_ran
         raise InvalidInput(f"{subject} cannot be backfilled: {conflict}", fix)
     if not options.replace:
         return
-    if time_range.start is None and time_range.end is None:
+    if time_range.is_unbounded and options.past is None:
         raise InvalidInput(
             "--replace needs a range: without one it would delete every row whose input the sources no longer have",
             "add --from and --to",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.diagnostics.finding import Finding
     from millstream.pipeline.spec_file import LoadedSpec
 
 # Settings of Spark SQL that Spark reads once at its start. All others can differ between sessions.
@@ -94,6 +95,8 @@ class Checker:
     confinement: Confinement = field(default_factory=Confinement)
     """What the kernel does not hold, once Spark has started."""
     conf: dict[str, object] = field(default_factory=dict)
+    compare: Callable[[SparkSession | None, LoadedSpec], Sequence[Finding]] = lambda *_: ()
+    """Compares a spec without errors with its checkpoints; the session is None without Spark."""
     _spark: SparkSession | None = None
 
     def __enter__(self) -> Self:
@@ -124,7 +127,7 @@ class Checker:
         if loaded is None:
             return CheckReport(target, self._check_script(target))
         if self.is_fast or loaded.has_errors or loaded.pipeline is None:
-            return CheckReport(target, check(loaded, connect=self.connects), loaded)
+            return self._compared(CheckReport(target, check(loaded, connect=self.connects), loaded), None)
         if self.connects:
             self.say(f"connecting to the servers of {target.name} ...")
             connected = check(loaded, connect=True)
@@ -136,7 +139,15 @@ class Checker:
         spark = self.spark()
         self.say(f"checking {target.name} with Spark ...")
         with separate_session(spark, _session_settings(loaded.pipeline.spark)) as session:
-            return CheckReport(target, check(loaded, session, connect=self.connects), loaded)
+            report = CheckReport(target, check(loaded, session, connect=self.connects), loaded)
+            return self._compared(report, session)
+
+    def _compared(self, report: CheckReport, session: SparkSession | None) -> CheckReport:
+        """Add to a report what has changed since the checkpoints of its queries were written."""
+        if report.loaded is None or report.loaded.pipeline is None or report.checked.has_errors:
+            return report
+        report.checked.findings.extend(self.compare(session, report.loaded))
+        return report
 
     def _check_script(self, target: CheckTarget) -> CheckResult:
         """Run a script or a project, and check the calls that it makes to Spark."""

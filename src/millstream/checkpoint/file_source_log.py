@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.failure import CheckpointError
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMPACT = ".compact"
+# The entry number of files that another checkpoint has read. Spark then knows them, and no batch reads them.
+READ_BEFORE = 1_000_000_000_000
 
 
 def list_batch_files(folder: Path, start: int, end: int) -> tuple[str, ...]:
@@ -21,12 +23,29 @@ def list_batch_files(folder: Path, start: int, end: int) -> tuple[str, ...]:
     """
     paths: dict[str, None] = {}
     for number in range(start + 1, end + 1):
-        entry = folder / str(number)
-        file = entry if entry.exists() else folder / f"{number}{COMPACT}"
-        if not file.exists():
-            file = _find_compacted(folder, number)
-        paths |= dict.fromkeys(path for path, batch in _read_log_file(file) if batch == number)
+        entries = _read_log_entries(_find_log_file(folder, number))
+        paths |= dict.fromkeys(str(entry["path"]) for entry in entries if entry["batchId"] == number)
     return tuple(paths)
+
+
+def list_read_files(folder: Path, end: int) -> tuple[tuple[str, int], ...]:
+    """Return the path and the time of change of every file up to log entry `end`.
+
+    Includes files that were read before a checkpoint began at a position.
+    """
+    times: dict[str, int] = {}
+    for number in range(end + 1):
+        for entry in _read_log_entries(_find_log_file(folder, number)):
+            if entry["batchId"] == number or (number == 0 and entry["batchId"] == READ_BEFORE):
+                times[str(entry["path"])] = int(entry["timestamp"])
+    return tuple(times.items())
+
+
+def _find_log_file(folder: Path, number: int) -> Path:
+    """Return the file that has a log entry."""
+    entry = folder / str(number)
+    file = entry if entry.exists() else folder / f"{number}{COMPACT}"
+    return file if file.exists() else _find_compacted(folder, number)
 
 
 def _find_compacted(folder: Path, number: int) -> Path:
@@ -44,8 +63,7 @@ def _find_compacted(folder: Path, number: int) -> Path:
     return folder / f"{compacted[0]}{COMPACT}"
 
 
-def _read_log_file(file: Path) -> list[tuple[str, int]]:
-    """Return the path and entry number of each file in one log file: a version line, then one JSON per line."""
+def _read_log_entries(file: Path) -> list[dict[str, Any]]:
+    """Return the files in one log file: a version line, then one JSON per line."""
     _, *lines = file.read_text().splitlines()
-    entries = [json.loads(line) for line in lines if line.strip()]
-    return [(str(log_entry["path"]), int(log_entry["batchId"])) for log_entry in entries]
+    return [json.loads(line) for line in lines if line.strip()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
-from millstream.checkpoint.file_source_log import list_batch_files
+from millstream.checkpoint.file_source_log import list_batch_files, list_read_files
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
@@ -116,6 +116,25 @@ class Checkpoint:
         return list_batch_files(
             self.folder / "sources" / str(source), -1 if previous is None else previous, last
         )
+
+    def read_files(self, source: int, end: str) -> tuple[tuple[str, int], ...]:
+        """Return each file that was read of a file source up to an offset, with its time of change in milliseconds.
+
+        Includes what a former checkpoint has read. Empty for other sources.
+        """
+        last = _log_offset(end)
+        return () if last is None else list_read_files(self.folder / "sources" / str(source), last)
+
+    def next_watermark(self, batch_id: int) -> int:
+        """Return the watermark after a committed batch, in milliseconds since 1970; 0 if there is none."""
+        file = self.folder / "commits" / str(batch_id)
+        try:
+            commit = json.loads(file.read_text().split("\n", 1)[1])
+            return int(commit.get("nextBatchWatermarkMs", 0))
+        except (OSError, ValueError, IndexError) as error:
+            raise CheckpointError(
+                f"{file} cannot be read: {error}", "millstream checkpoint verify"
+            ) from error
 
     def _newest_number(self, log: str) -> int | None:
         folder = self.folder / log

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
+from millstream.checkpoint.replacement import finish_replacement
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CheckpointLock:
         Raises `CheckpointError` with the name of the owner if another run has the lock, or if such a JVM does not
         end.
         """
+        finish_replacement(self.file.parent.parent)
         make_private(self.file.parent.parent)
         self.file.parent.mkdir(exist_ok=True)
         handle = os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+")

@@ -22,6 +22,9 @@ POINTS = {
     "rows.kept": "a sink rejected some of its rows, and they are written as dead letters; the rest is not written",
     "aside.kept": "a sink rejected it, and it is spooled",
     "aside.delivered": "it was spooled and has been delivered, and its spool folder still exists",
+    "renewal.prepared": "no batch runs: the new checkpoint of a query is prepared",
+    "renewal.replaced": "no batch runs: that checkpoint is in its place, and the sinks' rows are not yet replaced",
+    "renewal.filled": "no batch runs: the rows in the sinks are replaced, and that is not yet recorded",
 }
 """Failpoints that every run passes, with the state of a batch at that moment; each system adds its own."""
 

@@ -19,7 +19,7 @@ from millstream.plan.changes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.checkpoint.metadata import QueryMetadata
     from millstream.plan.changes import Change
@@ -175,3 +175,15 @@ def _effect(option: str) -> Literal["start", "rate", "place", "rows"]:
     if option.startswith("on_malformed"):
         return "rate"
     return "rows"
+
+
+def find_former_source(entry: Entry, former: Sequence[Entry]) -> int | None:
+    """Return the position of the former source whose offsets fit a source; None if none reads the same."""
+    for number, other in enumerate(former):
+        if other.get("name") == entry.get("name") and other.get("kind") == entry.get("kind"):
+            changes = list(_compare_identity(other, entry))
+            fits = all(isinstance(change, SourceGrew | SourceOptionChanged) for change in changes)
+            return number if fits else None
+    contents = [(other.get("kind"), _content(other)) for other in former]
+    content = (entry.get("kind"), _content(entry))
+    return contents.index(content) if content in contents else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FRESH = "give the query a new checkpoint folder, and fill the past with 'millstream backfill'"
+FRESH = "give the query a new checkpoint and recompute its past: 'millstream plan --apply'"
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 

@@ -195,3 +195,15 @@ def equi_join_keys(spark: SparkSession, plan: Any) -> Any:
 def start_state_coordinator(spark: SparkSession) -> None:
     """Start the coordinator of state stores, which Spark creates when `StreamingQueryManager` is first used."""
     java_session(spark).streams().active()
+
+
+def format_offset_metadata(spark: SparkSession, watermark: int, timestamp: int) -> str:
+    """Return the metadata line of an offset file as Spark writes it for a first batch: `OffsetSeqMetadata.json`."""
+    name = "org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata"
+    metadata = scala_object(spark, name).apply(watermark, timestamp, java_session(spark).conf())
+    return str(metadata.json())
+
+
+def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Repartition the state of a stopped query, as a batch without input (experimental in Spark 4.2)."""
+    spark._streamingCheckpointManager.repartition(checkpoint, partitions)

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.backfill.execute import backfill
+from millstream.backfill.fresh_start import PastChoice, finish_past, renew_checkpoint
 from millstream.backfill.options import BackfillOptions, parse_time
 from millstream.checking.spark_analysis import analyse_pipeline
+from millstream.frames.build_views import build_frames
 from millstream.pipeline.spec_file import load_text
+from millstream.spark import session
 from spark.conftest import Project
 
 if TYPE_CHECKING:
@@ -18,9 +21,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.backfill.report import BackfillReport, SinkOutcome
+    from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
 
+PROVIDER, PARTITIONS = "spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions"
 SPEC = """
 name: shop
 defaults: {checkpoints: checkpoints}
@@ -75,6 +81,24 @@ class Shop(Project):
         """The first sink of a query, compared."""
         return self.backfill(query, compare=True, **given).outcomes[0]
 
+    def load(self, query: str) -> tuple[Pipeline, PlannedQuery]:
+        """The pipeline, and the plan of a query."""
+        loaded = self.loaded()
+        assert loaded.pipeline is not None
+        planned = {item.name: item for item in analyse_pipeline(self.spark, loaded).queries}
+        return loaded.pipeline, planned[query]
+
+    def renew(self, query: str, past: PastChoice) -> Path:
+        """`millstream plan --apply --yes --past …` for one query. Returns the former checkpoint."""
+        pipeline, planned = self.load(query)
+        frame = build_frames(self.spark, pipeline)[pipeline.reads(query)]
+        return renew_checkpoint(self.spark, pipeline, planned, frame, past, lambda _: None)
+
+    def finish(self, query: str) -> None:
+        """`millstream plan --apply` after one that was killed."""
+        pipeline, planned = self.load(query)
+        finish_past(self.spark, pipeline, planned, lambda _: None)
+
     def sql(self, text: str) -> None:
         """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
         names = {name: f"delta.`{self.folder / name}`" for name in ("sums", "closed", "copy")}
@@ -101,3 +125,23 @@ def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
 def figures(found: SinkOutcome) -> tuple[int, int, int]:
     """Missing, surplus, different."""
     return found.missing, found.surplus, found.different
+
+
+@pytest.fixture
+def commands(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """The shop, whose commands use the session of the tests, with the settings of the spec."""
+    before = {name: shop.spark.conf.get(name, None) for name in (PROVIDER, PARTITIONS)}
+
+    def open_session(_: str, settings: dict[str, str], **__: object) -> object:
+        for name, value in settings.items():
+            shop.spark.conf.set(name, value)
+        return shop.spark
+
+    monkeypatch.setattr(session, "open_session", open_session)
+    monkeypatch.setattr(session, "stop_session", lambda _: None)
+    yield shop
+    for name, value in before.items():
+        if value is None:
+            shop.spark.conf.unset(name)
+        else:
+            shop.spark.conf.set(name, value)

@@ -20,7 +20,10 @@ HEADING = """# What a changed query does with its checkpoint
 
 Each line is one change of a query that had run: what `millstream plan` says, and what Spark 4.2.0 then does with the
 checkpoint. *Right rows* are those that the changed query writes if it has always been like this, for the input after
-the change. The table is written by `MILLSTREAM_SWEEP=all pytest tests/spark/restarts`, which runs every line.
+the change. Where `plan` refuses and the rows are right, the input of the table has no row that shows the difference,
+and other input would: a filter below state, for example, that no earlier row would have failed.
+
+The table is written by `MILLSTREAM_SWEEP=all pytest tests/spark/restarts`, which runs every line.
 """
 
 

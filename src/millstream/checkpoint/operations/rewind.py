@@ -8,6 +8,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.state_stores import check_state_stores
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files
+from millstream.checkpoint.replacement import name_backup, prepare_folder, replace_checkpoint
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 
 
 def rewind_checkpoint(folder: Path, to_batch: int) -> Path:
-    """Make `to_batch` the newest batch of a checkpoint. Returns the copy of the checkpoint as it was.
+    """Make `to_batch` the newest batch of a checkpoint. Returns the checkpoint as it was.
 
-    Offsets and commits are deleted from the newest batch down, so that the checkpoint is valid after each file: a
-    batch with offsets and no commit runs again. Raises `CheckpointError` if a run has the checkpoint, or if its state
-    of that batch is gone.
+    A kill at any point leaves the checkpoint as it was or the rewound one. Raises `CheckpointError` if a run has the
+    checkpoint, or if its state of that batch is gone.
     """
     checkpoint = Checkpoint(folder)
     with CheckpointLock(folder, f"rewind to batch {to_batch}"):
@@ -41,22 +41,11 @@ def rewind_checkpoint(folder: Path, to_batch: int) -> Path:
             raise CheckpointError(
                 f"the state of batch {to_batch} is gone: {damage.what}", "name a later batch"
             )
-        backup = _name_backup(folder, planned)
-        copy_files(folder, backup, link=True)
+        prepared, backup = prepare_folder(folder), name_backup(folder, "rewind", planned)
+        copy_files(folder, prepared, link=True)
         for batch in range(planned, to_batch, -1):
             for log in ("commits", "offsets"):
-                (folder / log / str(batch)).unlink(missing_ok=True)
-                (folder / log / f".{batch}.crc").unlink(missing_ok=True)
+                (prepared / log / str(batch)).unlink(missing_ok=True)
+                (prepared / log / f".{batch}.crc").unlink(missing_ok=True)
+        replace_checkpoint(folder, prepared, backup)
     return backup
-
-
-def list_backups(folder: Path) -> list[Path]:
-    """Return the copies that rewinding a checkpoint has left, oldest first."""
-    return sorted(
-        folder.parent.glob(f".{folder.name}.before-rewind-*"), key=lambda path: path.stat().st_mtime
-    )
-
-
-def _name_backup(folder: Path, planned: int) -> Path:
-    number = len(list_backups(folder)) + 1
-    return folder.with_name(f".{folder.name}.before-rewind-{number}-at-batch-{planned}")

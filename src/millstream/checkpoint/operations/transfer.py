@@ -9,11 +9,13 @@ from pathlib import Path
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.replacement import flush_folder
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 # Of one process and one machine.
 _LOCKS = ("lock", "jvm.lock")
 _PARTIAL = ".partial"
+_MOVED = ".moved"
 
 
 def copy_checkpoint(source: Path, target: Path) -> Path:
@@ -50,7 +52,10 @@ def move_checkpoint(source: Path, target: Path) -> Path:
                     f"{source} cannot be moved to {target}: {error.strerror}", "name a folder that you own"
                 ) from error
             _copy_whole(source, target)
-            shutil.rmtree(source)
+            # A kill while files are deleted must not leave half a checkpoint under its name.
+            moved = source.with_name(f".{source.name}{_MOVED}")
+            source.rename(moved)
+            shutil.rmtree(moved)
     return target
 
 
@@ -76,22 +81,12 @@ def _copy_whole(source: Path, target: Path) -> None:
         if partial.exists():
             shutil.rmtree(partial)
         copy_files(source, partial)
-        _flush(partial)
+        flush_folder(partial)
         partial.rename(target)
     except OSError as error:
         raise NotReady(
             f"{target} cannot be written: {error.strerror}", "name a folder that you own"
         ) from error
-
-
-def _flush(folder: Path) -> None:
-    """Write all files of a folder to the disk."""
-    for path in (*folder.rglob("*"), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _require(source: Path, target: Path) -> None:

@@ -142,7 +142,8 @@ def command(
     --schema and --table give the columns of what a script reads and a check cannot know: a topic's schema, a path,
     a table of a catalog. The file millstream-check.yml next to the script keeps them.
 
-    The rules run first. Then Spark plans every view and query over empty streams. Nothing is connected to, unless
+    The rules run first. Then Spark plans every view and query over empty streams. A query that would not continue
+    from its checkpoint gets a warning; 'millstream plan' explains it. Nothing is connected to, unless
     --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
 
     Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
@@ -152,6 +153,7 @@ def command(
     from millstream.checking.batch_check import Checker
     from millstream.checking.given_columns import read_columns
     from millstream.checking.targets import TargetKind
+    from millstream.cli.plan.changes_since_checkpoint import find_changes
 
     if chosen["server"]:
         return _serve(targets, overrides, env_file)
@@ -176,6 +178,7 @@ def command(
         say=print_progress,
         confines=foreign is not None,
         changes_files=chosen["fix"] or chosen["unsafe_fixes"],
+        compare=find_changes,
     ) as checker:
         if chosen["watch"]:
             from millstream.cli.check.watch import watch

@@ -221,17 +221,21 @@ def prune(
     *,
     yes: bool,
 ) -> None:
-    """Delete what repairs and rewinds have kept: corrupt files that were moved away, and copies."""
+    """Delete what was kept: corrupt files that a repair moved away, and checkpoints that were replaced.
+
+    The former checkpoint of one that has yet to commit a batch stays.
+    """
     import shutil
 
+    from millstream.checkpoint.former_checkpoint import find_base
     from millstream.checkpoint.lock import CheckpointLock
-    from millstream.checkpoint.operations.rewind import list_backups
+    from millstream.checkpoint.replacement import list_backups
 
     pipeline = _pipeline(file, overrides, env_file)
     for query in _chosen(pipeline, queries):
         folder = _folder(pipeline, query)
         leftovers = [
-            *list_backups(folder),
+            *(backup for backup in list_backups(folder) if backup != find_base(folder)),
             *(path for path in [folder / "_millstream" / "aside"] if path.is_dir()),
         ]
         if not leftovers:

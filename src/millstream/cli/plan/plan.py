@@ -13,6 +13,7 @@ from millstream.cli.project import open_project, project_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
 
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
     help="Compare with another spec, or with a saved record.json, instead of the checkpoints.",
+)
+@click.option("--apply", "is_applied", is_flag=True, help="Make the queries continue, with a question each.")
+@click.option("--yes", is_flag=True, help="With --apply: ask nothing.")
+@click.option(
+    "--past",
+    type=click.Choice(("backfill", "continue", "now")),
+    help="With --apply: what becomes of the rows in the sinks of a query that gets a new checkpoint.",
 )
 @click.option("--fast", is_flag=True, help="Start no Spark: a changed view gives 'cannot tell'.")
 @click.option(
@@ -43,10 +51,13 @@ def command(
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     against: Path | None,
+    past: str | None,
     *,
     fast: bool,
     form: str,
     as_json: bool,
+    is_applied: bool,
+    yes: bool,
 ) -> int:
     """Compare the pipeline with the record that each checkpoint has of the query that wrote it.
 
@@ -54,8 +65,14 @@ def command(
     query gets a verdict. Each change is explained: what Spark does with it, what the sinks then contain, what to do.
     Nothing is written, and neither brokers nor sinks are connected to.
 
+    With --apply the checkpoints are changed so that each query continues: a renamed query gets its checkpoint, state
+    is repartitioned, and a query that cannot continue gets a new checkpoint, while the former one is kept. The rows
+    in its sinks are replaced (--past backfill), or stay while the query reads on without its state (--past continue),
+    or stay while the query skips what it has not read (--past now).
+
     Exits with 0 if every query continues, and with 1 if one does not.
     """
+    from millstream.cli.plan.apply import apply_cures
     from millstream.cli.plan.plan_output import render_plans
     from millstream.engine.run import RunOptions, choose_queries
 
@@ -63,20 +80,47 @@ def command(
     pipeline = loaded.pipeline
     assert pipeline is not None
     queries = choose_queries(pipeline, RunOptions(select, exclude))
+    if is_applied:
+        if against is not None or fast or as_json or form != "text":
+            raise click.UsageError("--apply can be combined only with --yes, --past, --select and --exclude")
+        plans = apply_cures(loaded, queries, past, yes=yes)
+        is_done = all(plan.verdict.can_continue for plan in plans)
+        click.echo(f"next: {_next(plans, fine=is_done)}", err=True)
+        return 0 if is_done else 1
+    if yes or past is not None:
+        raise click.UsageError("--yes and --past need --apply")
     if against is not None:
         plans = _compare_with_file(loaded, queries, against, env_file, fast=fast)
     else:
         plans = _plan_fast(loaded, queries) if fast else _plan(loaded, queries)
     click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
-    fine = all(plan.verdict.can_continue for plan in plans)
+    unfinished = [] if against is not None else _list_unfinished(pipeline, queries)
+    for query in unfinished:
+        click.echo(
+            f"{query}: the rows in its sinks are yet to be replaced; --apply was interrupted", err=True
+        )
+    fine = all(plan.verdict.can_continue for plan in plans) and not unfinished
     if form == "text" and not as_json:
         click.echo(f"next: {_next(plans, fine=fine)}", err=True)
     return 0 if fine else 1
 
 
+def _list_unfinished(pipeline: Pipeline, queries: Sequence[str]) -> list[str]:
+    """Return the queries whose checkpoint was replaced, and whose sinks do not yet have the rows for it."""
+    from millstream.checkpoint import former_checkpoint
+
+    folders = {query: pipeline.checkpoint(query).local for query in queries}
+    formers = {
+        query: former_checkpoint.read(folder) for query, folder in folders.items() if folder is not None
+    }
+    return [query for query, former in formers.items() if former is not None and former.is_pending]
+
+
 def _next(plans: Sequence[QueryPlan], *, fine: bool) -> str:
     if fine:
         return "millstream run"
+    if all(plan.verdict.can_continue for plan in plans):
+        return "millstream plan --apply"
     if refused := [plan for plan in plans if plan.verdict.is_refused]:
         return f"undo the change, or: {refused[0].judgements[0].fix}"
     return "read the notes above, then millstream run"

@@ -38,7 +38,7 @@ def render_plans(plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str) -> s
     elif form == "text":
         text = escape_lines(line for plan in plans for line in _format(plan, loaded))
     else:
-        findings = [finding for plan in plans for finding in _findings(plan, loaded)]
+        findings = [finding for plan in plans for finding in list_findings(plan, loaded)]
         text = render(findings, loaded.texts, "github" if form == "github" else "junit")
     return redact_values(text)
 
@@ -88,7 +88,8 @@ def _indent(text: str, indent: str) -> list[str]:
     )
 
 
-def _findings(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[Finding]:
+def list_findings(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield the changes of a query as findings of the spec."""
     for judgement in plan.judgements:
         yield Finding(
             code="plan",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
+from millstream.checkpoint.file_source_log import READ_BEFORE
 from millstream.connectors.api.source import Source
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
+from millstream.connectors.api.values.offsets import StartFiles, StartPosition
 from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.connectors.files.sandbox_io import write_atomically
@@ -18,7 +22,6 @@ from millstream.spec.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -108,6 +111,22 @@ class FilesSource(Source):
             reader = reader.option("basePath", str(self.path))
         # The checkpoint has URLs, with %20 for a space; a reader takes paths.
         return self.convert_frame(reader.load([unquote(file) for file in offsets.files]), schema)
+
+    def start_files(self, position: StartPosition) -> StartFiles | None:
+        """List the files in the source's log under a number that no batch has, so that Spark skips them."""
+        entries = [
+            json.dumps({"path": path, "timestamp": timestamp, "batchId": READ_BEFORE})
+            for path, timestamp in position.files
+        ]
+        return StartFiles("\n".join(["v1", *entries]), '{"logOffset":0}')
+
+    def newest_position(self, spark: SparkSession, schema: str | None) -> StartPosition | None:
+        """Return the files that are in the folder; None if it is not on this machine."""
+        if self.path.local is None:
+            return None
+        paths = self.read(spark, static=True, schema=schema).inputFiles()
+        times = [Path(unquote(urlsplit(path).path)).stat().st_mtime_ns // 1_000_000 for path in paths]
+        return StartPosition(files=tuple(zip(paths, times, strict=True)))
 
     def reader_schema(self, schema: str) -> str:
         """Return the schema for the reader, as DDL."""

@@ -15,6 +15,7 @@ from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FI
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.offsets import offset_split
 from millstream.connectors.kafka.offsets.batch_limit import suggest_limit
+from millstream.connectors.kafka.offsets.positions import KafkaPositions
 from millstream.connectors.kafka.system import KAFKA
 from millstream.spec.duration import Duration
 
@@ -38,7 +39,7 @@ _COLUMNS = (
 )
 
 
-class KafkaSource(Broker, Source):
+class KafkaSource(Broker, KafkaPositions, Source):
     """Records of one or more Kafka topics, each a row."""
 
     kind = "kafka"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint import former_checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.integrity.damage_report import AFRESH
 from millstream.checkpoint.integrity.repair import repair
@@ -33,6 +34,13 @@ def check_checkpoints(
     for query in queries:
         folder = pipeline.checkpoint(query).local
         assert folder is not None, "the checkpoint is locked, so it is on this machine"
+        former = former_checkpoint.read(folder)
+        if former is not None and former.is_pending:
+            raise CheckpointError(
+                f"query '{query}' has a new checkpoint, and the rows in its sinks are yet to be replaced: "
+                "'millstream plan --apply' was interrupted",
+                f"finish it: 'millstream plan --apply --select {query}'; or leave the rows: add --past continue",
+            )
         # One repair may uncover further damage: torn offsets are checked before the state that they lead to.
         while damages := find_damage(folder):
             damage_found = damages[0]

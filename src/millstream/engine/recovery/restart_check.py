@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.replacement import finish_replacement
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.source_offsets import list_origins
@@ -83,6 +84,7 @@ def read_base(pipeline: Pipeline, query: str) -> QueryMetadata | QueryPlan:
     if folder is None:
         unknown = judge_change(PlanUnknown("the checkpoint is not on a file system of this machine"))
         return QueryPlan(query, str(location), (unknown,))
+    finish_replacement(folder)
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()
     if planned is None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
-from millstream.checkpoint.operations.rewind import list_backups, rewind_checkpoint
+from millstream.checkpoint.operations.rewind import rewind_checkpoint
 from millstream.checkpoint.operations.summary import summarize_checkpoint
 from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
+from millstream.checkpoint.replacement import list_backups
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
@@ -162,35 +162,6 @@ def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(fo
     assert not (folder / "offsets" / ".3.crc").exists()
     assert content(backup) == before
     assert list_backups(folder) == [backup]
-
-
-@pytest.mark.parametrize("kill_at", range(12))
-def test_a_rewind_killed_at_any_file_leaves_a_valid_checkpoint(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
-) -> None:
-    unlinked = []
-    unlink = type(folder).unlink
-
-    def stop(path: Path, missing_ok: bool = False) -> None:
-        if len(unlinked) == kill_at:
-            raise KeyboardInterrupt
-        unlinked.append(path)
-        unlink(path, missing_ok=missing_ok)
-
-    monkeypatch.setattr(type(folder), "unlink", stop)
-    if kill_at < 8:
-        with pytest.raises(KeyboardInterrupt):
-            rewind_checkpoint(folder, 2)
-    else:
-        rewind_checkpoint(folder, 2)
-    monkeypatch.undo()
-
-    checkpoint = Checkpoint(folder)
-    planned, committed = checkpoint.planned(), checkpoint.committed()
-    assert planned is not None
-    assert committed is not None
-    assert 2 <= committed <= planned <= committed + 1
-    assert find_damage(folder) == []
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from millstream.checkpoint import metadata
+from millstream.checkpoint import former_checkpoint, metadata
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.former_checkpoint import FormerCheckpoint
 from millstream.cli.main import cli
 from millstream.engine.sink_keys import sink_keys
 from millstream.pipeline.spec_file import load_text
@@ -152,6 +153,31 @@ def test_the_text_says_how_to_start_all_the_same(folder: Folder) -> None:
 
     assert f"millstream run --accept {code}" in done.stdout
     assert "sums: silently wrong" in done.stdout
+
+
+def test_a_check_warns_of_what_the_checkpoint_cannot_follow(folder: Folder) -> None:
+    folder.begin()
+    assert "[plan]" not in folder.run("check", "--fast").stdout
+    folder.change("output_mode: update", "output_mode: complete")
+    folder.change(", merge_on: [k]", "")
+    folder.change("json: in", "csv: in")
+
+    done = folder.run("check", "--fast")
+
+    assert done.return_value == 0
+    assert "warning[plan]: query 'sums': start afresh: " in done.stdout, done.stdout
+
+
+def test_a_checkpoint_whose_sinks_are_not_done_does_not_pass(folder: Folder) -> None:
+    folder.begin()
+    former = FormerCheckpoint("former", "one", 2, 0, "backfill", is_pending=True)
+    former_checkpoint.write(folder.checkpoint("sums"), former)
+
+    done = folder.run("plan", "--fast")
+
+    assert done.return_value == 1
+    assert "sums: the rows in its sinks are yet to be replaced" in done.stderr
+    assert done.stderr.endswith("next: millstream plan --apply\n")
 
 
 def test_two_specs_in_two_folders_are_compared(folder: Folder, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.api.dead_letters import DeadLetter
-    from millstream.connectors.api.values.offsets import OffsetGap, OffsetRange
+    from millstream.connectors.api.values.offsets import OffsetGap, OffsetRange, StartFiles, StartPosition
 
 
 class SourceOffsets(SourceConnection):
@@ -69,6 +69,14 @@ class SourceOffsets(SourceConnection):
         `NotReady` if the system does not respond.
         """
         return []
+
+    def start_files(self, position: StartPosition) -> StartFiles | None:
+        """Return what lets a fresh checkpoint begin at a position; None if a kind cannot."""
+        return None
+
+    def newest_position(self, spark: SparkSession, schema: str | None) -> StartPosition | None:
+        """Return the position after the newest record; None if a kind does not know it. Connects."""
+        return None
 
     def lenient(self) -> Self:
         """Return the source that continues after missing records; itself if it never stops for them."""

@@ -28,6 +28,25 @@ class OffsetRange:
 
 
 @dataclass(frozen=True)
+class StartPosition:
+    """Where a source begins in a fresh checkpoint: after an offset, or after the files that were read already.
+
+    `offset` is Spark's JSON. `files` has the path and the time of change of each file, in milliseconds since 1970.
+    """
+
+    offset: str | None = None
+    files: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class StartFiles:
+    """Contents of a fresh checkpoint for one source: its log's first entry, and where an empty batch 0 ends."""
+
+    log: str
+    offset: str
+
+
+@dataclass(frozen=True)
 class OffsetGap:
     """Records that a checkpoint has not read yet but the source no longer has: `start` to before `end`."""
 

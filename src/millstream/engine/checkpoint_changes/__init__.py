@@ -1,0 +1,1 @@
+"""A checkpoint replaced by a fresh one, repartitioned, or found under a former name."""
