@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from millstream.backfill.execute import backfill
 from millstream.backfill.options import BackfillOptions, parse_time
 from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.pipeline.spec_file import load_text
+from millstream.spark.internals import scala_object
 from spark.conftest import Project
 
 if TYPE_CHECKING:
@@ -75,6 +77,21 @@ class Shop(Project):
         """The first sink of a query, compared."""
         return self.backfill(query, compare=True, **given).outcomes[0]
 
+    def keep(self) -> None:
+        """Keep a copy of the folder as it is, to come back to."""
+        shutil.copytree(self.folder, self._kept)
+
+    def restore(self) -> None:
+        """Make the folder what it was: a copy in the same place, as checkpoints name files by their whole path."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._kept, self.folder)
+        self.events.clear()
+        scala_object(self.spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+
+    @property
+    def _kept(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}-kept")
+
     def sql(self, text: str) -> None:
         """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
         names = {name: f"delta.`{self.folder / name}`" for name in ("sums", "closed", "copy")}
@@ -86,15 +103,39 @@ def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
     return {"id": id, "amount": amount, "at": f"2026-01-01T{at}Z"}
 
 
-@pytest.fixture
-def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
+def fill_input(result: Shop) -> None:
     """Five orders; the last one closes every window before 12:30."""
-    result = Shop(tmp_path, spark)
     result.add_lines(order("a", "12:01:00", 3), order("b", "12:02:00", 4))
     result.add_lines(order("c", "12:14:00", 5), order("d", "12:21:00", 6))
     result.add_lines(order("e", "13:00:00", 7))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
+    """Five orders, which no query has read."""
+    result = Shop(tmp_path, spark)
+    fill_input(result)
     yield result
     for stream in spark.streams.active:
+        stream.stop()
+
+
+@pytest.fixture(scope="session")
+def shop_after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Shop:
+    """The same after each query has read all of them."""
+    result = Shop(tmp_path_factory.mktemp("streamed"), spark)
+    fill_input(result)
+    result.stream()
+    result.keep()
+    return result
+
+
+@pytest.fixture
+def streamed(shop_after_run: Shop) -> Iterator[Shop]:
+    """The same, for one test: it may change whatever it likes."""
+    shop_after_run.restore()
+    yield shop_after_run
+    for stream in shop_after_run.spark.streams.active:
         stream.stop()
 
 
