@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,6 @@ from millstream.backfill.execute import backfill
 from millstream.backfill.options import BackfillOptions, parse_time
 from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.pipeline.spec_file import load_text
-from millstream.spark.internals import scala_object
 from spark.conftest import Project
 
 if TYPE_CHECKING:
@@ -76,21 +74,6 @@ class Shop(Project):
     def compare(self, query: str, **given: Any) -> SinkOutcome:
         """The first sink of a query, compared."""
         return self.backfill(query, compare=True, **given).outcomes[0]
-
-    def keep(self) -> None:
-        """Keep a copy of the folder as it is, to come back to."""
-        shutil.copytree(self.folder, self._kept)
-
-    def restore(self) -> None:
-        """Make the folder what it was: a copy in the same place, as checkpoints name files by their whole path."""
-        shutil.rmtree(self.folder)
-        shutil.copytree(self._kept, self.folder)
-        self.events.clear()
-        scala_object(self.spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
-
-    @property
-    def _kept(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}-kept")
 
     def sql(self, text: str) -> None:
         """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
