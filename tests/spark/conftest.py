@@ -112,17 +112,17 @@ class Project:
 
     def keep(self) -> None:
         """Keep a copy of the folder as it is, to come back to."""
-        shutil.copytree(self.folder, self._kept)
+        shutil.copytree(self.folder, self._copy)
 
     def restore(self) -> None:
         """Make the folder what it was: a copy in the same place, as checkpoints name files by their whole path."""
         shutil.rmtree(self.folder)
-        shutil.copytree(self._kept, self.folder)
+        shutil.copytree(self._copy, self.folder)
         self.events.clear()
         scala_object(self.spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
 
     @property
-    def _kept(self) -> Path:
+    def _copy(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}-kept")
 
 

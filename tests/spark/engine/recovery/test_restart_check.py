@@ -42,7 +42,7 @@ def record_file(project: Project) -> Path:
 
 
 @pytest.fixture
-def ran(prepared: Callable[..., Project]) -> Project:
+def project_with_batch(prepared: Callable[..., Project]) -> Project:
     """The project after one batch."""
 
     def run_once(project: Project) -> None:
