@@ -98,7 +98,7 @@ class Case(threading.Thread):
         setattr(writer, name, step)
 
 
-class HangingHere(dict[str, failpoints.Armed]):
+class HangingHere(dict[str, Any]):
     """What is armed for each thread: the point of its case, in its last batch."""
 
     def __contains__(self, point: object) -> bool:
