@@ -51,7 +51,10 @@ def shared_spark(spark: SparkSession) -> Iterator[None]:
 
     def open_session(_: str, conf: Mapping[str, object] = session.NOTHING, log: Any = None) -> SparkSession:
         assert log is None or log.suffix == ".log"
-        return sessions.enter_context(separate_session(spark, conf))
+        own = sessions.enter_context(separate_session(spark, conf))
+        # Stopped, it would end the Spark of all sessions.
+        patch.setattr(own, "stop", lambda: None)
+        return own
 
     with contextlib.ExitStack() as sessions, pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "open_session", open_session)
