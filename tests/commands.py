@@ -7,15 +7,20 @@ import io
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from millstream.cli.main import run_command
+from millstream.spark import session
+from millstream.spark.session_scope import separate_session
+from millstream.testing.harness import session as test_session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,26 @@ class _Tee(io.StringIO):
         return super().write(text)
 
 
+@contextlib.contextmanager
+def shared_spark(spark: SparkSession) -> Iterator[None]:
+    """Commands get a session of their own in the Spark of the tests, and neither start one nor stop it."""
+
+    def open_session(_: str, conf: Mapping[str, object] = session.NOTHING, log: Any = None) -> SparkSession:
+        assert log is None or log.suffix == ".log"
+        own = sessions.enter_context(separate_session(spark, conf))
+        # Stopped, it would end the Spark of all sessions.
+        patch.setattr(own, "stop", lambda: None)
+        return own
+
+    with contextlib.ExitStack() as sessions, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "open_session", open_session)
+        patch.setattr(test_session, "open_session", open_session)
+        patch.setattr(session, "stop_session", lambda _: None)
+        yield
+
+
 def call(folder: Path, *words: str, env: Mapping[str, str]) -> Done:
-    """Run `millstream …` in a folder as a new process with these variables would."""
+    """Run `millstream …` in a folder as a new process with these variables would; see `shared_spark`."""
     both = io.StringIO()
     out, err = _Tee(both), _Tee(both)
     before = set(sys.modules)

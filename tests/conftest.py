@@ -27,13 +27,17 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # No test leaves a process behind that trains a class-data archive.
 os.environ.setdefault("MILLSTREAM_ARCHIVE", "use")
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+PLAIN_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+INTERPRETED_JVM = tuple(f"-D{key}={value}" for key, value in INTERPRETED.items())
+
 # The first compiler and the plainest collector: the JVM of a test, and of a process that a test starts, lives too
 # briefly to gain by more, but for those of the long acceptance run. With the first compiler alone a JVM has 48 MB for
-# its code, which some fifty tests fill; it then drops and compiles without end. `java` itself reads the variable.
+# its code, which some fifty tests fill; it then drops and compiles without end. Generated code takes longer to
+# compile than it saves on batches of a few rows; see `compiled`. `java` itself reads the variable.
 if "MILLSTREAM_EVENTS" not in os.environ:
-    os.environ.setdefault(
-        "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-    )
+    os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join((PLAIN_JVM, *INTERPRETED_JVM)))
 
 
 # Folders in the order in which their files are given to the workers: those first that wait or start processes of
@@ -52,30 +56,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+HADOOP_LEFT_OUT = r"^(yarn|dfs|mapreduce|fs\.s3a|fs\.azure|fs\.abfs|hadoop\.security|hadoop\.http|ipc)\."
 _sessions: list[SparkSession] = []
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session on two cores for all tests of the run.
-
-    Without generated code, which takes longer to compile than it saves on batches of a few rows; see `compiled`.
-    """
+    """One session on two cores for all tests of the run, without generated code; see `compiled`."""
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
+        # Fewer collections: nearly all garbage of a test is gone when the next one begins.
+        "spark.driver.defaultJavaOptions": "-Xms1g -Xmn400m -XX:MetaspaceSize=256m",
         "spark.sql.shuffle.partitions": 2,
+        # Nobody looks at the plans that Spark describes for its own page.
+        "spark.sql.ui.explainMode": "simple",
         **INTERPRETED,
     }
     jvm_names.keep()
     session = open_session("tests", conf, tmp_path_factory.mktemp("spark") / "spark.log")
+    leave_out_hadoop_defaults(session)
     _sessions.append(session)
     yield session
     _sessions.clear()
     session.stop()
     shut_down_jvm()
+
+
+def leave_out_hadoop_defaults(spark: SparkSession) -> None:
+    """Drop Hadoop's defaults for what no test has: a tenth of a small batch is spent on copying them to its tasks."""
+    java = spark._jvm
+    assert java is not None
+    # Brings the defaults of MapReduce and YARN, which would otherwise come with the first write.
+    java.org.apache.hadoop.mapred.JobConf()
+    conf = spark._jsc.hadoopConfiguration()
+    for key in list(conf.getValByRegex(HADOOP_LEFT_OUT)):
+        conf.unset(key)
 
 
 @pytest.fixture(scope="module")

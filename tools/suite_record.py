@@ -53,29 +53,36 @@ def marks_of(worker: str, file: Path) -> tuple[bytes, ...]:
 
 @dataclass
 class Processes:
-    """The processes of one worker: those that carry its marks in their environment, and itself."""
+    """The processes of one worker: those that carry its marks in their environment, and itself.
+
+    A look must be cheap, as there are some ten for each test: of processes that are not the worker's own nothing is
+    read but the number.
+    """
 
     marks: tuple[bytes, ...]
-    seen: dict[tuple[int, str], bool] = field(default_factory=dict)
-    """By number and start time: is it of this worker?"""
+    _other: set[int] = field(default_factory=set)
+    _own: dict[int, str] = field(default_factory=dict)
+    """By number: the start time, which tells a process from a later one of the same number."""
 
     def look(self) -> tuple[float, list[str]]:
         """CPU seconds of all that live, with those of their ended children; and kinds of those that are new."""
+        numbers = {int(folder.name) for folder in Path("/proc").glob("[0-9]*")}
+        self._other &= numbers
         total, started = 0, []
-        for folder in Path("/proc").glob("[0-9]*"):
-            number = int(folder.name)
+        for number in numbers - self._other:
+            folder = Path("/proc") / str(number)
             try:
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
-                known = (number, words[19])
-                if known not in self.seen:
+                if self._own.get(number) != words[19]:
                     environment = (folder / "environ").read_bytes()
-                    local = number == os.getpid() or all(mark in environment for mark in self.marks)
-                    self.seen[known] = local
+                    if number != os.getpid() and not all(mark in environment for mark in self.marks):
+                        self._other.add(number)
+                        continue
+                    self._own[number] = words[19]
                     command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if local and number != os.getpid() and (kind := kind_of(command)):
+                    if number != os.getpid() and (kind := kind_of(command)):
                         started.append(kind)
-                if self.seen[known]:
-                    total += sum(int(word) for word in words[11:15])
+                total += sum(int(word) for word in words[11:15])
             except OSError:
                 # It ended while we looked, or is not ours to look at.
                 continue

@@ -1,4 +1,4 @@
-"""One broker and one database for the folder; each test has a project of its own."""
+"""One broker and one database; each test has topics, a database and a project of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+import sweep
 from acceptance.oracle import STREAMS
 from acceptance.project import Project, adapt, database
 from millstream.devstack import stack
@@ -25,7 +26,11 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+    """The worker's servers; those of a whole sweep are its own, as a test stops them."""
+    if not sweep.WHOLE:
+        yield request.getfixturevalue("stack")
+        return
     folder = tmp_path_factory.mktemp("stack")
     yield stack.up(folder)
     stack.down(folder)

@@ -19,9 +19,12 @@ import yaml
 
 from acceptance import tables
 from acceptance.oracle import STREAMS, Tables, expected
+from commands import call, shared_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
 COMMAND = str(Path(sys.executable).with_name("millstream"))
 START = "2026-01-01T00:00:00Z"
@@ -39,23 +42,32 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 
 
 @dataclass
-class Running:
-    """A command that was started in a process group of its own. Its output goes to files."""
+class Events:
+    """What `--json` has told."""
 
-    process: subprocess.Popen[bytes]
-    out: Path
-    err: Path
+    text: str
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What `--json` has told up to here, whole lines only."""
-        lines = self.out.read_text(encoding="utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        """Whole lines only."""
+        return [json.loads(line) for line in self.text.split("\n")[:-1]]
 
     def list_events(self, event: str, **data: Any) -> list[dict[str, Any]]:
         """The events of that name with these values."""
         item = {"event": event, **data}
         return [entry for entry in self.events if item.items() <= entry.items()]
+
+
+class Running(Events):
+    """A command that was started in a process group of its own. Its output goes to files."""
+
+    def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+        self.process, self.out, self.err = process, out, err
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """What it has told up to here."""
+        return self.out.read_text(encoding="utf-8")
 
     def await_event(
         self, event: str, count: int = 1, seconds: float = 300.0, **data: Any
@@ -164,6 +176,18 @@ class Project:
         assert code == 0, running.words()
         return running
 
+    def catch_up_in(self, spark: SparkSession) -> Events:
+        """The same in this process and in the session of the tests, for what is not about processes."""
+        with shared_spark(spark):
+            done = call(self.folder, "run", "--until-caught-up", "--json", env=self.env())
+        assert done.returncode == 0, done.stderr
+        return Events(done.stdout)
+
+    def call_here(self, *words: str, **env: str | None) -> Done:
+        """Run `millstream …` in this process, where it starts no Spark."""
+        done = call(self.folder, *words, env=self.env(**env))
+        return Done(done.returncode, done.stdout, done.stderr)
+
     def send(self, rows: int, *, seed: int = 1, start: str = START) -> None:
         """Produce so many records at once, and keep the journal."""
         ends = self.traffic("--rows", str(rows), "--seed", str(seed), "--start", start).ends()
@@ -183,7 +207,7 @@ class Project:
         """What the tables hold. Both tables of purchases must hold the same."""
         lake, base = tables.parquet(self.lake / "purchases"), tables.postgres(self.postgres)
         assert lake == base, f"Parquet has {len(lake)} purchases, Postgres {len(base)}, and they differ"
-        result = self.call("deadletter", "list", "--json")
+        result = self.call_here("deadletter", "list", "--json")
         assert result.code == 0, result.err
         records = json.loads(result.out)["records"]
         places = [(record["topic"], record["partition"], record["offset"]) for record in records]

@@ -15,6 +15,8 @@ from acceptance.project import last
 from millstream.devstack import stack
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from acceptance.project import Project
     from millstream.devstack.supervisor.state import Endpoints
 
@@ -26,7 +28,7 @@ BRISK = ("--set", "defaults.trigger=1 seconds")
 
 
 @pytest.mark.timeout(300 + 120 * KILLS)
-def test_killed_at_random_moments_the_tables_are_right(project: Project) -> None:
+def test_killed_at_random_moments_the_tables_are_right(project: Project, spark: SparkSession) -> None:
     chance = random.Random(SEED)
     traffic = project.traffic("--rate", RATE)
     for _ in range(KILLS):
@@ -36,7 +38,7 @@ def test_killed_at_random_moments_the_tables_are_right(project: Project) -> None
         running.kill()
     traffic.signal(signal.SIGINT)
     assert traffic.ends() == 0, traffic.words()
-    project.catch_up()
+    project.catch_up_in(spark)
     assert differences(project.expected_tables(), project.stored_tables()) == "", f"seed {SEED}"
 
 

@@ -1,4 +1,7 @@
-"""Produced events against the tables: duplicates, disorder and malformed records, read once and again."""
+"""Produced events against the tables: duplicates, disorder and malformed records, read once and again.
+
+The first run has a process and generated code, as a person's has; the later ones take the session of the tests.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from acceptance.project import last
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
     from acceptance.project import Project, Running
 
@@ -58,10 +63,10 @@ def test_each_line_of_json_is_an_event_with_its_figures(caught_up: Running) -> N
 
 
 @pytest.mark.usefixtures("caught_up")
-def test_a_second_run_changes_nothing(shop: Project) -> None:
+def test_a_second_run_changes_nothing(shop: Project, spark: SparkSession) -> None:
     before = shop.files()
-    process = shop.catch_up()
-    assert not [event for event in process.list_events("batch_committed") if event["rows_in"]]
+    second = shop.catch_up_in(spark)
+    assert not [event for event in second.list_events("batch_committed") if event["rows_in"]]
     assert shop.files() == before
 
 
@@ -74,14 +79,14 @@ def test_a_run_for_a_time_ends_by_itself(shop: Project) -> None:
 
 
 @pytest.mark.usefixtures("caught_up")
-def test_what_comes_afterwards_is_added(shop: Project) -> None:
+def test_what_comes_afterwards_is_added(shop: Project, spark: SparkSession) -> None:
     shop.send(EVENTS // 10, seed=2, start=LATER)
-    shop.catch_up(PATIENCE)
+    shop.catch_up_in(spark)
     assert differences(shop.expected_tables(), shop.stored_tables()) == ""
 
 
 @pytest.mark.usefixtures("caught_up")
-def test_a_batch_that_comes_again_changes_no_sink(shop: Project) -> None:
+def test_a_batch_that_comes_again_changes_no_sink(shop: Project, spark: SparkSession) -> None:
     tables, files = shop.stored_tables(), shop.files()
     replayed = []
     for checkpoint in shop.checkpoints():
@@ -89,9 +94,9 @@ def test_a_batch_that_comes_again_changes_no_sink(shop: Project) -> None:
         (checkpoint / "commits" / str(number)).unlink()
         (checkpoint / "commits" / f".{number}.crc").unlink(missing_ok=True)
         replayed.append(number)
-    process = shop.catch_up(PATIENCE)
+    again = shop.catch_up_in(spark)
     assert sorted(
-        {event["batch"] for event in process.list_events("batch_committed")} & set(replayed)
+        {event["batch"] for event in again.list_events("batch_committed")} & set(replayed)
     ) == sorted(set(replayed))
     assert shop.files() == files
     assert differences(tables, shop.stored_tables()) == ""

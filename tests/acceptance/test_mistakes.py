@@ -8,9 +8,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from commands import shared_spark
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from acceptance.project import Done, Project
 
@@ -45,20 +49,20 @@ def read_output(done: Done) -> str:
 
 
 def test_a_topic_that_is_not_there(shop: Project) -> None:
-    result = shop.call(*RUN, "--set", "sources.clicks.kafka.subscribe=nowhere")
+    result = shop.call_here(*RUN, "--set", "sources.clicks.kafka.subscribe=nowhere")
     assert "'nowhere'" in read_output(result)
     assert result.code == ENVIRONMENT
 
 
 def test_nothing_is_told_of_servers_that_are_as_they_should_be(shop: Project) -> None:
-    result = shop.call("check", "--fast", "--connect")
+    result = shop.call_here("check", "--fast", "--connect")
     assert result.code == 0, result.out
     assert "no findings" in result.out
 
 
 def test_a_check_that_asks_a_broker_that_is_away(shop: Project) -> None:
     address = f"127.0.0.1:{_free_port()}"
-    result = shop.call("check", "--fast", "--connect", KAFKA=address)
+    result = shop.call_here("check", "--fast", "--connect", KAFKA=address)
     assert result.out.count("error[MS560]") == 1
     assert address in result.out
     assert result.code == 1, "the database answered"
@@ -66,14 +70,14 @@ def test_a_check_that_asks_a_broker_that_is_away(shop: Project) -> None:
 
 def test_a_broker_that_does_not_answer(shop: Project) -> None:
     address = f"127.0.0.1:{_free_port()}"
-    result = shop.call(*RUN, KAFKA=address)
+    result = shop.call_here(*RUN, KAFKA=address)
     assert address in read_output(result)
     assert result.code == ENVIRONMENT
 
 
 def test_a_database_that_does_not_answer(shop: Project) -> None:
     port = _free_port()
-    result = shop.call(*RUN, POSTGRES_URL=f"postgresql://someone:c4nary@127.0.0.1:{port}/shop")
+    result = shop.call_here(*RUN, POSTGRES_URL=f"postgresql://someone:c4nary@127.0.0.1:{port}/shop")
     assert str(port) in read_output(result)
     assert "c4nary" not in result.err
     assert result.code == ENVIRONMENT
@@ -82,7 +86,7 @@ def test_a_database_that_does_not_answer(shop: Project) -> None:
 def test_a_wrong_password(shop: Project) -> None:
     value = urlsplit(shop.postgres)
     error = value._replace(netloc=f"{value.username}:c4nary@{value.hostname}:{value.port}").geturl()
-    result = shop.call(*RUN, POSTGRES_URL=error)
+    result = shop.call_here(*RUN, POSTGRES_URL=error)
     assert "password" in read_output(result)
     assert "c4nary" not in result.err
     assert result.code == ENVIRONMENT
@@ -90,14 +94,14 @@ def test_a_wrong_password(shop: Project) -> None:
 
 def test_a_lake_that_cannot_be_written(shop: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way of a folder, which stops even root")
-    result = shop.call(*RUN, LAKE=str(tmp_path / "file" / "lake"))
+    result = shop.call_here(*RUN, LAKE=str(tmp_path / "file" / "lake"))
     assert str(tmp_path / "file") in read_output(result)
     assert result.code == ENVIRONMENT
 
 
 def test_a_checkpoint_folder_that_cannot_be_written(shop: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way of a folder, which stops even root")
-    result = shop.call(*RUN, STATE_DIR=str(tmp_path / "file" / "state"))
+    result = shop.call_here(*RUN, STATE_DIR=str(tmp_path / "file" / "state"))
     assert str(tmp_path / "file") in read_output(result)
     assert result.code == ENVIRONMENT
 
@@ -117,14 +121,17 @@ def test_a_port_that_is_taken(shop: Project) -> None:
         result = shop.call("up", "--detach", "--kafka-port", str(port), KAFKA=None, POSTGRES_URL=None)
     assert str(port) in read_output(result)
     assert result.code == ENVIRONMENT
-    assert "stack" not in shop.call("ps").out
+    assert "stack" not in shop.call_here("ps").out
 
 
-def test_a_view_that_reads_a_column_that_is_not_there(make_project: Callable[[], Project]) -> None:
+def test_a_view_that_reads_a_column_that_is_not_there(
+    make_project: Callable[[], Project], spark: SparkSession
+) -> None:
     shop = make_project()
     view = shop.folder / "views" / "funnel.sql"
     view.write_text(view.read_text().replace("'click' AS kind, event_time", "'click' AS kind, happened_at"))
-    result = shop.call(*RUN)
+    with shared_spark(spark):
+        result = shop.call_here(*RUN)
     assert result.code == 1
     assert "happened_at" in result.err
     assert "funnel.sql:2" in result.err
@@ -139,7 +146,7 @@ def test_a_variable_that_is_not_set(make_project: Callable[[], Project]) -> None
     value = "${POSTGRES_URL:-postgresql://localhost:5432/postgres}"
     assert value in text
     spec.write_text(text.replace(value, "${POSTGRES_URL}"))
-    result = shop.call(*RUN, POSTGRES_URL=None)
+    result = shop.call_here(*RUN, POSTGRES_URL=None)
     assert result.code in (1, 2)
     assert "POSTGRES_URL" in result.err
     assert "pipeline.yml:" in result.err

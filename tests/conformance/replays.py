@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# Seconds since 1970.
+_LONG_AGO = 1_767_225_600
 CDC = Cdc(keys=("k",), sequence_by="v", apply_as_deletes="v = 'gone'", stored_as_scd_type=2)
 
 
@@ -89,7 +92,12 @@ class Shop:
         }
         spec = {
             "name": "shop",
-            "sources": {"lines": {"json": str(self.folder / "in"), "schema": {"k": "string", "v": "string"}}},
+            "sources": {
+                "lines": {
+                    "json": {"path": str(self.folder / "in"), "max_files_per_trigger": 1},
+                    "schema": {"k": "string", "v": "string"},
+                }
+            },
             "views": views,
             "queries": queries,
             "folder": self.folder,
@@ -118,6 +126,8 @@ class Shop:
         (self.folder / "in").mkdir(exist_ok=True)
         half = self.folder / "half"
         half.write_text("".join(json.dumps({"k": k, "v": v}) + "\n" for k, v in rows))
+        # Spark reads the oldest first; files of one millisecond have no order.
+        os.utime(half, (_LONG_AGO + len(list((self.folder / "in").iterdir())),) * 2)
         half.rename(self.folder / "in" / name)
 
     def run(self, *queries: str, adopt: bool = False) -> bool:

@@ -269,6 +269,17 @@ def family(case: Case) -> list[tuple[object, ...]]:
     return [(shared, case.mode, case.keyed)]
 
 
+def writers(case: Case) -> list[object]:
+    """The writer that a case shares with other kinds, whether rows have a key, and each mode."""
+    (shared, mode, keyed), *_ = family(case)
+    return [(shared, keyed), mode]
+
+
+def kinds(case: Case) -> list[object]:
+    """Each kind, with a key and without, and each mode."""
+    return [(case.kind, case.keyed), case.mode]
+
+
 def cases() -> list[Case]:
     """Every kind of the registry in every mode it takes; append twice for kinds that may be told a key."""
     actual = []

@@ -18,7 +18,9 @@ from conformance.targets import (
     Target,
     cases,
     family,
+    kinds,
     ordered,
+    writers,
 )
 from millstream.connectors import registry
 from millstream.connectors.api.batch_ledger import BatchMetadata
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Each test in each mode of each writer; which of the kinds that share one, differs from test to test.
+# What no mode changes is tried once with each writer, and each mode once.
+ONCE = pytest.mark.sweep(by=writers)
 pytestmark = [
     pytest.mark.parametrize("case", cases(), ids=str),
     pytest.mark.usefixtures("interpreted"),
@@ -110,16 +114,18 @@ def tried_sink(case: Case, tmp_path: Path, spark: SparkSession, request: pytest.
     result.close()
 
 
+@ONCE
 def test_its_settings_have_no_problem_and_the_world_is_ready(tried_sink: Tried, case: Case) -> None:
     assert tried_sink.target.sink.problems(case.mode) == []
     tried_sink.target.sink.probe()
 
 
+@ONCE
 def test_it_opens_and_closes_without_writing(tried_sink: Tried) -> None:
     tried_sink.writer().close()
 
 
-@pytest.mark.sweep("case")
+@pytest.mark.sweep(by=kinds)
 def test_rows_are_written(tried_sink: Tried) -> None:
     tried_sink.writer().write(tried_sink.frame(FIRST), 0)
 
@@ -188,12 +194,14 @@ def test_two_queries_do_not_mix(tried_sink: Tried) -> None:
     tried_sink.assert_holds(FIRST, THIRD)
 
 
+@ONCE
 def test_a_null_value_stays_null(tried_sink: Tried) -> None:
     tried_sink.writer().write(tried_sink.frame([("a", None)]), 0)
 
     tried_sink.assert_holds([("a", None)])
 
 
+@ONCE
 def test_a_null_key_is_kept_once_or_refused_with_a_sentence(tried_sink: Tried, case: Case) -> None:
     writer = tried_sink.writer()
     refusal: MillstreamError | None = None
@@ -212,13 +220,14 @@ def test_a_null_key_is_kept_once_or_refused_with_a_sentence(tried_sink: Tried, c
     assert tried_sink.rows() == []
 
 
-@pytest.mark.sweep("case")
+@pytest.mark.sweep(by=kinds)
 def test_odd_characters_come_back_as_they_went(tried_sink: Tried) -> None:
     tried_sink.writer().write(tried_sink.frame(ODD), 0)
 
     tried_sink.assert_holds(ODD)
 
 
+@ONCE
 def test_it_knows_which_batches_it_holds(tried_sink: Tried) -> None:
     writer = tried_sink.writer()
     assert not writer.has_batch(0)
@@ -229,6 +238,7 @@ def test_it_knows_which_batches_it_holds(tried_sink: Tried) -> None:
     assert writer.has_batch(5) or tried_sink.repeats
 
 
+@ONCE
 def test_the_next_start_knows_which_batches_it_holds(tried_sink: Tried) -> None:
     tried_sink.writer().write(tried_sink.frame(FIRST), 5)
 
@@ -238,12 +248,14 @@ def test_the_next_start_knows_which_batches_it_holds(tried_sink: Tried) -> None:
     assert writer.has_batch(5) or tried_sink.repeats
 
 
+@ONCE
 def test_another_query_holds_none_of_them(tried_sink: Tried) -> None:
     tried_sink.writer("one").write(tried_sink.frame(FIRST), 5)
 
     assert not tried_sink.writer("two").has_batch(5)
 
 
+@ONCE
 def test_two_rows_of_one_key_in_one_batch_are_refused_by_name(tried_sink: Tried, case: Case) -> None:
     if not case.keyed:
         pytest.skip("rows have no key here")
@@ -256,6 +268,7 @@ def test_two_rows_of_one_key_in_one_batch_are_refused_by_name(tried_sink: Tried,
     assert not writer.has_batch(0)
 
 
+@ONCE
 def test_after_a_refused_batch_the_writer_goes_on(tried_sink: Tried, case: Case) -> None:
     writer = tried_sink.writer()
     if case.keyed:
@@ -267,6 +280,7 @@ def test_after_a_refused_batch_the_writer_goes_on(tried_sink: Tried, case: Case)
     tried_sink.assert_holds(FIRST)
 
 
+@ONCE
 def test_show_gives_the_rows_without_spark(tried_sink: Tried) -> None:
     tried_sink.writer().write(tried_sink.frame(FIRST), 0)
 
@@ -282,6 +296,7 @@ def test_show_gives_the_rows_without_spark(tried_sink: Tried) -> None:
         assert len(rows) == len(FIRST)
 
 
+@ONCE
 def test_what_it_says_of_itself_holds_no_secret(tried_sink: Tried) -> None:
     sink = tried_sink.target.sink
     password = (
@@ -341,6 +356,7 @@ def _remembers(tried_sink: Tried, case: Case) -> bool:
     return tried_sink.target.sink.guarantee(case.mode)[0] is Guarantee.EXACTLY_ONCE
 
 
+@ONCE
 def test_every_kind_of_the_registry_is_tried(case: Case) -> None:
     assert set(registry.sinks()) == set(MAKERS) | set(UNREADABLE) | IN_SANDBOX
     assert case.kind in {*MAKERS, *IN_SANDBOX}

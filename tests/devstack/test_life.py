@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 NAMESPACE = ("unshare", "-U", "--map-user=1000", "--map-group=1000")
 
 
+@pytest.fixture(scope="module")
+def own_stack(make_project: Callable[..., Project]) -> tuple[Project, dict[str, str]]:
+    """A stack for the tests that leave it running, and its addresses."""
+    project = make_project()
+    return project, project.up()
+
+
 def other_account() -> bool:
     """Can a process of another account be had here?"""
     return (
@@ -44,9 +51,12 @@ def test_nothing_is_left_when_the_attached_starter_is_killed(project: Project) -
     assert stack.environment(project.folder) == {}
 
 
-def test_nothing_is_left_when_the_guardian_is_killed(project: Project) -> None:
+def test_a_detached_stack_outlives_its_starter_and_nothing_is_left_when_the_guardian_is_killed(
+    project: Project,
+) -> None:
     project.up()
     guardian, *servers = project.processes()
+    assert all(process.is_alive for process in (guardian, *servers))
 
     guardian.send(signal.SIGKILL)
 
@@ -54,7 +64,8 @@ def test_nothing_is_left_when_the_guardian_is_killed(project: Project) -> None:
     assert stack.environment(project.folder) == {}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+# SIGHUP comes to a demo in recovery/test_closed_demo.py.
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.whole)])
 def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, number: signal.Signals) -> None:
     starter = project.attach()
     processes = project.processes()
@@ -63,12 +74,6 @@ def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, num
 
     assert starter.wait(120) == 0
     assert wait_for_exit(processes, 1)
-
-
-def test_a_detached_stack_outlives_its_starter(project: Project) -> None:
-    project.up()
-
-    assert all(process.is_alive for process in project.processes())
 
 
 def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
@@ -117,8 +122,8 @@ def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) ->
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
 
 
-def test_one_server_stops_and_comes_back_where_it_was(project: Project) -> None:
-    before = project.up()
+def test_one_server_stops_and_comes_back_where_it_was(own_stack: tuple[Project, dict[str, str]]) -> None:
+    project, before = own_stack
 
     assert project.call("down", "kafka").returncode == 0
     assert {name: item.state for name, item in project.servers().items()} == {
@@ -130,8 +135,8 @@ def test_one_server_stops_and_comes_back_where_it_was(project: Project) -> None:
     assert project.servers()["kafka"].state == "running"
 
 
-def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
-    project.up()
+def test_a_server_that_dies_is_seen_and_started_again(own_stack: tuple[Project, dict[str, str]]) -> None:
+    project, _ = own_stack
     database = project.servers()["postgres"]
     process = next(item for item in project.processes() if item.pid == database.pid)
 
@@ -143,14 +148,15 @@ def test_a_server_that_dies_is_seen_and_started_again(project: Project) -> None:
     assert project.servers()["postgres"].pid != database.pid
 
 
-def test_two_projects_run_side_by_side(make_project: Callable[..., Project]) -> None:
-    project, other = make_project(), make_project()
+def test_two_projects_run_side_by_side(project: Project, own_stack: tuple[Project, dict[str, str]]) -> None:
+    other, second = own_stack
 
-    first, second = project.up(), other.up()
+    first = project.up()
 
     assert first["kafka"] != second["kafka"]
     assert project.call("down").returncode == 0
     assert stack.environment(other.folder) == {"KAFKA": second["kafka"], "POSTGRES_URL": second["postgres"]}
+    assert {server.state for server in other.servers().values()} == {"running"}
 
 
 @pytest.mark.parametrize("server", ["kafka", "postgres"])

@@ -34,7 +34,7 @@ EVERY_SINK = Path(__file__).parent / "every_sink"
 
 # The next driver gets ready while one is killed; two hundred kills take an hour. From six on each kind of process is
 # killed at least once, and of three with this seed.
-KILLS = sweep.size(3, 20, "MILLSTREAM_KILLS")
+KILLS = sweep.size(20, 20, "MILLSTREAM_KILLS")
 FAULTS = ["second-driver", "zombie-delta", "disk-full", "lock-lost", "zombie-files"]
 
 # A writer that notes its batches in a commit of their own, and asks the table for none.
@@ -85,51 +85,59 @@ def project(folder: Path, source: str, rest: str) -> None:
     (folder / "pipeline.yml").write_text(ORDERS.replace("SOURCE", source) + rest)
 
 
-@pytest.mark.timeout(1200 + 60 * KILLS)
-def test_every_kind_of_sink_survives_its_kills_and_a_deleted_commit(tmp_path: Path) -> None:
-    shutil.copy(EVERY_SINK / "pipeline.yml", tmp_path)
-    # Three kills are over before the first backfill is; recovery/test_killed_backfills.py kills those.
-    beside = ["--backfill"] if sweep.WHOLE else []
-
-    code, report, output = prove(tmp_path, "--kills", str(KILLS), "--seed", "2", "--rows", "6000", *beside)
-
-    assert (code, report.get("fine")) == (0, True), output
-    assert all(report["kills_by_process"].values()), output
-    assert not beside or report["rows_backfilled"]["orders delta:lake/orders"] > 0, output
-    assert (report["kills"], report["commits_deleted"], len(report["sinks"])) == (KILLS, 4, 10)
-
-
-OTHER_COMPARISONS = """
+# Each way in which sinks guard and compare, once: what `make test` kills.
+SHORT = """
 views:
   per_user: SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id
 queries:
-  some:
-    from: per_user
-    output_mode: update
-    to: {delta: {path: lake/some, merge_on: [user_id], delete_when: "n % 3 = 0"}}
+  orders:
+    to:
+      - delta: {path: lake/orders}
+      - postgres: {url: "${POSTGRES_URL:-postgresql://localhost/postgres}", table: orders}
+      - kafka: {bootstrap_servers: "${KAFKA:-localhost:9092}", topic: out}
+        guarantee: exactly-once
   counts:
     from: per_user
     output_mode: update
     to:
+      - delta: {path: lake/some, merge_on: [user_id], delete_when: "n % 3 = 0"}
       - parquet: {path: lake/counts, layout: by_batch}
       - console: {}
 """
 
 
 @pytest.mark.timeout(1200)
-def test_removed_rows_and_versions_in_files_are_compared_after_rivals_and_a_full_disk(tmp_path: Path) -> None:
-    project(tmp_path, "csv: in/orders", OTHER_COMPARISONS)
-    faults = ",".join(FAULTS if sweep.WHOLE else FAULTS[:3])
+def test_sinks_survive_faults_kills_of_each_process_and_deleted_commits(tmp_path: Path) -> None:
+    project(tmp_path, 'kafka: {bootstrap_servers: "${KAFKA:-localhost:9092}", subscribe: orders}', SHORT)
+    faults = FAULTS if sweep.WHOLE else FAULTS[:3]
 
     code, report, output = prove(
-        tmp_path, "--kills", "1", "--seed", "4", "--rows", "1000", "--faults", faults
+        tmp_path, "--kills", "3", "--seed", "2", "--rows", "1000", "--faults", ",".join(faults)
     )
 
     assert (code, report.get("fine")) == (0, True), output
+    assert all(report["kills_by_process"].values()), output
+    assert (report["kills"], report["commits_deleted"]) == (3, 2)
+    assert [sink["compared"] for sink in report["sinks"]] == [True] * 5
     may_mount = not any("disk-full is left out" in note for note in report["notes"])
-    assert set(report["faults"]) == {*faults.split(",")} - ({"disk-full"} if not may_mount else set())
-    assert [sink["compared"] for sink in report["sinks"]] == [True, True]
+    assert set(report["faults"]) == {*faults} - ({"disk-full"} if not may_mount else set())
     assert any("stores no rows" in note for note in report["notes"])
+
+
+# The short proof has each process killed and each way to compare, and tests/recovery each kind of sink.
+@pytest.mark.whole
+@pytest.mark.timeout(1200 + 60 * KILLS)
+def test_every_kind_of_sink_survives_its_kills_and_a_deleted_commit(tmp_path: Path) -> None:
+    shutil.copy(EVERY_SINK / "pipeline.yml", tmp_path)
+
+    code, report, output = prove(
+        tmp_path, "--kills", str(KILLS), "--seed", "2", "--rows", "6000", "--backfill"
+    )
+
+    assert (code, report.get("fine")) == (0, True), output
+    assert all(report["kills_by_process"].values()), output
+    assert report["rows_backfilled"]["orders delta:lake/orders"] > 0, output
+    assert (report["kills"], report["commits_deleted"], len(report["sinks"])) == (KILLS, 4, 10)
 
 
 @pytest.mark.timeout(600)

@@ -1,8 +1,9 @@
-"""A run of a pipeline that kills itself: `python dying.py SINK MODE POINT LAST LOG`.
+"""A run of many writers that kills itself: `python dying.py CASES LAST LOG`, with CASES as JSON.
 
-Writes batches from 0 up to LAST, and dies by SIGKILL in the last one: `before_commit`, with the rows copied
-and the transaction open, or `after_commit`, before it could tell anybody. A POINT with a dot in it is one of the
-failpoints, which the environment arms.
+Each case is a list: a name, a sink as its kind and its fields, a mode and a point. Its writer writes batches from 0
+up to LAST in a thread of its own, and waits in the last one for the end: `before_commit`, with the rows copied and
+the transaction open, `after_commit`, before it could tell anybody, or at a failpoint, whose name has a dot in it.
+Once all of them wait there, SIGKILL ends the process.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import json
 import os
 import signal
 import sys
+import threading
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors import registry
+from millstream.connectors import failpoints, registry
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.spark.session import open_session
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.api.sink import Sink
@@ -41,29 +46,87 @@ def writer_of(sink: Sink, mode: str) -> Writer:
     )
 
 
-def arm(writer: Any, point: str) -> None:
-    """Make the next write die at that point."""
-    name = "_copy" if point == "before_commit" else "_commit"
-    real = getattr(writer, name)
+class Case(threading.Thread):
+    """One writer, up to the point at which it waits for its death."""
 
-    def step(*given: Any) -> None:
-        real(*given)
+    def __init__(self, name: str, settings: tuple[str, dict[str, Any]], mode: str, point: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.mode, self.point = mode, point
+        kind, fields = settings
+        self.sink = registry.sinks()[kind].model_validate(fields)
+        self.ended = threading.Event()
+        self.reached = self.is_last = False
+
+    def write(self, spark: SparkSession, last: int) -> None:
+        """Write all batches; the last call does not come back."""
+        writer = writer_of(self.sink, self.mode)
+        writer.open(spark, batch(spark, 0).schema)
+        for batch_id in range(last):
+            writer.write(batch(spark, batch_id), batch_id)
+        if "." not in self.point:
+            self._arm(writer)
+        self.is_last = True
+        writer.write(batch(spark, last), last)
+
+    def wait_for_death(self) -> None:
+        """Wait, as this writer is where it is to die."""
+        self.reached = True
+        self.ended.set()
+        threading.Event().wait()
+
+    def start_with(self, spark: SparkSession, last: int) -> None:
+        """Start the thread."""
+        self._given = spark, last
+        self.start()
+
+    def run(self) -> None:
+        """Write, and tell when it went wrong or past its point."""
+        try:
+            self.write(*self._given)
+        except Exception:  # noqa: BLE001 - whatever it is, the test shows it
+            traceback.print_exc()
+        self.ended.set()
+
+    def _arm(self, writer: Any) -> None:
+        name = "_copy" if self.point == "before_commit" else "_commit"
+        real = getattr(writer, name)
+
+        def step(*given: Any) -> None:
+            real(*given)
+            self.wait_for_death()
+
+        setattr(writer, name, step)
+
+
+class HangingHere(dict[str, Any]):
+    """What is armed for each thread: the point of its case, in its last batch."""
+
+    def __contains__(self, point: object) -> bool:
+        case = threading.current_thread()
+        if isinstance(case, Case) and case.is_last and case.point == point:
+            case.wait_for_death()
+        return False
+
+
+def main(cases: Iterable[tuple[str, tuple[str, dict[str, Any]], str, str]], last: int, log: str) -> int:
+    conf = {
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": 1,
+        "spark.sql.adaptive.enabled": False,
+    }
+    spark = open_session("dying", conf, Path(log))
+    armed = HangingHere()
+    failpoints._parse_armed = lambda _: armed
+    started = [Case(*case) for case in cases]
+    for case in started:
+        case.start_with(spark, last)
+        case.ended.wait()
+    missed = [case.name for case in started if not case.reached]
+    if not missed:
         os.kill(os.getpid(), signal.SIGKILL)
-
-    setattr(writer, name, step)
-
-
-def main(settings: str, mode: str, point: str, last: int, log: str) -> None:
-    kind, fields = json.loads(settings)
-    spark = open_session("dying", {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2}, Path(log))
-    writer = writer_of(registry.sinks()[kind].model_validate(fields), mode)
-    writer.open(spark, batch(spark, 0).schema)
-    for batch_id in range(last):
-        writer.write(batch(spark, batch_id), batch_id)
-    if "." not in point:
-        arm(writer, point)
-    writer.write(batch(spark, last), last)
+    sys.stderr.write(f"never where they were to die: {missed}\n")
+    return 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    sys.exit(main(json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

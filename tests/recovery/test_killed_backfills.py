@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from commands import Done, call, shared_spark
 from millstream.connectors.failpoints import VARIABLE
 from spark.backfill.conftest import Shop, order
 
@@ -130,14 +131,18 @@ def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
             env={**os.environ, **armed},
         )
 
-    refusal = millstream("run", "--until-caught-up", "--no-page")
+    def here(*words: str) -> Done:
+        with shared_spark(spark):
+            return call(tmp_path, *words, env=os.environ)
+
+    refusal = here("run", "--until-caught-up", "--no-page")
     assert refusal.returncode == 3
     assert "lacks batches 1 to 3 of query 'orders'" in refusal.stderr
     assert "'millstream backfill orders --batches 1-3'" in refusal.stderr
     fill = ("backfill", "orders", "--batches", "1-3")
     assert millstream(*fill, **{VARIABLE: "postgres.committed=kill@2"}).returncode == -signal.SIGKILL
     assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2]
-    result = millstream(*fill)
+    result = here(*fill)
     assert result.returncode == 0, result.stderr
 
     shop.add_lines(order("e", "12:05:00"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from millstream.engine.events.event_bus import Event, EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
+from millstream.spark.internals import scala_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,6 +109,41 @@ class Project:
         folder = self.folder / ".millstream" / "checkpoints" / query / "commits"
         (folder / str(last)).unlink()
         (folder / f".{last}.crc").unlink(missing_ok=True)
+
+    def keep(self) -> None:
+        """Keep a copy of the folder as it is, to come back to."""
+        shutil.copytree(self.folder, self._copy)
+
+    def restore(self) -> None:
+        """Make the folder what it was: a copy in the same place, as checkpoints name files by their whole path."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._copy, self.folder)
+        self.events.clear()
+        scala_object(self.spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+
+    @property
+    def _copy(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}-kept")
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Callable[[str, Callable[[Project], object]], Project]:
+    """Projects that were brought somewhere once, by name; each call puts the folder back to that."""
+    projects: dict[str, Project] = {}
+
+    def prepare(name: str, steps: Callable[[Project], object]) -> Project:
+        if name in projects:
+            projects[name].restore()
+        else:
+            project = projects[name] = Project(tmp_path_factory.mktemp("prepared"), spark)
+            steps(project)
+            project.events.clear()
+            project.keep()
+        return projects[name]
+
+    return prepare
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 100_000
 _LONGEST = 600.0
 # What a spec reads of the outer world comes from the stage; of the caller's variables these are kept.
-_KEPT = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "JAVA_HOME", "TMPDIR", "CI")
+_KEPT = ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "JAVA_HOME", "JDK_JAVA_OPTIONS", "TMPDIR", "CI")
 _ROWS_OF_ERROR = 12
 
 

@@ -110,15 +110,39 @@ def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
     return {"id": id, "amount": amount, "at": f"2026-01-01T{at}Z"}
 
 
-@pytest.fixture
-def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
+def fill_input(result: Shop) -> None:
     """Five orders; the last one closes every window before 12:30."""
-    result = Shop(tmp_path, spark)
     result.add_lines(order("a", "12:01:00", 3), order("b", "12:02:00", 4))
     result.add_lines(order("c", "12:14:00", 5), order("d", "12:21:00", 6))
     result.add_lines(order("e", "13:00:00", 7))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession) -> Iterator[Shop]:
+    """Five orders, which no query has read."""
+    result = Shop(tmp_path, spark)
+    fill_input(result)
     yield result
     for stream in spark.streams.active:
+        stream.stop()
+
+
+@pytest.fixture(scope="session")
+def shop_after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Shop:
+    """The same after each query has read all of them."""
+    result = Shop(tmp_path_factory.mktemp("streamed"), spark)
+    fill_input(result)
+    result.stream()
+    result.keep()
+    return result
+
+
+@pytest.fixture
+def streamed(shop_after_run: Shop) -> Iterator[Shop]:
+    """The same, for one test: it may change whatever it likes."""
+    shop_after_run.restore()
+    yield shop_after_run
+    for stream in shop_after_run.spark.streams.active:
         stream.stop()
 
 

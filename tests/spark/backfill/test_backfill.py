@@ -38,23 +38,21 @@ def sums(shop: Shop, name: str = "sums") -> list[tuple[Any, ...]]:
 ALL = [("12:00", 2, 7), ("12:10", 1, 5), ("12:20", 1, 6)]
 
 
-def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
-    shop.sql("UPDATE {sums} SET amount = 0 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
+def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
+    streamed.sql("UPDATE {sums} SET amount = 0 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
 
-    report = shop.backfill("sums", start="2026-01-01", end="2026-01-01 12:30")
+    report = streamed.backfill("sums", start="2026-01-01", end="2026-01-01 12:30")
 
-    assert (count_written(report), sums(shop)[:3]) == ((1, 1, 0), ALL)
+    assert (count_written(report), sums(streamed)[:3]) == ((1, 1, 0), ALL)
 
 
-def test_a_table_that_is_only_added_to_gets_what_is_missing(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.sql("DELETE FROM {copy} WHERE id IN ('a', 'b')")
+def test_a_table_that_is_only_added_to_gets_what_is_missing(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {copy} WHERE id IN ('a', 'b')")
 
-    report = shop.backfill("copy", sink="delta")
+    report = streamed.backfill("copy", sink="delta")
 
-    assert (count_written(report), [row[0] for row in shop.rows("copy")]) == (
+    assert (count_written(report), [row[0] for row in streamed.rows("copy")]) == (
         (2, 0, 0),
         ["a", "b", "c", "d", "e"],
     )
@@ -70,62 +68,57 @@ def test_equal_rows_come_back_as_often_as_they_are_missing(shop: Shop) -> None:
     assert [row[0] for row in shop.rows("copy")].count("a") == 3
 
 
-def test_files_get_what_is_missing(shop: Shop) -> None:
-    shop.stream("copy")
-    next(file for file in sorted((shop.folder / "files").glob("part-*"))).unlink()
+def test_files_get_what_is_missing(streamed: Shop) -> None:
+    next(file for file in sorted((streamed.folder / "files").glob("part-*"))).unlink()
 
-    report = shop.backfill("copy", sink="parquet")
+    report = streamed.backfill("copy", sink="parquet")
 
     assert report.outcomes[0].added > 0
-    assert [row[0] for row in shop.rows("files", "parquet")] == ["a", "b", "c", "d", "e"]
+    assert [row[0] for row in streamed.rows("files", "parquet")] == ["a", "b", "c", "d", "e"]
 
 
-def test_the_same_backfill_again_changes_nothing(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-    shop.backfill("copy", sink="delta")
-    versions = len(list((shop.folder / "copy" / "_delta_log").glob("*.json")))
+def test_the_same_backfill_again_changes_nothing(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    streamed.backfill("copy", sink="delta")
+    versions = len(list((streamed.folder / "copy" / "_delta_log").glob("*.json")))
 
-    report = shop.backfill("copy", sink="delta")
+    report = streamed.backfill("copy", sink="delta")
 
     assert count_written(report) == (0, 0, 0)
-    assert len(list((shop.folder / "copy" / "_delta_log").glob("*.json"))) == versions
+    assert len(list((streamed.folder / "copy" / "_delta_log").glob("*.json"))) == versions
 
 
-def test_a_row_that_is_lost_a_second_time_comes_back_a_second_time(shop: Shop) -> None:
-    shop.stream("copy")
+def test_a_row_that_is_lost_a_second_time_comes_back_a_second_time(streamed: Shop) -> None:
     for _ in range(2):
-        shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-        shop.backfill("copy", sink="delta")
+        streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+        streamed.backfill("copy", sink="delta")
 
-    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e"]
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e"]
 
 
-def test_surplus_rows_stay_unless_the_range_is_replaced(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
+def test_surplus_rows_stay_unless_the_range_is_replaced(streamed: Shop) -> None:
+    streamed.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
     range_ = {"start": "2026-01-01", "end": "2026-01-01 12:30"}
 
-    backfill = shop.backfill("sums", **range_)
-    assert (count_written(backfill), sums(shop)[0]) == ((0, 0, 0), ("09:00", 1, 1))
+    backfill = streamed.backfill("sums", **range_)
+    assert (count_written(backfill), sums(streamed)[0]) == ((0, 0, 0), ("09:00", 1, 1))
 
-    report = shop.backfill("sums", replace=True, **range_)
+    report = streamed.backfill("sums", replace=True, **range_)
 
-    assert (count_written(report), sums(shop)[:3]) == ((0, 0, 1), ALL)
+    assert (count_written(report), sums(streamed)[:3]) == ((0, 0, 1), ALL)
     # What lies outside of the range is not touched.
-    assert sums(shop)[3] == ("13:00", 1, 7)
+    assert sums(streamed)[3] == ("13:00", 1, 7)
 
 
-def test_rows_without_a_key_are_replaced_in_one_commit(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.sql("UPDATE {copy} SET amount = 0 WHERE id = 'b'")
+def test_rows_without_a_key_are_replaced_in_one_commit(streamed: Shop) -> None:
+    streamed.sql("UPDATE {copy} SET amount = 0 WHERE id = 'b'")
 
-    report = shop.backfill(
+    report = streamed.backfill(
         "copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10", replace=True
     )
 
     assert count_written(report) == (1, 0, 1)
-    assert [(row[0], row[1]) for row in shop.rows("copy")] == [
+    assert [(row[0], row[1]) for row in streamed.rows("copy")] == [
         ("a", 3),
         ("b", 4),
         ("c", 5),
@@ -160,20 +153,17 @@ def test_a_dry_run_tells_what_would_be_written_and_writes_nothing(shop: Shop) ->
     assert not (shop.folder / "sums").exists()
 
 
-def test_windows_that_the_query_still_updates_are_left_to_it(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("UPDATE {sums} SET amount = 0")
+def test_windows_that_the_query_still_updates_are_left_to_it(streamed: Shop) -> None:
+    streamed.sql("UPDATE {sums} SET amount = 0")
 
-    shop.backfill("sums")
+    streamed.backfill("sums")
 
-    assert sums(shop) == [*ALL, ("13:00", 1, 0)]
+    assert sums(streamed) == [*ALL, ("13:00", 1, 0)]
 
 
-def test_a_range_that_the_query_has_yet_to_write_is_refused(shop: Shop) -> None:
-    shop.stream("sums")
-
+def test_a_range_that_the_query_has_yet_to_write_is_refused(streamed: Shop) -> None:
     with pytest.raises(InvalidInput, match="has yet to write the rows of this range itself"):
-        shop.backfill("sums", start="2026-01-01 13:00")
+        streamed.backfill("sums", start="2026-01-01 13:00")
 
 
 def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None:
@@ -184,38 +174,34 @@ def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None
         shop.backfill("sums")
 
 
-def test_no_lock_is_taken_and_no_checkpoint_written(shop: Shop) -> None:
-    shop.stream("copy")
-    folder = shop.folder / "checkpoints" / "copy"
+def test_no_lock_is_taken_and_no_checkpoint_written(streamed: Shop) -> None:
+    folder = streamed.folder / "checkpoints" / "copy"
     before = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
 
     with CheckpointLock(folder, "shop.copy"):
         stored = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
-        shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-        shop.backfill("copy", sink="delta")
+        streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+        streamed.backfill("copy", sink="delta")
         assert sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*")) == stored
 
     assert len(before) <= len(stored)
 
 
-def test_rows_are_not_taken_away_under_a_query_that_writes_them(shop: Shop) -> None:
-    shop.stream("copy")
-
+def test_rows_are_not_taken_away_under_a_query_that_writes_them(streamed: Shop) -> None:
     with (
-        CheckpointLock(shop.folder / "checkpoints" / "copy", "shop.copy"),
+        CheckpointLock(streamed.folder / "checkpoints" / "copy", "shop.copy"),
         pytest.raises(CheckpointError, match=r"is held by 'shop\.copy'"),
     ):
-        shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
+        streamed.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
 
-def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.add_lines(order("f", "13:05:00"))
-    shop.stream("copy")
-    (shop.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
+def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(streamed: Shop) -> None:
+    streamed.add_lines(order("f", "13:05:00"))
+    streamed.stream("copy")
+    (streamed.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
 
     with pytest.raises(CheckpointError, match="has started a batch but not committed it"):
-        shop.backfill("copy", sink="delta", start="2026-01-01", replace=True)
+        streamed.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
 
 def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
@@ -235,16 +221,15 @@ def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
     assert len(shop.rows("copy")) == 1
 
 
-def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(shop: Shop) -> None:
-    shop.stream("copy", "sums")
-    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-    shop.add_lines(order("f", "13:05:00", 1))
-    shop.backfill("copy", "sums", sink="delta")
+def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    streamed.add_lines(order("f", "13:05:00", 1))
+    streamed.backfill("copy", "sums", sink="delta")
 
-    shop.stream("copy", "sums")
+    streamed.stream("copy", "sums")
 
-    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
-    assert figures(shop.compare("sums")) == (0, 0, 0)
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
+    assert figures(streamed.compare("sums")) == (0, 0, 0)
 
 
 def test_a_table_with_keys_that_was_filled_before_the_first_batch_comes_out_right(shop: Shop) -> None:
@@ -260,31 +245,30 @@ def test_the_own_table_named_as_another_place_is_the_own_table(shop: Shop) -> No
         shop.backfill("copy", sink="delta", into="copy")
 
 
-def test_beside_a_running_query_each_row_is_there_once(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
-    pipeline = shop.loaded().pipeline
+def test_beside_a_running_query_each_row_is_there_once(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    pipeline = streamed.loaded().pipeline
     assert pipeline is not None
     watching: queue.Queue[Supervisor] = queue.Queue()
     events = EventBus()
     options = RunOptions(select=("copy",))
     running = threading.Thread(
         target=run_pipeline,
-        args=(shop.spark, pipeline, options, events, {}),
+        args=(streamed.spark, pipeline, options, events, {}),
         kwargs={"on_supervisor": watching.put},
     )
     running.start()
     supervisor = watching.get(timeout=60)
 
     for number in range(3):
-        shop.add_lines(order(f"x{number}", f"13:0{number}:00"))
-        shop.backfill("copy", sink="delta")
+        streamed.add_lines(order(f"x{number}", f"13:0{number}:00"))
+        streamed.backfill("copy", sink="delta")
     supervisor.end()
     running.join(60)
     events.close()
-    shop.stream("copy")
+    streamed.stream("copy")
 
-    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "x0", "x1", "x2"]
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e", "x0", "x1", "x2"]
 
 
 def test_a_source_that_keeps_nothing_is_refused(shop: Shop) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.diagnostics.failure import InvalidInput
-from spark.backfill.conftest import figures
+from spark.backfill.conftest import Shop, figures
 
 if TYPE_CHECKING:
-    from spark.backfill.conftest import Shop
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -48,17 +48,23 @@ def change(id: str, n: int, amount: int | None = None) -> dict[str, Any]:
     return {"id": id, "n": n, "amount": amount, "op": "d" if amount is None else "u"}
 
 
-@pytest.fixture
-def changed(shop: Shop) -> Shop:
+@pytest.fixture(scope="module")
+def after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Shop:
     """Four orders: a goes and comes back, b goes, c changes, and an old version of d comes last."""
+    shop = Shop(tmp_path_factory.mktemp("changed"), spark)
     shop.spec = SPEC
-    for file in (shop.folder / "in").iterdir():
-        file.unlink()
     shop.add_lines(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30))
     shop.add_lines(change("a", 4), change("b", 5), change("d", 9, 40))
     shop.add_lines(change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
     shop.stream()
+    shop.keep()
     return shop
+
+
+@pytest.fixture
+def changed(after_run: Shop) -> Shop:
+    after_run.restore()
+    return after_run
 
 
 def test_what_the_stream_made_of_changes_is_what_follows_from_all(changed: Shop) -> None:

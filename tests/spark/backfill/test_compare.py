@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-def test_what_the_stream_wrote_is_the_batch_answer(shop: Shop) -> None:
-    shop.stream()
-
-    report = shop.backfill(compare=True)
+def test_what_the_stream_wrote_is_the_batch_answer(streamed: Shop) -> None:
+    report = streamed.backfill(compare=True)
 
     assert [(sink_outcome.query, figures(sink_outcome)) for sink_outcome in report.outcomes] == [
         ("sums", (0, 0, 0)), ("closed", (0, 0, 0)), ("copy", (0, 0, 0)), ("copy", (0, 0, 0)),
@@ -26,11 +24,10 @@ def test_what_the_stream_wrote_is_the_batch_answer(shop: Shop) -> None:
     assert report.is_equal
 
 
-def test_a_changed_value_is_told_with_its_key_and_column(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("UPDATE {sums} SET amount = 99 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
+def test_a_changed_value_is_told_with_its_key_and_column(streamed: Shop) -> None:
+    streamed.sql("UPDATE {sums} SET amount = 99 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
 
-    sink_outcome = shop.compare("sums")
+    sink_outcome = streamed.compare("sums")
 
     assert [difference.plain() for difference in sink_outcome.differences] == [
         {
@@ -42,23 +39,21 @@ def test_a_changed_value_is_told_with_its_key_and_column(shop: Shop) -> None:
     ]
 
 
-def test_rows_taken_away_and_put_in_are_told(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
-    shop.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
+def test_rows_taken_away_and_put_in_are_told(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
+    streamed.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
 
-    sink_outcome = shop.compare("sums")
+    sink_outcome = streamed.compare("sums")
 
     assert [(difference.kind, difference.key["since"]) for difference in sink_outcome.differences] == [
         ("missing", "2026-01-01 12:00:00"), ("surplus", "2026-01-01 09:00:00"),
     ]  # fmt: skip
 
 
-def test_a_row_that_is_there_twice_is_surplus_once(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.sql("INSERT INTO {copy} SELECT * FROM {copy} WHERE id = 'b'")
+def test_a_row_that_is_there_twice_is_surplus_once(streamed: Shop) -> None:
+    streamed.sql("INSERT INTO {copy} SELECT * FROM {copy} WHERE id = 'b'")
 
-    sink_outcome = shop.compare("copy")
+    sink_outcome = streamed.compare("copy")
 
     assert (figures(sink_outcome), sink_outcome.differences[0].key["id"]) == ((0, 1, 0), "b")
 
@@ -71,39 +66,33 @@ def test_a_null_in_one_column_is_not_a_null_in_another(shop: Shop) -> None:
     assert figures(shop.compare("copy")) == (1, 1, 0)
 
 
-def test_rows_outside_the_range_are_not_looked_at(shop: Shop) -> None:
-    shop.stream("sums")
-    shop.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:20:00Z'")
+def test_rows_outside_the_range_are_not_looked_at(streamed: Shop) -> None:
+    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:20:00Z'")
 
-    inside = shop.compare("sums", start="2026-01-01 12:20", end="2026-01-01 12:30")
-    outside = shop.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:20")
+    inside = streamed.compare("sums", start="2026-01-01 12:20", end="2026-01-01 12:30")
+    outside = streamed.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:20")
 
     assert (figures(inside), figures(outside)) == ((1, 0, 0), (0, 0, 0))
 
 
-def test_a_window_in_the_range_is_computed_from_all_of_its_rows(shop: Shop) -> None:
-    shop.stream("sums")
-
+def test_a_window_in_the_range_is_computed_from_all_of_its_rows(streamed: Shop) -> None:
     # The range ends in the middle of the window that begins at 12:00.
-    sink_outcome = shop.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:01:30")
+    sink_outcome = streamed.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:01:30")
 
     assert (sink_outcome.expected, figures(sink_outcome)) == (1, (0, 0, 0))
 
 
-def test_windows_that_are_still_open_are_not_missing_in_append_mode(shop: Shop) -> None:
-    shop.stream("closed")
-
-    report = shop.backfill("closed", compare=True)
+def test_windows_that_are_still_open_are_not_missing_in_append_mode(streamed: Shop) -> None:
+    report = streamed.backfill("closed", compare=True)
 
     assert (report.outcomes[0].expected, report.is_equal) == (3, True)
     assert "rows from 2026-01-01 12:40:00+00:00 on are left out" in report.notes[0]
 
 
-def test_input_that_the_stream_has_not_read_is_not_wanted_yet(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.add_lines(order("f", "13:05:00"))
+def test_input_that_the_stream_has_not_read_is_not_wanted_yet(streamed: Shop) -> None:
+    streamed.add_lines(order("f", "13:05:00"))
 
-    assert figures(shop.compare("copy")) == (0, 0, 0)
+    assert figures(streamed.compare("copy")) == (0, 0, 0)
 
 
 def test_a_query_that_never_ran_lacks_everything(shop: Shop) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Tamper = Callable[[str], None]
 
-ROWS = sweep.size(100_000, 1_000_000, "MILLSTREAM_COMPARED")
+ROWS = sweep.size(20_000, 1_000_000, "MILLSTREAM_COMPARED")
 GONE, CHANGED, ADDED = (17, ROWS // 2, ROWS - 1), (0, ROWS // 8), (ROWS,)
 SPEC = """
 name: shop

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import changes
+import sweep
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
@@ -54,7 +55,7 @@ def wrote(spark: SparkSession, sink: DeltaSink, *batches: str) -> None:
 def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
     kind: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    batches = changes.drawn(lists=300, batches=4, seed=7)
+    batches = changes.drawn(lists=300, batches=sweep.size(3, 4, "MILLSTREAM_BATCHES"), seed=7)
     sink, everything = sink_of(tmp_path, kind), [change for batch in batches for change in batch]
     for number, batch in enumerate(batches):
         frame = changes.frame(spark, batch)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rule_pages
+import sweep
 from millstream.analysis.rule_pages import find_pages
 from millstream.checking.check import check
 from millstream.diagnostics.render import Form, render
@@ -60,7 +61,7 @@ GOOD = [
 ]
 QUICK = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=sweep.size(40, 60, "MILLSTREAM_EXAMPLES"),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -11,8 +11,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from commands import call, shared_spark
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from commands import Done
+
+    Run = Callable[..., Done]
 
 SPEC = "name: a\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {console: {}}}}\n"
 TEST = """\
@@ -37,13 +46,16 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", RUN, "test", *words]
-    env = {**os.environ, "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run(spark: SparkSession) -> Run:
+    def run(project: Path, *words: str) -> Done:
+        with shared_spark(spark):
+            return call(project, "test", *words, env={**os.environ, "NO_COLOR": "1"})
+
+    return run
 
 
-def test_a_failed_test_is_told_and_ends_with_one(project: Path) -> None:
+def test_a_failed_test_is_told_and_ends_with_one(project: Path, run: Run) -> None:
     result = run(project, "--junit", "out.xml")
 
     assert result.returncode == 1
@@ -57,7 +69,10 @@ def test_a_failed_test_is_told_and_ends_with_one(project: Path) -> None:
 
 
 def test_json_is_all_that_stands_on_stdout(project: Path) -> None:
-    result = run(project, "--json", "-k", "TICK comes")
+    """In a process of its own, with a JVM of its own, as either could write there too."""
+    command = [sys.executable, "-c", RUN, "test", "--json", "-k", "TICK comes"]
+    env = {**os.environ, "NO_COLOR": "1"}
+    result = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
 
     (test,) = json.loads(result.stdout)["tests"]
     assert result.returncode == 0
@@ -70,7 +85,7 @@ def test_json_is_all_that_stands_on_stdout(project: Path) -> None:
     }
 
 
-def test_an_update_writes_what_came_and_nothing_else(project: Path) -> None:
+def test_an_update_writes_what_came_and_nothing_else(project: Path, run: Run) -> None:
     result = run(project, "--update")
 
     assert result.returncode == 0
@@ -79,7 +94,7 @@ def test_an_update_writes_what_came_and_nothing_else(project: Path) -> None:
     assert (project / "pipeline.yml").read_text() == SPEC
 
 
-def test_a_recorded_test_passes_once_it_is_filled(tmp_path: Path) -> None:
+def test_a_recorded_test_passes_once_it_is_filled(tmp_path: Path, run: Run) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.json").write_text(
         '{"id": "a", "at": "2026-01-01T12:00:00Z"}\n{"id": "b", "at": null}\n'
@@ -100,7 +115,7 @@ def test_a_recorded_test_passes_once_it_is_filled(tmp_path: Path) -> None:
     assert run(tmp_path).returncode == 0
 
 
-def test_the_first_failure_may_end_it(project: Path) -> None:
+def test_the_first_failure_may_end_it(project: Path, run: Run) -> None:
     (project / "tests" / "ticks.yml").write_text(TEST.replace("{value: 1}]  # one", "{value: 9}]  # one"))
 
     result = run(project, "-x", "--json")

@@ -38,15 +38,18 @@ def cases(example: str) -> list[Case]:
 
 
 def features(case: Case) -> set[Hashable]:
-    """Each query of each example; its crashes, restarts and waits; and whether its own writers write."""
+    """Each example with and without its own writers; crashes, restarts and waits; what is read, and how written."""
     example = case.file.parent.parent.name
-    result = {
-        (type(action).__name__, getattr(action, "at", None)) for step in case.steps for action in step.actions
-    }
+    query, sources = case.pipeline.queries[case.query], case.pipeline.sources.values()
     return {
-        (example, case.query),
-        (example, "real", case.has_real_sinks),
-        *((case.has_real_sinks, *item) for item in result),
+        (example, case.has_real_sinks),
+        *(
+            (type(action).__name__, getattr(action, "at", None))
+            for step in case.steps
+            for action in step.actions
+        ),
+        *(("from", source.source.kind) for source in sources),
+        *((query.output_mode, case.has_real_sinks, entry.sink.kind) for entry in query.to),
     }
 
 

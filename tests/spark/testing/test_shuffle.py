@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import sweep
 from millstream.testing.files.loader import load
 from millstream.testing.harness.session import create_case_folder
 from millstream.testing.runner.execute_shared import SplitReplay
@@ -68,6 +69,7 @@ def counted(clicks):
 def count(rows):
     return rows[["user"]].head(1).assign(many=len(rows))
 """
+SPLITS = sweep.size(4, 8, "MILLSTREAM_SPLITS")
 CLICKS = [
     ("a", "ann", 1),
     ("b", "bob", 2),
@@ -111,10 +113,10 @@ def shuffled(spark: SparkSession, one: Case, many: int) -> ShuffleResult:
 def test_a_right_pipeline_ends_with_the_batch_answer_in_any_split(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
-    actual = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), 8)
+    actual = shuffled(spark, case(tmp_path, query, {"clicks": clicked(CLICKS)}), SPLITS)
 
     assert actual.failure is None
-    assert actual.splits == 8
+    assert actual.splits == SPLITS
 
 
 @pytest.mark.timeout(600)

@@ -10,11 +10,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from millstream.testing.files.loader import Suite, load
+from millstream.testing.model import Crash
 from millstream.testing.runner.execute import run_case
 from millstream.testing.runner.failure_report import format_report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -43,6 +44,18 @@ def list_leftovers(stack: Endpoints) -> set[str]:
     return {*(name for (name,) in tables), *(name for name in topics if not name.startswith("__"))}
 
 
+def features(file: Path, name: str) -> list[Hashable]:
+    """Each example; each sink that is looked at, in each mode; each place of a crash."""
+    case = next(item for item in read(file, {}).cases if item.name == name)
+    mode = case.pipeline.queries[case.query].output_mode
+    return [
+        file.parent.parent.name,
+        *((mode, row) for step in case.steps for row in step.expected.rows),
+        *((mode, action.at) for step in case.steps for action in step.actions if isinstance(action, Crash)),
+    ]
+
+
+@pytest.mark.sweep(by=features)
 @pytest.mark.parametrize(("file", "name"), NAMES)
 def test_a_case_on_real_servers_passes_and_leaves_nothing(
     file: Path, name: str, spark: SparkSession, stack: Endpoints, tmp_path: Path

@@ -27,7 +27,8 @@ NAME = "kafka"
 _JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 # Topics are declared, so that a typing error does not create one. One node stores one replica. Records are
 # kept unless the topic is configured otherwise, because traffic may have old timestamps. The cleaner's
-# buffer (128 MB by default) would be a quarter of this heap.
+# buffer (128 MB by default) would be a quarter of this heap. An idle controller appends nothing; by default it
+# writes a record for its replicas twice a second.
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -49,6 +50,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=4
 group.initial.rebalance.delay.ms=0
+metadata.max.idle.interval.ms=0
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 log.retention.ms=-1
 log.cleaner.dedupe.buffer.size=16777216

@@ -23,6 +23,8 @@ AT = "2026-01-01T12:01:00Z"
 class Table:
     """A table that takes positive amounts, each id once, and a pipeline that writes it."""
 
+    give_up_after = "1 minute"
+
     def __init__(self, project: Project, stack: Endpoints) -> None:
         self.project, self.url = project, stack.postgres
         self.name = f"sifted_{next(_count)}"
@@ -44,7 +46,10 @@ class Table:
     def pipeline(self) -> Any:
         sink = {"url": self.url, "table": self.name, "ledger_schema": self.name}
         to = {"postgres": sink, "on_error": "dead_letter_rows"}
-        return self.project.pipeline(queries={"copy": {"from": "orders", "to": [to]}})
+        retry = {"first": "10 ms", "give_up_after": self.give_up_after}
+        return self.project.pipeline(
+            queries={"copy": {"from": "orders", "to": [to]}}, defaults={"retry": retry}
+        )
 
     def ids(self) -> list[str]:
         return [row[0] for row in self.ask(f"SELECT id FROM {self.name} ORDER BY id")]
@@ -104,6 +109,7 @@ def test_rows_that_are_refused_only_together_end_the_query(table: Table) -> None
 def test_a_table_that_is_gone_is_no_fault_of_the_rows(table: Table) -> None:
     table.run(("a", 1))
     table.ask(f"ALTER TABLE {table.name} RENAME COLUMN amount TO total")
+    table.give_up_after = "1 second"
 
     assert not table.run(("b", 1))
 

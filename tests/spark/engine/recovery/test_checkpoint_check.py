@@ -10,11 +10,11 @@ import pytest
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
 from millstream.engine.run import RunOptions
+from spark.conftest import Project
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-
-    from spark.conftest import Project
 
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
@@ -26,12 +26,24 @@ def run(project: Project, query: str = "sums") -> bool:
     return project.run(project.pipeline(), RunOptions((query,), until_caught_up=True))
 
 
-@pytest.fixture
-def folder(project: Project) -> Path:
-    """The checkpoint of `sums` after two batches and the empty ones that follow them."""
+def run_two(project: Project) -> None:
+    """Two batches of `sums`, and the empty ones that follow them."""
     project.add_lines(A)
     project.add_lines(B)
     run(project)
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, prepared: Callable[..., Project]) -> Project:
+    """A fresh project, or one that has run for a test that asks for the folder of its checkpoint."""
+    if "folder" in request.fixturenames:
+        return prepared("checkpoint_check", run_two)
+    return Project(request.getfixturevalue("tmp_path"), request.getfixturevalue("spark"))
+
+
+@pytest.fixture
+def folder(project: Project) -> Path:
+    """The checkpoint of `sums` after two batches and the empty ones that follow them."""
     return project.folder / ".millstream" / "checkpoints" / "sums"
 
 

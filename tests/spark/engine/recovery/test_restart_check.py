@@ -12,6 +12,7 @@ from millstream.engine.recovery.restart_check import plan_without_spark
 from millstream.engine.run import RunOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from millstream.pipeline.model import Pipeline
@@ -26,7 +27,9 @@ def order(number: int, minute: int) -> dict[str, Any]:
 
 def changed(project: Project, before: str, now: str) -> Pipeline:
     """The query `sums` alone, with a change of its SQL."""
-    made = project.pipeline(views={"sums": {"sql": SUMS.replace(before, now)}})
+    # One of the tests waits until a query that cannot start is given up.
+    retry = {"first": "10 ms", "give_up_after": "1 second"}
+    made = project.pipeline(views={"sums": {"sql": SUMS.replace(before, now)}}, defaults={"retry": retry})
     return made.model_copy(update={"queries": {"sums": made.queries["sums"]}})
 
 
@@ -39,12 +42,14 @@ def record_file(project: Project) -> Path:
 
 
 @pytest.fixture
-def project_with_batch(project: Project) -> Project:
+def project_with_batch(prepared: Callable[..., Project]) -> Project:
     """The project after one batch."""
-    project.add_lines(order(1, 1), order(2, 12))
-    assert project.run(changed(project, "", ""), caught_up())
-    project.events.clear()
-    return project
+
+    def run_once(project: Project) -> None:
+        project.add_lines(order(1, 1), order(2, 12))
+        assert project.run(changed(project, "", ""), caught_up())
+
+    return prepared("restart_check", run_once)
 
 
 def test_an_unchanged_query_starts_without_a_word(project_with_batch: Project) -> None:

@@ -14,11 +14,11 @@ from millstream.checkpoint.lock import CheckpointLock
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 from millstream.engine.run import RunOptions
 from millstream.spec.output_mode import OutputMode
+from spark.conftest import Project
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-
-    from spark.conftest import Project
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -53,13 +53,30 @@ EACH = pytest.mark.parametrize("spec", SINKS, indirect=True)
 
 
 @pytest.fixture
+def project(request: pytest.FixtureRequest, prepared: Callable[..., Project]) -> Project:
+    """A fresh project, or one with the query of `spec` for a test that asks for it."""
+    if "spec" not in request.fixturenames:
+        return Project(request.getfixturevalue("tmp_path"), request.getfixturevalue("spark"))
+    sink = SINKS[kind := kind_of(request)]
+
+    def deliver_two(project: Project) -> None:
+        for row in (A, B):
+            project.add_lines(row)
+            assert run(project, **one_sink(**sink(project.folder)))
+
+    return prepared(f"sink_reconciliation {kind}", deliver_two)
+
+
+@pytest.fixture
 def spec(request: pytest.FixtureRequest, project: Project) -> dict[str, Any]:
     """A query that has delivered two batches to one sink."""
-    result = one_sink(**SINKS[getattr(request, "param", "parquet")](project.folder))
-    for row in (A, B):
-        project.add_lines(row)
-        assert run(project, **result)
-    return result
+    return one_sink(**SINKS[kind_of(request)](project.folder))
+
+
+def kind_of(request: pytest.FixtureRequest) -> str:
+    """The sink that a test asks for."""
+    callspec = getattr(request.node, "callspec", None)
+    return callspec.params.get("spec", "parquet") if callspec else "parquet"
 
 
 def take_back(project: Project) -> None:

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import sweep
 from millstream.diagnostics.render import render
 from millstream.testing.files.loader import load_text
 from millstream.testing.files.schema import CaseForm, RecordForm, StepForm
@@ -91,6 +92,6 @@ def test_any_text_gives_tests_or_findings(text: str) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), CASES | TREES, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sweep.size(60, 150, "MILLSTREAM_EXAMPLES"), deadline=None)
 def test_any_tree_gives_tests_or_findings(tests: object) -> None:
     load(SPEC + yaml.safe_dump({"tests": tests}, allow_unicode=True))
