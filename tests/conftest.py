@@ -42,7 +42,9 @@ if "MILLSTREAM_EVENTS" not in os.environ:
 
 # Folders in the order in which their files are given to the workers: those first that wait or start processes of
 # their own, beside which others compute, and the many small files last, so that all workers end together.
-ORDER = ("proof", "acceptance", "recovery", "examples", "conformance", "kafka", "devstack", "spark", "page")
+ORDER = (
+    "proof", "acceptance", "cluster", "recovery", "examples", "conformance", "kafka", "devstack", "spark", "page",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.batch_ledger import UNTOLD
 from millstream.connectors.api.writer import SinkIdentity
-from millstream.connectors.kafka import ledger
+from millstream.connectors.kafka import ledger, transactions
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.transactions import TransactionalWriter
@@ -83,6 +83,19 @@ def test_a_replayed_batch_is_not_sent_again(spark: SparkSession, broker: Broker)
     assert writer.write(batch(spark, 100), 1).is_skipped
     assert writer.write(batch(spark, 200), 2).rows == 100
     assert committed(broker, topic) == list(range(300))
+
+
+def test_a_batch_that_fills_the_queue_of_the_client_is_committed_with_its_mark(
+    spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_QUEUE", 100)
+    topic, query = broker.topic(), uuid.uuid4().hex
+    writer = opened(spark, broker, topic, query)
+
+    writer.write(batch(spark, 0, rows=100), 0)
+
+    assert committed(broker, topic) == list(range(100))
+    assert opened(spark, broker, topic, query).has_batch(0)
 
 
 def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, broker: Broker) -> None:

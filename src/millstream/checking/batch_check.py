@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from millstream.checking.check import CheckResult, check, read_texts
@@ -13,7 +13,7 @@ from millstream.checking.process_confinement import Confinement, confine_process
 from millstream.checking.syntax_check import find_syntax_error
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.diagnostics.finding import Severity
-from millstream.diagnostics.spec_codes import ASKED
+from millstream.diagnostics.spec_codes import ASKED, build_finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,8 @@ AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse.di
 # A check ends before the JVM's second compiler pays off. The compiler takes half of the CPU time of a check of
 # two queries, on cores that the check itself needs.
 BRIEF = "-XX:TieredStopAtLevel=1"
+
+_MASTER, _ONE_CORE = "spark.master", "local[1]"
 
 
 # The exit code of a check that has found no error because it has checked no query.
@@ -139,7 +141,8 @@ class Checker:
         spark = self.spark()
         self.say(f"checking {target.name} with Spark ...")
         with separate_session(spark, _session_settings(loaded.pipeline.spark)) as session:
-            report = CheckReport(target, check(loaded, session, connect=self.connects), loaded)
+            checked = check(loaded, session, connect=self.connects)
+            report = CheckReport(target, self._with_cluster_findings(checked, loaded, spark), loaded)
             return self._compared(report, session)
 
     def _compared(self, report: CheckReport, session: SparkSession | None) -> CheckReport:
@@ -148,6 +151,21 @@ class Checker:
             return report
         report.checked.findings.extend(self.compare(session, report.loaded))
         return report
+
+    def _with_cluster_findings(
+        self, checked: CheckResult, loaded: LoadedSpec, spark: SparkSession
+    ) -> CheckResult:
+        """Add what the executors of the spec's cluster lack, if the check connects to systems."""
+        if not self.connects or loaded.pipeline is None:
+            return checked
+        from millstream.frames.executor_requirements import find_lacks  # noqa: PLC0415 - as above
+
+        place = loaded.places.key("spark", _MASTER)
+        findings = [
+            build_finding("MS575", lack.what, place, fix=lack.fix)
+            for lack in find_lacks(spark, loaded.pipeline, tuple(loaded.pipeline.queries))
+        ]
+        return replace(checked, findings=[*checked.findings, *findings])
 
     def _check_script(self, target: CheckTarget) -> CheckResult:
         """Run a script or a project, and check the calls that it makes to Spark."""
@@ -171,8 +189,9 @@ class Checker:
             if self.confines:
                 self._confine()
             self.say("starting Spark ...")
-            # A check runs no batch: one core is enough.
-            conf = {"spark.driver.defaultJavaOptions": BRIEF, **self.conf, "spark.master": "local[1]"}
+            # A check runs no batch, so one core is enough. Only what a cluster lacks must be asked there.
+            master = self.conf.get(_MASTER, _ONE_CORE) if self.connects else _ONE_CORE
+            conf = {"spark.driver.defaultJavaOptions": BRIEF, **self.conf, _MASTER: master}
             self._spark = open_session("millstream check", conf)
         return self._spark
 

@@ -166,6 +166,7 @@ def _session(
     from millstream.checking.check import check
     from millstream.cli.project import exit_on_errors
     from millstream.engine.run import RunOptions, choose_queries
+    from millstream.frames.executor_requirements import require_executors
     from millstream.spark.session import open_session, stop_session
 
     pipeline = loaded.pipeline
@@ -182,6 +183,7 @@ def _session(
             exit_on_errors(
                 [finding for finding in checked.findings if finding not in loaded.findings], checked.texts
             )
+        require_executors(spark, pipeline, queries or tuple(pipeline.queries))
         yield spark, checked, steps
     finally:
         steps.clear()

@@ -40,12 +40,18 @@ class EnvironmentCheck:
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(as_json: bool) -> int:
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Also check the executors of this cluster: Python, packages, and the working folder.",
+)
+def command(as_json: bool, master: str | None) -> int:
     """Check what this machine needs, and say how to install it.
 
-    Exits with 4 if something that every pipeline needs is missing.
+    Exits with 4 if something that every pipeline needs is missing. With --master an application is started on the
+    cluster and ended again.
     """
-    checks = list(examine())
+    checks = [*examine(), *(examine_cluster(master) if master else ())]
     ready = all(check.state != "missing" for check in checks)
     if as_json:
         click.echo(json.dumps({"ready": ready, "looks": [asdict(check) for check in checks]}, indent=1))
@@ -65,6 +71,33 @@ def examine() -> Iterator[EnvironmentCheck]:
     yield _account()
     yield from _folders()
     yield _size()
+
+
+def examine_cluster(master: str) -> Iterator[EnvironmentCheck]:
+    """Check what the executors of a cluster lack: packages of every writer, and this machine's working folder."""
+    from millstream.connectors import registry
+    from millstream.devstack.stack import cluster_settings
+    from millstream.frames.executor_requirements import OF_FUNCTIONS
+    from millstream.spark.cluster.executors import examine_executors
+    from millstream.spark.session import open_session, stop_session
+
+    sinks = registry.sinks().values()
+    packages = sorted({*OF_FUNCTIONS, *(name for sink in sinks for name in sink.task_packages)})
+    try:
+        spark = open_session(
+            "millstream doctor", {**cluster_settings(Path.cwd(), master), "spark.master": master}
+        )
+        try:
+            lacks = examine_executors(spark.sparkContext, packages, [Path.cwd()])
+        finally:
+            stop_session(spark)
+    except NotReady as failure:
+        yield EnvironmentCheck("cluster", "missing", failure.what, failure.fix)
+        return
+    for lack in lacks:
+        yield EnvironmentCheck("cluster", "missing", lack.what, lack.fix)
+    if not lacks:
+        yield EnvironmentCheck("cluster", "ok", f"{master} has {', '.join(packages)} and this folder")
 
 
 def _python() -> EnvironmentCheck:

@@ -48,7 +48,7 @@ GROUPS = {
         "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
     },
     "Local servers": {
-        "up": "Start a local Kafka broker and Postgres server.",
+        "up": "Start a local Kafka broker, Postgres server and Spark cluster.",
         "down": "Stop the local stack.",
         "ps": "Show the servers of the local stack.",
         "logs": "Print a local server's log.",

@@ -85,9 +85,12 @@ def open_project(
 
     On errors, print them to stderr and end the command: with 2 if the file cannot be read, else with 1.
     """
+    # Imported here like the model, for which `--help` does not wait.
+    from millstream.cli.cluster import use_cluster
+
     loaded = load_project(file, overrides, env_file)
     exit_on_errors(loaded.findings, loaded.texts)
-    return loaded
+    return use_cluster(loaded)
 
 
 def complete_query(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

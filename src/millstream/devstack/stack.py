@@ -1,4 +1,4 @@
-"""Start, stop and inspect the local stack of a project: a Kafka broker and a PostgreSQL server."""
+"""Start, stop and inspect the local stack of a project: a Kafka broker, a PostgreSQL server, a Spark cluster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from pathlib import Path
 
 from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack import ports
-from millstream.devstack.servers import ready
+from millstream.devstack.servers import ready, spark_cluster
 from millstream.devstack.supervisor.process import Identity, wait_for_exit
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.spawn import release_guardian, spawn_guardian
-from millstream.devstack.supervisor.state import Endpoints, Home, StackState, without_credentials
+from millstream.devstack.supervisor.state import (
+    SPARK_MASTER,
+    Endpoints,
+    Home,
+    StackState,
+    without_credentials,
+)
 from millstream.diagnostics.failure import InvalidInput, NotReady
 
 SERVERS = ("kafka", "postgres")
+"""The servers of every stack."""
+ALL_SERVERS = (*SERVERS, *spark_cluster.SERVERS)
+"""The same, and those of a stack with a Spark cluster."""
 _STOP_TIMEOUT = 20.0
 _LOG_BYTES = 5_000_000
 
@@ -50,6 +59,7 @@ def up(
     *,
     attached: bool = False,
     servers: Sequence[str] = SERVERS,
+    cluster: spark_cluster.ClusterSize | None = None,
     wanted_ports: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
     grace: float | None = None,
@@ -58,8 +68,9 @@ def up(
 
     Running servers are not touched. `needs` may be a function of the addresses, called while the servers
     start. An `attached` stack ends with this process, however that ends; any other runs until `down`.
-    `wanted_ports` requests ports by server; `outside` contains addresses of external servers. `grace`
-    limits the seconds a server may take to stop before it is killed, if it is less than the server's own limit.
+    `cluster` adds a Spark master and workers. `wanted_ports` requests ports by server; `outside` contains addresses
+    of external servers. `grace` limits the seconds a server may take to stop before it is killed, if it is less than
+    the server's own limit.
     Raises NotReady if a component is missing, a port is taken, or a server does not start.
     """
     home, report = Home(folder), progress or _quiet
@@ -69,6 +80,9 @@ def up(
         fresh = previous_state is None and not home.is_up()
         try:
             _record_outside(home, outside or {}, fresh=fresh)
+            if cluster is not None:
+                spark_cluster.write_size(home, cluster)
+                servers = (*servers, SPARK_MASTER, *spark_cluster.WORKERS[: cluster.workers])
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
             if starting:
                 _start(
@@ -138,22 +152,30 @@ def status(folder: Path) -> list[Status]:
     if not home.is_up():
         return []
     statuses = []
-    for name in SERVERS:
+    for name in ALL_SERVERS:
         if name in outside:
             statuses.append(Status(name, "outside", without_credentials(outside[name])))
         elif state and name in state.servers:
             server_status = state.servers[name]
             pid = server_status.process.pid if server_status.process else None
-            address = f"{ports.LOCAL}:{addresses.get(name)}"
+            # Workers listen where the system lets them, and are reached through their master.
+            address = f"{ports.LOCAL}:{addresses[name]}" if name in addresses else ""
             code = server_status.code if server_status.state == "failed" else None
             statuses.append(Status(name, server_status.state, address, pid, code, home.log(name)))
     return statuses
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return KAFKA and POSTGRES_URL of a project's running stack; empty if no stack runs. Cheap to call."""
+    """Return KAFKA, POSTGRES_URL and, with a cluster, SPARK_MASTER of a running stack; empty if none runs. Cheap."""
     home = Home(folder)
     return home.endpoints().environment() if home.is_up() else {}
+
+
+def cluster_settings(folder: Path, master: str) -> dict[str, str]:
+    """Return the settings with which a driver uses the stack's cluster; empty if `master` is another cluster's."""
+    home = Home(folder)
+    is_own = home.is_up() and master == home.endpoints().spark
+    return spark_cluster.session_settings(home) if is_own else {}
 
 
 def log_file(folder: Path, server: str) -> Path:
@@ -162,8 +184,10 @@ def log_file(folder: Path, server: str) -> Path:
 
 
 def _require_known(server: str) -> str:
-    if server not in SERVERS:
-        raise InvalidInput(f"the stack has no server '{server}'", f"use {' or '.join(SERVERS)}")
+    if server not in ALL_SERVERS:
+        raise InvalidInput(
+            f"the stack has no server '{server}'", f"use {', '.join(SERVERS)} or {SPARK_MASTER}"
+        )
     return server
 
 
@@ -232,6 +256,8 @@ def _start(
         known["controller"] = _port(home, known, "controller", 1, {})
     if "postgres" in names or "postgres" not in known:
         known["postgres"] = _port(home, known, "postgres", 2, requested_ports)
+    if SPARK_MASTER in names:
+        known[SPARK_MASTER] = _port(home, known, SPARK_MASTER, 3, requested_ports)
     home.write("addresses.json", known)
     with ThreadPoolExecutor(len(names)) as pool:
         prepared = list(pool.map(lambda name: _prepare(home, name, known, report), names))
@@ -245,7 +271,7 @@ def _start(
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
     _write_parts(home, server_specs)
-    report(f"starting {' and '.join(names)}")
+    report(f"starting {', '.join(names[:-1])}{' and ' * bool(names[1:])}{names[-1]}")
     state = home.state()
     if state is not None and state.is_alive:
         state.guardian.send(signal.SIGHUP)
@@ -268,6 +294,8 @@ def _prepare(home: Home, name: str, known: Mapping[str, int], report: Progress) 
 
     if name == "kafka":
         return kafka.prepare(home, known["kafka"], known["controller"], report)
+    if name in spark_cluster.SERVERS:
+        return spark_cluster.prepare(home, name, known.get(SPARK_MASTER, 0))
     return postgres.prepare(home, known["postgres"], report)
 
 

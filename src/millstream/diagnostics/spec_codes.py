@@ -78,6 +78,7 @@ CODES: dict[str, tuple[str, str]] = {
     "MS572": ("record-limit", "A producer may send larger records than a topic accepts."),
     "MS573": ("compacted-without-key", "Records without a key are written to a compacted topic."),
     "MS574": ("changed-in-place", "A table that is read as a stream has commits that change or delete rows."),
+    "MS575": ("cluster-lacks", "The executors of a cluster lack a package or a folder that a query needs."),
 }
 
 ASKED = frozenset(code for code in CODES if code.startswith(("MS56", "MS57")))

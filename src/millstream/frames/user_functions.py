@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 
 from millstream.diagnostics.failure import MillstreamError
+from millstream.spark.cluster.code_archive import ship_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def find_function(reference: str | Callable[..., Any], folder: Path) -> Callable[..., Any]:
-    """Return the function `module:name`. Raises `MillstreamError` with the file and what is missing."""
+    """Return the function `module:name`. Raises `MillstreamError` with the file and what is missing.
+
+    What it imports from the spec's folder is sent to the executors of the session, if they run on a cluster.
+    """
+    ship_project(folder)
     if callable(reference):
         return reference
     module, _, name = reference.partition(":")

@@ -29,6 +29,16 @@ def gateway(spark: SparkSession) -> Any:
     return spark._sc._gateway
 
 
+def count_executors(context: SparkContext) -> int:
+    """Return the number of registered executors without the driver: `SparkContext.getExecutorMemoryStatus`."""
+    return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Return whether Spark has stopped, as it does when a cluster ends the application: `SparkContext.isStopped`."""
+    return bool(context._jsc.sc().isStopped())
+
+
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return a Java class by its full name, in one look-up: each dot after `_jvm` would be one that finds nothing."""
     return getattr(jvm(spark), name)
@@ -135,6 +145,15 @@ def active_context() -> SparkContext | None:
     from pyspark import SparkContext  # noqa: PLC0415 - as above
 
     return SparkContext._active_spark_context
+
+
+def submitted_conf() -> dict[str, str]:
+    """Return the settings of the JVM that spark-submit has started for this process: `_ensure_initialized`."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - as above
+
+    # Without it a SparkConf of this process is empty until the first context.
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def default_session() -> SparkSession | None:

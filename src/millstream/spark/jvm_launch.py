@@ -60,7 +60,7 @@ class Launch:
     settings: Sequence[Setting]
     private: Path
     log: Path
-    is_local: bool
+    is_on_loopback: bool
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _build_environment(launch: Launch, info: Path) -> dict[str, str]:
         # Python workers of one job must agree on the hash of a string.
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
     }
-    if launch.is_local:
+    if launch.is_on_loopback:
         # With this, every listener of the JVM, including RPC and block transfer, binds to loopback.
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     return {**os.environ, **variables}

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.private_folder import is_private, make_private
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import cache_folder, cds_archive, internals, jvm_launch, settings
+from millstream.spark.cluster import code_archive
+from millstream.spark.cluster.standalone_master import explain_refusal, require_master
 from millstream.spark.jars import jar_cache
 from millstream.spark.jars.ivy_download import pyspark_folder
 from millstream.spark.java_discovery import find_java
@@ -44,14 +46,26 @@ def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | No
 
     `conf` takes precedence over our settings. If a session runs already, only settings that Spark can change at run
     time have an effect. Spark and the JVM log to `log` (default: a file in the user's cache), never to the terminal.
-    Raises NotReady if Java or a jar is missing or the JVM does not start, and WrongUse for a setting that may not be
-    set.
+    In a process that spark-submit has started, its JVM, log and settings are used. Raises NotReady if Java or a jar
+    is missing, the cluster's master does not answer or the JVM does not start, and InvalidInput for a setting that
+    may not be set.
     """
     conf = settings.with_lasting_metastore(conf)
-    active = internals.active_context()
-    if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        _boot_jvm(name, conf, log)
-    return _create_session(conf if active else {"spark.app.name": name, **conf})
+    master, is_new = str(conf.get("spark.master", "local")), internals.active_context() is None
+    if is_new and "PYSPARK_GATEWAY_PORT" in os.environ:
+        conf = _submitted_settings(name, settings.read_secret(conf))
+    elif is_new:
+        require_master(master)
+        with explain_refusal(master):
+            _boot_jvm(name, settings.read_secret(conf), log)
+        conf = {"spark.app.name": name, **settings.without_secret(conf)}
+    else:
+        conf = settings.without_secret(conf)
+    with explain_refusal(master):
+        spark = _create_session(conf)
+        if is_new:
+            code_archive.ship_package(spark.sparkContext)
+    return spark
 
 
 def applied_settings() -> list[Setting]:
@@ -111,26 +125,50 @@ def _boot_jvm(name: str, conf: Mapping[str, object], log: Path | None) -> None:
     cds_archive.train_later(archive)
 
 
+def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, object]:
+    """Return all settings for the JVM that spark-submit started: ours, then its own, then `conf`.
+
+    Raises NotReady if spark-submit was started without the locked jars, which a running JVM cannot add to itself.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    submitted = {
+        key: value for key, value in internals.submitted_conf().items() if key not in settings.REFUSED
+    }
+    jars = jar_cache.ensure_jars("spark")
+    missing = [jar.name for jar in jars if jar.name not in submitted.get("spark.jars", "")]
+    if missing:
+        raise NotReady(
+            f"spark-submit was started without {missing[0]}"
+            + (f" and {len(missing) - 1} more jars" if missing[1:] else ""),
+            'add --jars "$(millstream jars paths)" to the command',
+        )
+    planned = settings.start_settings(name, {**submitted, **conf}, (), create_private_folder())
+    _applied[:] = [setting for setting in planned if setting.key != "spark.driver.memory"]
+    return {setting.key: setting.value for setting in _applied}
+
+
 def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm_launch.Launch:
     java = find_java()
     jars = jar_cache.ensure_jars("spark")
     private = create_private_folder()
     start_settings = settings.start_settings(name, conf, jars, private)
-    local = settings.is_local(next(s.value for s in start_settings if s.key == "spark.master"))
+    master = next(s.value for s in start_settings if s.key == "spark.master")
     return jvm_launch.Launch(
         java=java,
-        class_path=_class_path(jars if local else []),
+        class_path=_class_path(jars),
         settings=start_settings,
         private=private,
         log=_log_file(log),
-        is_local=local,
+        is_on_loopback=settings.is_on_loopback(master),
     )
 
 
 def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
     """Start the JVM, import PySpark while it boots, and connect the two."""
     # Both PySpark and the JVM's environment read it, so that functions run on the interpreter that pickled them.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A cluster's workers may have theirs elsewhere, which Spark's own setting says to spark-submit alone.
+    python = next((s.value for s in planned.settings if s.key == "spark.pyspark.python"), sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", python)
     gateway = jvm_launch.start_jvm(planned, flags)
     if not _running:
         atexit.register(shut_down_jvm)
@@ -143,12 +181,12 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
         java_gateway = launch_gateway()  # type: ignore[no-untyped-call]
     with _keep_interrupt_handler():
         pyspark.SparkContext(gateway=java_gateway)
-    _applied[:] = [*planned.settings, *_start_up_measures(planned, flags)]
+    _applied[:] = [*planned.settings, *_start_up_measures(flags)]
 
 
-def _start_up_measures(planned: jvm_launch.Launch, flags: Sequence[str]) -> list[Setting]:
+def _start_up_measures(flags: Sequence[str]) -> list[Setting]:
     """Return the measures for a quick start, in the format of settings."""
-    locked = len(jar_cache.jar_paths("spark")) if planned.is_local else 0
+    locked = len(jar_cache.jar_paths("spark"))
     archive = next((flag.partition("=")[2] for flag in flags if "SharedArchiveFile" in flag), "none yet")
     return [
         Setting("(class path)", f"{locked} locked jars", "Spark need not copy and open them one by one"),

@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.diagnostics.failure import InvalidInput
+from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
+from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +52,10 @@ class Setting(NamedTuple):
     reason: str
 
 
+SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the setting
+_SECRET_FILE = f"{SECRET}.file"
+_LOOPBACK = re.compile(r"spark://(?:127\.[\d.]+|localhost)(?::\d+)?$")
+
 # The folder of a Hive metastore stored by Derby, if it is relative.
 _METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
 _RELATIVE = re.compile(r"(?<=^jdbc:derby:;databaseName=)(?!/)[^;]+")
@@ -73,13 +78,15 @@ def start_settings(
     """Return all settings of a start: ours, then the user's `conf`, which takes precedence.
 
     `private` is a folder that only this user can read, for spilled data and Spark's other files.
-    Raises WrongUse for a setting that may not be set.
+    Raises InvalidInput for a setting that may not be set.
     """
     for key in conf:
         if key in REFUSED:
             raise InvalidInput(f"{key} cannot be set", REFUSED[key])
     user_settings = {key: _to_text(value) for key, value in conf.items()}
-    cores = _count_cores(user_settings.get("spark.master", ""))
+    # `run --verbose` prints all settings.
+    REDACTOR.protect(user_settings.get(SECRET, ""))
+    cores = _count_cores(user_settings)
     own_settings = [
         Setting("spark.master", f"local[{cores}]", "one task for each core of this machine"),
         Setting("spark.app.name", name, "the pipeline's name"),
@@ -88,7 +95,7 @@ def start_settings(
         *_connector_settings(),
         *_private_settings(private),
     ]
-    if not is_local(user_settings.get("spark.master", "local")):
+    if jars and not is_local(user_settings.get("spark.master", "local")):
         paths = ",".join(map(str, jars))
         own_settings.append(Setting("spark.jars", paths, "executors fetch the locked jars from the driver"))
     merged = {setting.key: setting for setting in own_settings}
@@ -102,6 +109,37 @@ def start_settings(
 def is_local(master: str) -> bool:
     """Return whether this master runs its executors inside the driver's own JVM."""
     return master == "local" or master.startswith("local[")
+
+
+def is_on_loopback(master: str) -> bool:
+    """Return whether driver and executors reach each other on 127.0.0.1, so that none listens elsewhere."""
+    return is_local(master) or bool(_LOOPBACK.match(master))
+
+
+def without_secret(conf: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings without the cluster's secret, which only a context that starts may see."""
+    return {key: value for key, value in conf.items() if not key.startswith(SECRET)}
+
+
+def read_secret(conf: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the settings with the cluster's secret in place of its file, which Spark reads on Kubernetes only.
+
+    A local session needs no secret, so that a spec is checked and tested where there is no file. Raises NotReady if
+    the file cannot be read.
+    """
+    path, master = conf.get(_SECRET_FILE), str(conf.get("spark.master", "local"))
+    if path is None or master.startswith("k8s:"):
+        return conf
+    if is_local(master):
+        return without_secret(conf)
+    try:
+        secret = Path(str(path)).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise NotReady(
+            f"the cluster's secret in {path} cannot be read: {error.strerror}",
+            f"correct {_SECRET_FILE}; the secret of a local cluster exists while 'millstream up --workers' runs",
+        ) from error
+    return {**{key: value for key, value in conf.items() if key != _SECRET_FILE}, SECRET: secret}
 
 
 def heap_mib() -> int:
@@ -162,7 +200,11 @@ def _private_settings(private: Path) -> list[Setting]:
     ]
 
 
-def _count_cores(master: str) -> int:
+def _count_cores(user_settings: Mapping[str, str]) -> int:
+    """Return the cores of the run: those that it may use of a cluster, if a setting says so, else of this machine."""
+    master, most = user_settings.get("spark.master", ""), user_settings.get("spark.cores.max", "")
+    if most.isdigit() and not is_local(master):
+        return int(most)
     inside = master.removeprefix("local[").split(",")[0].rstrip("]")
     return int(inside) if master.startswith("local[") and inside.isdigit() else resources.available_cores()
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from millstream.diagnostics.failure import InvalidInput
+from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import settings
 from millstream.spark.jvm_launch import _escape
 from millstream.spark.settings import start_settings, with_lasting_metastore
+from millstream.spec.secrets.redaction import redact_values
 
 PRIVATE = Path("private")
 
@@ -81,3 +82,45 @@ def test_a_metastore_in_a_folder_outlives_the_process(folder: str, meant: str) -
     lasting = with_lasting_metastore({key: f"jdbc:derby:;databaseName={folder};create=true"})
 
     assert lasting == {key: f"jdbc:derby:;databaseName={meant};create=true"}
+
+
+@pytest.mark.parametrize(
+    ("master", "is_on_loopback"),
+    [
+        ("local", True), ("local[4]", True), ("spark://127.0.0.1:7077", True), ("spark://localhost:7077", True),
+        ("spark://127.0.0.1:7077,10.0.0.4:7077", False), ("spark://10.0.0.4:7077", False), ("yarn", False),
+    ],
+)  # fmt: skip
+def test_the_driver_listens_on_loopback_if_its_executors_are_there(master: str, is_on_loopback: bool) -> None:
+    assert settings.is_on_loopback(master) is is_on_loopback
+
+
+def test_the_secret_of_a_cluster_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("pq93kfj2lw0a\n")
+    conf = {"spark.master": "spark://h:7077", "spark.authenticate.secret.file": tmp_path / "secret"}
+
+    assert settings.read_secret(conf) == {
+        "spark.master": "spark://h:7077",
+        "spark.authenticate.secret": "pq93kfj2lw0a",
+    }
+
+
+def test_the_secret_of_a_cluster_is_hidden_once_it_is_a_setting() -> None:
+    chosen(spark_master="spark://h:7077", spark_authenticate_secret="pq93kfj2lw0a")
+
+    assert "pq93kfj2lw0a" not in redact_values("spark.authenticate.secret = pq93kfj2lw0a")
+
+
+def test_a_secret_file_that_is_not_there_is_a_sentence_for_a_cluster_alone(tmp_path: Path) -> None:
+    conf = {"spark.authenticate.secret.file": tmp_path / "secret"}
+
+    with pytest.raises(NotReady, match=r"the cluster's secret in .* cannot be read: No such file"):
+        settings.read_secret({**conf, "spark.master": "spark://h:7077"})
+    assert settings.read_secret({**conf, "spark.master": "local[2]"}) == {"spark.master": "local[2]"}
+    assert settings.read_secret(conf) == {}
+
+
+def test_a_run_takes_as_many_shuffle_partitions_as_it_may_use_cores_of_the_cluster() -> None:
+    chosen_settings = chosen(spark_master="spark://h:7077", spark_cores_max="12")
+
+    assert chosen_settings["spark.sql.shuffle.partitions"] == "12"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from millstream.cli.cluster import use_cluster
 from millstream.cli.messages import is_quiet, print_hint
 from millstream.cli.project import find_spec, load_project, project_options, use_colors
 from millstream.diagnostics.failure import InvalidInput
@@ -170,7 +171,7 @@ def command(
                 "leave --fast out",
             )
     with Checker(
-        load=lambda path: load_project(path, overrides, env_file),
+        load=lambda path: use_cluster(load_project(path, overrides, env_file)),
         is_fast=chosen["fast"],
         connects=chosen["connect"],
         arguments=[*script_arguments, *arguments],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.deadletter.text import (
     DEAD_LETTER_COLUMNS,
     dead_letter_json,
@@ -176,7 +177,7 @@ def replay(
         lock_checkpoints(pipeline, queries, stack)
         print_hint("starting Spark")
         log = pipeline.folder / ".millstream" / "logs" / "replay.log"
-        spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
+        spark = open_session(pipeline.name, settings_without_cluster(pipeline), log=log)
         stack.callback(spark.stop)
         stack.enter_context(lock_in_jvm(spark, pipeline, queries))
         count = replay(spark, pipeline, queries, sink, _print_delivery)

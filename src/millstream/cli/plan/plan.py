@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
 
@@ -148,7 +149,7 @@ def _plan(loaded: LoadedSpec, queries: Sequence[str]) -> list[QueryPlan]:
     steps = ProgressReporter()
     steps.show("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "plan.log"
-    spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
+    spark = open_session(f"{pipeline.name}-plan", settings_without_cluster(pipeline), log=log)
     try:
         steps.show("planning the queries")
         frames = build_frames(spark, pipeline)
@@ -188,7 +189,7 @@ def _compare_with_file(
         steps = ProgressReporter()
         steps.show("starting Spark")
         log = pipeline.folder / ".millstream" / "logs" / "plan.log"
-        spark = open_session(f"{pipeline.name}-plan", dict(pipeline.spark), log=log)
+        spark = open_session(f"{pipeline.name}-plan", settings_without_cluster(pipeline), log=log)
         try:
             before = before if other is None else describe_queries(spark, other, names)
             now = describe_queries(spark, pipeline, names)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
 from millstream.diagnostics.failure import InvalidInput
@@ -173,7 +174,7 @@ def _stores(
     steps = ProgressReporter()
     steps.show("starting Spark")
     log = pipeline.folder / ".millstream" / "logs" / "state.log"
-    spark = open_session(f"{pipeline.name}-state", dict(pipeline.spark), log=log)
+    spark = open_session(f"{pipeline.name}-state", settings_without_cluster(pipeline), log=log)
     steps.clear()
     try:
         yield spark, folder, choose_stores(list_stores(spark, folder, metadata.read(folder)), operator)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millstream.cli.cluster import use_cluster
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import handle_ending
 from millstream.diagnostics.failure import InvalidInput, NotReady
@@ -51,6 +52,11 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Stop gracefully this long after the first batch, such as 60s or '5 minutes'.",
 )
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Run on this cluster, such as spark://HOST:7077, instead of the spec's spark.master.",
+)
 @click.option("--repair", is_flag=True, help="Repair a damaged checkpoint where that is safe, then run.")
 @click.option(
     "--accept-gap", is_flag=True, help="Continue although records were deleted before they were read."
@@ -91,6 +97,7 @@ def command(
     *,
     until_caught_up: bool,
     length: str | None,
+    master: str | None,
     repair: bool,
     accept_gap: bool,
     adopt: bool,
@@ -115,7 +122,7 @@ def command(
     page_options = PageOptions(host or LOCAL, port, is_served=not no_page)
     if port and not no_page:
         refuse_taken_port(page_options.host, port)
-    loaded = open_project(file, overrides, env_file)
+    loaded = use_cluster(open_project(file, overrides, env_file), master)
     if history is not None:
         from millstream.cli.run.history import command as past
 
@@ -153,6 +160,7 @@ def start(
     from millstream.engine.recovery.checkpoint_check import check_checkpoints
     from millstream.engine.recovery.data_loss import accept_gaps
     from millstream.engine.run import choose_queries, lock_checkpoints, probe_connections, run_pipeline
+    from millstream.frames.executor_requirements import require_executors
     from millstream.spark.session import applied_settings, open_session, stop_session
 
     pipeline = loaded.pipeline
@@ -189,6 +197,7 @@ def start(
         spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
         stack.callback(stop_session, spark)
         stack.enter_context(page.spark(spark))
+        require_executors(spark, pipeline, queries)
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.messages import print_hint
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.table import format_table, terminal_width
@@ -122,7 +123,7 @@ def _of_view(loaded: LoadedSpec, name: str, limit: int) -> tuple[list[str], list
     assert pipeline is not None
     log = pipeline.folder / ".millstream" / "logs" / "show.log"
     print_hint("starting Spark")
-    spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
+    spark = open_session(pipeline.name, settings_without_cluster(pipeline), log=log)
     try:
         return preview_rows(spark, pipeline, name, limit)
     finally:

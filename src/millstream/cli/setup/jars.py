@@ -10,14 +10,18 @@ from millstream.spark.jars import jar_cache
 
 
 @click.command("jars")
-@click.argument("action", type=click.Choice(["list", "fetch"]), default="list")
+@click.argument("action", type=click.Choice(["list", "fetch", "paths"]), default="list")
 @click.option("--verify", is_flag=True, help="Verify the checksum of every jar; download damaged ones again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(action: str, verify: bool, as_json: bool) -> None:
     """List the locked jars, or download those that are missing.
 
-    Millstream uses a jar only if its sha256 checksum is the locked one.
+    Millstream uses a jar only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark
+    needs as one list for spark-submit --jars.
     """
+    if action == "paths":
+        click.echo(",".join(map(str, jar_cache.ensure_jars("spark"))))
+        return
     if action == "fetch" or verify:
         steps = ProgressReporter()
         for group in jar_cache.locked_jars():

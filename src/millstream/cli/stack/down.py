@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="down")
-@click.argument("servers", nargs=-1, type=click.Choice(stack.SERVERS), metavar="[kafka] [postgres]")
+@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[kafka] [postgres]")
 @project_options
 def command(
     servers: tuple[str, ...],

@@ -40,6 +40,7 @@ def command(
         ]
         click.echo(json.dumps({"servers": servers}))
         return
+    width = max((len(server.name) for server in status), default=0) + 1
     for server in status:
         process = (
             f"pid {server.pid}"
@@ -48,7 +49,7 @@ def command(
             if server.code is not None
             else ""
         )
-        click.echo(f"{server.name:<9} {server.state:<9} {server.address:<21} {process}".rstrip())
+        click.echo(f"{server.name:<{width}} {server.state:<9} {server.address:<21} {process}".rstrip())
     if not status:
         click.echo("no stack is running", err=True)
         print_hint("next: millstream up")

@@ -1,4 +1,4 @@
-"""`millstream up`: start a local Kafka broker and Postgres server, and create the topics of the spec."""
+"""`millstream up`: start a local Kafka broker, Postgres server and Spark cluster, and create the spec's topics."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, load_project, project_options
 from millstream.cli.signals import handle_ending
 from millstream.devstack import stack
+from millstream.devstack.servers.spark_cluster import MOST_WORKERS, ClusterSize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +31,27 @@ _LOOK = 0.5
 
 
 @click.command(name="up")
-@click.argument("servers", nargs=-1, type=click.Choice(stack.SERVERS), metavar="[kafka] [postgres]")
+@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[kafka] [postgres]")
 @project_options
 @click.option(
     "-d", "--detach", is_flag=True, help="Return when the servers are ready, and leave them running."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the addresses as JSON.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_WORKERS),
+    help="Also start a Spark master and this many workers, as a cluster to try a pipeline on.",
+)
+@click.option(
+    "--worker-cores", type=click.IntRange(1), default=1, show_default=True, help="Cores of a worker."
+)
+@click.option(
+    "--worker-memory",
+    type=click.IntRange(512),
+    default=1024,
+    show_default=True,
+    help="Heap of a worker's executor, in MiB.",
+)
 @click.option("--kafka-port", type=click.IntRange(1, 65535), help="Port of the broker.")
 @click.option("--postgres-port", type=click.IntRange(1, 65535), help="Port of the database.")
 @click.option("--kafka", metavar="HOST:PORT", help="Use this broker instead of starting one.")
@@ -47,6 +63,9 @@ def command(
     env_file: Path | None,
     detach: bool,
     as_json: bool,
+    workers: int | None,
+    worker_cores: int,
+    worker_memory: int,
     kafka_port: int | None,
     postgres_port: int | None,
     kafka: str | None,
@@ -55,7 +74,8 @@ def command(
     """Start a local Kafka broker and Postgres server, or one of them, for a project.
 
     Runs until Ctrl-C, which stops the servers. With --detach it returns when they are ready, and 'millstream down'
-    stops them. Data is kept either way. Topics that the spec needs are created.
+    stops them. Data is kept either way. Topics that the spec needs are created. With --workers it also starts a
+    Spark cluster, on which 'millstream run --master' runs the pipeline.
     """
     folder = find_spec(file).parent.resolve()
     steps = ProgressReporter()
@@ -70,17 +90,18 @@ def command(
         steps.show,
         attached=not detach,
         servers=servers or stack.SERVERS,
+        cluster=None if workers is None else ClusterSize(workers, worker_cores, worker_memory),
         wanted_ports=_drop_unset(kafka=kafka_port, postgres=postgres_port),
         outside=_drop_unset(kafka=kafka, postgres=postgres_url),
     )
     steps.clear()
     if detach or before or not any(server.pid for server in stack.status(folder)):
         _print(endpoints, as_json=as_json)
-        print_hint("next: millstream run; 'millstream down' stops the servers and keeps their data")
+        print_hint(f"next: {_run(endpoints)}; 'millstream down' stops the servers and keeps their data")
         return
     leave = _signalled()  # before printing, because a reader of the addresses may send the signal at once
     _print(endpoints, as_json=as_json)
-    print_hint("next, in another terminal: millstream run; Ctrl-C here stops the servers")
+    print_hint(f"next, in another terminal: {_run(endpoints)}; Ctrl-C here stops the servers")
     _stay(folder, leave)
 
 
@@ -115,6 +136,11 @@ def _drop_unset(**options: Value | None) -> dict[str, Value]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _run(endpoints: Endpoints) -> str:
+    """Return the command that runs the pipeline, on the cluster if the stack has one."""
+    return f"millstream run --master {endpoints.spark}" if endpoints.spark else "millstream run"
+
+
 def _print(endpoints: Endpoints, *, as_json: bool) -> None:
     """Print the addresses to stdout, as JSON or as a shell command."""
     if as_json:
@@ -141,14 +167,13 @@ def _stay(folder: Path, leave: threading.Event) -> None:
     printed_states: dict[str, str] = {}
     while True:
         servers = stack.status(folder)
+        width = max((len(server.name) for server in servers), default=0) + 1
         for server in servers:
             if printed_states.get(server.name) != server.state:
                 printed_states[server.name] = server.state
                 details = f"{server.state} (exit code {server.code}, see 'millstream logs {server.name}')"
-                click.echo(
-                    f"{server.name:<9} {server.address:<16} {details if server.code is not None else server.state}",
-                    err=True,
-                )
+                state = details if server.code is not None else server.state
+                click.echo(f"{server.name:<{width}} {server.address:<16} {state}", err=True)
         if not servers:
             click.echo("the stack was stopped by another command", err=True)
             return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project
 from millstream.diagnostics.failure import InvalidInput
@@ -31,7 +32,7 @@ def record_test(
     entry = pipeline.sources[source]
     steps = ProgressReporter()
     steps.show("starting Spark")
-    spark = open_session(f"{pipeline.name}-record", dict(pipeline.spark))
+    spark = open_session(f"{pipeline.name}-record", settings_without_cluster(pipeline))
     try:
         steps.show(f"reading {entry.source.describe()}")
         rows = record.read_newest_rows(spark, entry, source, row_count)

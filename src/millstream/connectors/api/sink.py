@@ -27,6 +27,8 @@ class Sink(SinkSettings, RowSemantics, SinkContents, SinkBackfill, SinkSandbox):
     """Field that is set when the value in the spec is a plain string."""
     modes: ClassVar[frozenset[OutputMode]]
     """Output modes that this kind supports with any settings."""
+    task_packages: ClassVar[tuple[str, ...]] = ()
+    """Python packages that the writer imports in tasks, which the executors of a cluster must therefore have."""
 
     @abstractmethod
     def writer(self, identity: SinkIdentity) -> Writer:

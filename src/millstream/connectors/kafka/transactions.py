@@ -162,7 +162,8 @@ class TransactionalWriter(KafkaWriter):
         for topic, messages in self._messages(chunks):
             self._send_all(topic, messages)
         mark = ledger.encode_entry(batch_id, rows, self.identity, self.sink.target(), self.note(batch_id))
-        self._producer.produce(self.sink.ledger_topic, mark, self.identity.key.encode())
+        # The queue may be full of the batch's records.
+        self._send_one(self.sink.ledger_topic, mark, self.identity.key.encode())
         hit_failpoint("kafka.sent")
         # This first sends queued records, which on a slow link takes most of the transaction's time.
         self._producer.commit_transaction(max(PATIENCE, self._timeout_seconds() - self._open_seconds()))
@@ -189,7 +190,7 @@ class TransactionalWriter(KafkaWriter):
         """Queue the records, waiting while the queue is full."""
         if messages and "headers" in messages[0]:
             for message in messages:
-                self._send_one(topic, message)
+                self._send_one(topic, **message)
             return
         while messages:
             self._producer.produce_batch(topic, messages)
@@ -202,10 +203,13 @@ class TransactionalWriter(KafkaWriter):
             if messages := queued_later:
                 self._producer.poll(0.01)
 
-    def _send_one(self, topic: str, message: dict[str, Any]) -> None:
+    def _send_one(
+        self, topic: str, value: bytes, key: bytes | None, headers: list[tuple[str, bytes]] | None = None
+    ) -> None:
+        """Queue a record, waiting while the queue is full."""
         while True:
             try:
-                self._producer.produce(topic, message["value"], message["key"], headers=message["headers"])
+                self._producer.produce(topic, value, key, headers=headers)
             except BufferError:
                 self._producer.poll(0.01)
             else:

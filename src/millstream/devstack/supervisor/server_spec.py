@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -11,7 +11,7 @@ class ServerSpec:
     """One server process of the stack.
 
     The signal `stop` asks it to end within `grace` seconds; the kernel sends `death` if the guardian dies.
-    `run` is whether it should run; a greater `turn` restarts it.
+    `run` is whether it should run; a greater `turn` restarts it. `environment` is added to the guardian's own.
     """
 
     name: str
@@ -22,6 +22,7 @@ class ServerSpec:
     grace: float = 5.0
     run: bool = True
     turn: int = 1
+    environment: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON data that the guardian reads."""

@@ -20,23 +20,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USER = "millstream"
+SPARK_MASTER = "spark-master"
+"""The server that executors and drivers of the stack's Spark cluster register with."""
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder."""
+    """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder.
+
+    `spark` is the URL of the cluster's master, or an empty text for a stack without a cluster.
+    """
 
     kafka: str
     postgres: str
     folder: Path
+    spark: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that a spec reads."""
-        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres}
+        cluster = {"SPARK_MASTER": self.spark} if self.spark else {}
+        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres, **cluster}
 
     def to_json(self) -> dict[str, str]:
         """Return the addresses by server, and the folder."""
-        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder)}
+        cluster = {"spark": self.spark} if self.spark else {}
+        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder), **cluster}
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,7 @@ class Home:
             outside.get("kafka") or f"{LOCAL}:{addresses.get('kafka', 0)}",
             outside.get("postgres") or own_url,
             self.project,
+            f"spark://{LOCAL}:{addresses.get(SPARK_MASTER, 0)}" if SPARK_MASTER in self.parts() else "",
         )
 
     def is_up(self) -> bool:

@@ -80,6 +80,7 @@ class StackSupervisor:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.home.path,
+                env={**os.environ, **part.environment},
                 preexec_fn=make_parent_death_hook(signal.Signals[part.death]),
             )
         self.children[part.name] = child

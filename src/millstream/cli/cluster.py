@@ -1,0 +1,46 @@
+"""Choose where a command's Spark runs: on the cluster of the spec or of `--master`, or on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.spark.settings import is_local
+
+if TYPE_CHECKING:
+    from millstream.pipeline.model import Pipeline
+    from millstream.pipeline.spec_file import LoadedSpec
+
+_MASTER = "spark.master"
+
+# Settings that only a cluster's driver may have, because their values fit executors of the cluster.
+_OF_CLUSTERS = (_MASTER, "spark.authenticate", "spark.executor.", "spark.cores.max")
+
+
+def use_cluster(loaded: LoadedSpec, master: str | None = None) -> LoadedSpec:
+    """Return the spec with this master instead of its own, and with what the local stack's cluster asks of a driver.
+
+    Settings of the spec take precedence over those of the stack.
+    """
+    # Imported here because most specs name no cluster.
+    from millstream.devstack.stack import cluster_settings
+
+    pipeline = loaded.pipeline
+    if pipeline is None:
+        return loaded
+    own = {**pipeline.spark, **({_MASTER: master} if master else {})}
+    if is_local(str(own.get(_MASTER, "local"))):
+        settings = own
+    else:
+        settings = {**cluster_settings(pipeline.folder, str(own[_MASTER])), **own}
+    return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))
+
+
+def settings_without_cluster(pipeline: Pipeline) -> dict[str, str | int | float | bool]:
+    """Return the spec's Spark settings for a command that reads a little on this machine.
+
+    On a cluster it would wait for cores as long as a run has them all.
+    """
+    if is_local(str(pipeline.spark.get(_MASTER, "local"))):
+        return dict(pipeline.spark)
+    return {key: value for key, value in pipeline.spark.items() if not key.startswith(_OF_CLUSTERS)}

@@ -1,0 +1,62 @@
+"""A Spark master and two workers beside the broker and the database, and projects that run on them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from acceptance.oracle import STREAMS
+from acceptance.project import Project, adapt, database
+from cluster.orders import SIZE, put_on_cluster
+from millstream.devstack.servers.spark_cluster import SERVERS
+from millstream.devstack.servers.topics import create_topics
+from millstream.devstack.stack import stop, up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.devstack.supervisor.state import Endpoints
+
+SHOP = Path(__file__).parent / "shop"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ecommerce"
+
+
+@pytest.fixture(scope="session")
+def cluster(stack: Endpoints) -> Iterator[Endpoints]:
+    yield up(stack.folder, cluster=SIZE, attached=True)
+    for server in SERVERS[: SIZE.workers + 1]:
+        stop(stack.folder, server)
+
+
+@pytest.fixture
+def shop(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
+    """A project with topics of its own, in which a processor, a Python view and a module next to it are used."""
+    folder, prefix = tmp_path / "shop", f"{tmp_path.name}-"
+    folder.mkdir()
+    for file in SHOP.iterdir():
+        if file.is_file():
+            (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    put_on_cluster(folder, cluster)
+    create_topics(cluster.kafka, {f"{prefix}orders": {"partitions": "2"}, f"{prefix}priced": {}})
+    project = Project(folder, cluster.kafka, database(cluster.postgres, "millstream"), prefix)
+    yield project
+    project.close()
+
+
+@pytest.fixture
+def ecommerce(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
+    """A copy of the example with topics and a database of its own, whose spec names the cluster."""
+    folder, prefix = tmp_path / "ecommerce", "cluster-"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".millstream", "lake"))
+    adapt(folder, prefix)
+    put_on_cluster(folder, cluster, **{"spark.master": cluster.spark})
+    create_topics(cluster.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
+    with psycopg.connect(cluster.postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ecommerce_on_cluster")
+    project = Project(folder, cluster.kafka, database(cluster.postgres, "ecommerce_on_cluster"), prefix)
+    yield project
+    project.close()

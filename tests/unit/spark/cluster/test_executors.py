@@ -1,0 +1,70 @@
+"""What executors lack, from what their tasks report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.spark.cluster import executors
+from millstream.spark.cluster.executors import _explain, _lacks, _look, _put_marker, _Surroundings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_folder_is_seen_by_the_file_that_the_driver_has_put_into_it(tmp_path: Path) -> None:
+    shared, other = tmp_path / "shared", tmp_path / "other"
+    shared.mkdir()
+    with _put_marker(shared) as marker:
+        (report,) = _look(None, (), {"shared": str(marker), "other": str(other / marker.name)})
+
+    assert report.unseen == ("other",)
+    assert list(shared.iterdir()) == []
+
+
+def test_a_folder_that_does_not_exist_yet_is_looked_for_in_the_nearest_one_above(tmp_path: Path) -> None:
+    with _put_marker(tmp_path / "checkpoints" / "orders") as marker:
+        assert marker.parent == tmp_path
+
+
+def test_missing_packages_other_versions_and_folders_are_one_sentence_each() -> None:
+    report = _Surroundings(
+        "worker-2", (("pandas", None), ("pyarrow", "17.0"), ("pgpq", "1")), ("/a",), ("/b",)
+    )
+
+    sentences = [lack.what for lack in _lacks(report, {"pandas": "2.3", "pyarrow": "18.0", "pgpq": "1"})]
+
+    assert sentences == [
+        "the Python of the executor on worker-2 has no package pandas",
+        "the executor on worker-2 has pyarrow 17.0, and this machine 18.0",
+        "the executor on worker-2 does not see /a of this machine",
+        "the executor on worker-2 may not write /b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has "
+            "different version: 3.10 than that in driver: 3.11.\n\tat org.apache",
+            "executors have another Python than this machine: Python in worker has different version: 3.10 than "
+            "that in driver: 3.11.",
+        ),
+        (
+            'java.io.IOException: Cannot run program "/opt/python": error=2, No such file or directory',
+            "executors cannot start the Python /opt/python",
+        ),
+    ],
+)
+def test_a_job_that_failed_for_its_python_is_explained(error: str, sentence: str) -> None:
+    lack = _explain(error)
+
+    assert lack is not None
+    assert lack.what == sentence
+
+
+def test_a_job_that_failed_for_another_reason_is_not(tmp_path: Path) -> None:
+    assert _explain(f"java.lang.OutOfMemoryError at {tmp_path}") is None
+    assert executors.PATIENCE > 30
