@@ -94,6 +94,8 @@ class Checker:
     confinement: Confinement = field(default_factory=Confinement)
     """What the kernel does not hold, once Spark has started."""
     conf: dict[str, object] = field(default_factory=dict)
+    start: Callable[[Mapping[str, object]], SparkSession] | None = None
+    """Returns a session of the caller, which is used in place of an own one and not stopped."""
     _spark: SparkSession | None = None
 
     def __enter__(self) -> Self:
@@ -154,6 +156,8 @@ class Checker:
 
     def spark(self) -> SparkSession:
         """Return the Spark session of this process, started by the first call."""
+        if self.start is not None:
+            return self.start(self.conf)
         if self._spark is None:
             from millstream.spark.session import open_session  # noqa: PLC0415 - as above
 

@@ -29,6 +29,7 @@ GROUPS = {
     },
     "Write": {
         "check": "Find errors in a pipeline before it starts.",
+        "dev": "Check, test and show rows whenever a file is saved.",
         "migrate": "Write a project for a PySpark script.",
         "explain": "Explain a finding, a source, a sink, a query or a term.",
         "graph": "Draw sources, views, queries and sinks.",
@@ -69,6 +70,7 @@ FOLDERS = {
     "config": "explain",
     "deadletter": "deadletter",
     "demo": "run",
+    "dev": "dev",
     "docs": "setup",
     "down": "stack",
     "explain": "explain",
