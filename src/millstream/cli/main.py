@@ -22,7 +22,7 @@ from millstream.spec.secrets.redaction import redact
 # the modules.
 GROUPS = {
     "Start": {
-        "init": "Start a project from a template or an example.",
+        "init": "Start a project from an example, a topic or files.",
         "demo": "Run the e-commerce example with its servers and traffic.",
         "doctor": "Check what this machine needs, and say how to install it.",
         "docs": "Open the documentation of this version.",

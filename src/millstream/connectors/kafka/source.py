@@ -137,6 +137,11 @@ class KafkaSource(Broker, Source):
         return self.model_copy(update={"starting_offsets": start, "starting_timestamp": None, "assign": None,
                                        "subscribe": self.topics})  # fmt: skip
 
+    @classmethod
+    def topic_settings(cls, topic: str, servers: str) -> dict[str, Any]:
+        """Return the settings that read all records of the topic, a part of them per batch."""
+        return {"bootstrap_servers": servers, "subscribe": topic, "max_offsets_per_trigger": 100_000}
+
     def recent(self, limit: int) -> list[RecentMessage] | None:
         """Return the latest records of the named topics, or None if the topics are chosen by a pattern."""
         from millstream.connectors.kafka.latest_records import read_recent_messages  # noqa: PLC0415 - loads the client
