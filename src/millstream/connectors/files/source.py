@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.ddl import quote_name
-from millstream.connectors.files import sampling
 from millstream.connectors.files.base_source import FilesSource
+from millstream.connectors.files.sampling import parquet_files, text_files
 from millstream.connectors.files.sandbox_io import format_csv, join_records, join_values, to_arrow_table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ParquetSource(FilesSource):
     @classmethod
     def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
         """Read rows from the beginning of the files."""
-        return sampling.sample_parquet(files, limit)
+        return parquet_files.sample_parquet(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these rows into the folder by a rename."""
@@ -113,7 +113,7 @@ class JsonSource(_Parsed):
     @classmethod
     def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
         """Read rows from the beginning of the files."""
-        return sampling.sample_json(files, limit)
+        return text_files.sample_json(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - JSON
         """Put a file with these lines into the folder by a rename."""
@@ -136,7 +136,7 @@ class CsvSource(_Parsed):
     @classmethod
     def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
         """Read rows from the beginning of the files."""
-        return sampling.sample_csv(files, limit)
+        return text_files.sample_csv(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these lines into the folder by a rename."""

@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 Offsets = dict[str, dict[int, int]]
 
-_COLUMNS = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
-    "timestamp TIMESTAMP, timestampType INT"
-)
-
 
 class KafkaSource(Broker, Source):
     """Records of one or more Kafka topics, each a row."""
@@ -52,7 +47,7 @@ class KafkaSource(Broker, Source):
     has_payload = True
     flows = frozenset({"continuous", "real_time"})
     bounds = ("min_offsets_per_trigger", "max_offsets_per_trigger", "max_trigger_delay", "min_partitions")
-    columns = _COLUMNS
+    columns = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
     place = ("topic", "partition", "offset")
 
     subscribe: CommaNames = ()

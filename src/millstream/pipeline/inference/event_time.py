@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,9 +62,9 @@ class TimeColumn:
     @property
     def delay(self) -> str:
         """The delay of a watermark: twice the disorder, rounded up, and at least ten seconds."""
-        wanted = self.disorder.total_seconds() * 2
-        seconds = next((delay for delay in _DELAYS if delay >= wanted), None)
-        return format_seconds(seconds if seconds is not None else -(-int(wanted) // _DAY) * _DAY)
+        doubled = self.disorder.total_seconds() * 2
+        seconds = next((delay for delay in _DELAYS if delay >= doubled), None)
+        return format_seconds(seconds if seconds is not None else math.ceil(doubled / _DAY) * _DAY)
 
 
 def find_event_time(records: Sequence[Mapping[str, Any]], partitions: Sequence[int]) -> TimeColumn | None:

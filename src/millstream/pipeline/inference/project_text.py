@@ -38,7 +38,7 @@ def write_spec(records: Records, name: str) -> str:
         "sources:",
         *_source(records, observed, time),
         "",
-        *_rest(records, time),
+        *_views_and_queries(records, time),
     ]
     return "\n".join(lines) + "\n"
 
@@ -101,7 +101,7 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
         yield "    on_malformed: dead_letter"
 
 
-def _rest(records: Records, time: TimeColumn | None) -> Iterator[str]:
+def _views_and_queries(records: Records, time: TimeColumn | None) -> Iterator[str]:
     name = records.name
     column = quote_column(time.name) if time else Keep.TIMESTAMP.value if _has_message_time(records) else None
     if column is None:

@@ -152,8 +152,8 @@ def to_name(text: str) -> str:
 def _list_files(pattern: str) -> list[Path]:
     """Return the files of a pattern or folder, oldest first."""
     path = Path(pattern)
-    found = path.rglob("*") if path.is_dir() else map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
-    files = [file for file in found if file.is_file() and not file.name.startswith((".", "_"))]
+    paths = path.rglob("*") if path.is_dir() else map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+    files = [file for file in paths if file.is_file() and not file.name.startswith((".", "_"))]
     if not files:
         raise WrongUse(f"no file matches '{pattern}'", "put the pattern in quotes, as in 'data/*.json'")
     return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
