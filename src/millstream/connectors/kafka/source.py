@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from millstream.connectors.api.source import Source
 from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
-from millstream.connectors.kafka.client.broker import Broker, CommaNames
+from millstream.connectors.kafka.client.broker import RECORD_COLUMNS, Broker, CommaNames
 from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.offsets import offset_split
@@ -47,7 +47,7 @@ class KafkaSource(Broker, Source):
     has_payload = True
     flows = frozenset({"continuous", "real_time"})
     bounds = ("min_offsets_per_trigger", "max_offsets_per_trigger", "max_trigger_delay", "min_partitions")
-    columns = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
+    columns = RECORD_COLUMNS
     place = ("topic", "partition", "offset")
 
     subscribe: CommaNames = ()
