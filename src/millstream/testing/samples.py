@@ -162,7 +162,7 @@ def _feeds_of_test(pipeline: Pipeline, cases: Iterable[Case]) -> TestFeeds:
 
 
 def _read_file(entry: SourceEntry, file: Path) -> Iterable[Fed]:
-    """Yield a file's records: messages as they stand for JSON and CSV values, else rows as JSON objects.
+    """Yield a file's records: messages unchanged for JSON and CSV values, else rows from JSON objects.
 
     Raises `MillstreamError` with the line of a row that is no JSON object.
     """
