@@ -125,7 +125,8 @@ class ChangeBatch:
             return spark.sql(
                 f"SELECT {', '.join(columns)}, {deleted_until} AS {_UNTIL},"  # noqa: S608 - as above
                 f" come.{GONE} OR coalesce(come.{self._sequence} <= {deleted_until}, false) AS {GONE}"
-                f" FROM {view} AS come LEFT JOIN {self._deletions} AS deleted ON {_same_key('come', 'deleted', self._keys)}"
+                f" FROM {view} AS come LEFT JOIN {self._deletions} AS deleted"
+                f" ON {_same_key('come', 'deleted', self._keys)}"
             )
 
     def _history(self, changes: DataFrame, table: DataFrame | None) -> DataFrame:
