@@ -23,7 +23,7 @@ _LIKE_A_TIME = re.compile(
 )
 _BEST = ("event_time", "eventtime", "event_timestamp", "event_ts", "occurred_at", "timestamp", "ts", "time")
 # Times that are about something else than the event.
-_ABOUT_ANOTHER = re.compile(r"expir|birth|due|until|valid|deliver|schedul|end", re.IGNORECASE)
+_ABOUT_ANOTHER = re.compile(r"expir|birth|due|until|valid|deliver|schedule|end", re.IGNORECASE)
 _DELAYS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
 _DAY = 86400
 # The part of the records that must have the time. The others become dead letters.
