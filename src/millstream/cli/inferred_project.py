@@ -10,7 +10,7 @@ import click
 
 from millstream.cli.explain.schema import write_schema
 from millstream.cli.messages import print_hint
-from millstream.diagnostics.failure import WrongUse
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.inference.project_text import describe_time, list_columns, write_spec
 from millstream.pipeline.inference.read_records import Records, read_files, read_topic
 
@@ -27,7 +27,7 @@ _BROKER = "KAFKA"
 def write_project(folder: Path, topic: str | None, servers: str | None, pattern: str | None) -> None:
     """Read records, and write a spec, for a topic also a sample, and the JSON schema for editors.
 
-    Raises `WrongUse` if a file exists that would be written.
+    Raises `InvalidInput` if a file exists that would be written.
     """
     _refuse_existing(folder / SPEC)
     if topic is not None:
@@ -57,7 +57,7 @@ def write_project(folder: Path, topic: str | None, servers: str | None, pattern:
 
 def _refuse_existing(file: Path) -> None:
     if file.exists():
-        raise WrongUse(f"{file} exists already, and init changes no file", "choose another folder")
+        raise InvalidInput(f"{file} exists already, and init changes no file", "choose another folder")
 
 
 def _default_servers() -> str:

@@ -92,9 +92,9 @@ def command(
             click.echo(example)
         return
     if sum(option is not None for option in (name, topic, pattern)) > 1:
-        raise WrongUse("--from, --from-topic and --from-files cannot be combined", "choose one of them")
+        raise InvalidInput("--from, --from-topic and --from-files cannot be combined", "choose one of them")
     if servers is not None and topic is None:
-        raise WrongUse("--servers needs --from-topic", "name the topic with --from-topic")
+        raise InvalidInput("--servers needs --from-topic", "name the topic with --from-topic")
     change_folder = "" if folder == Path() else f"cd {folder} && "
     if topic is not None or pattern is not None:
         from millstream.cli.inferred_project import write_project

@@ -130,7 +130,7 @@ def _choose_sample(pipeline: Pipeline, name: str, now: datetime, *, live: bool) 
     if not live and file.is_file():
         records = tuple(_read_file(pipeline.sources[name], file))
         return Sample(f"{_count(records, 'record')} of {FOLDER}/{file.name}", records)
-    if source.static and (live or not source.payload):
+    if source.can_read_once and (live or not source.has_payload):
         return Sample(f"the newest records of {source.describe()}", None)
     return NO_SAMPLE
 
@@ -172,7 +172,7 @@ def _read_file(entry: SourceEntry, file: Path) -> Iterable[Fed]:
         raise MillstreamError(
             f"{file} cannot be read: {error}", "save it as UTF-8, one record per line"
         ) from None
-    is_message = entry.source.payload and entry.format in (Format.JSON, Format.CSV, Format.RAW)
+    is_message = entry.source.has_payload and entry.format in (Format.JSON, Format.CSV, Format.RAW)
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     for number, line in numbered[:MOST_RECORDS]:
         if is_message:

@@ -13,7 +13,7 @@ from millstream.cli.check.watch import clear_screen
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import use_colors
 from millstream.cli.table import format_table, terminal_width
-from millstream.diagnostics.text import Paint
+from millstream.diagnostics.text import Colours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ class DevOutput:
     def __init__(self) -> None:
         self.steps = ProgressReporter()
         self.color = use_colors(sys.stdout)
-        self.paint = Paint(color=self.color)
+        self.paint = Colours(color=self.color)
 
     def begin(self, spec: Path, saved: Sequence[Path]) -> None:
         """Clear the screen, and print which files were saved."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.inference.column_types import Observed, observe, quote_column, unique_columns
 from millstream.pipeline.inference.event_time import TimeColumn, TimeUnit, find_event_time, format_seconds
-from millstream.pipeline.model import Format, Keep
+from millstream.pipeline.model import Format, KeptColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,15 +95,21 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
             yield f"    watermark: {{event_time: {_key(time.name)}, delay_threshold: {time.delay}}}"
     elif _has_message_time(records):
         yield "    # No column has a time in nearly every record, so the event time is that of the message."
-        yield f"    keep: [{Keep.TIMESTAMP.value}]"
-        yield f"    watermark: {{event_time: {Keep.TIMESTAMP.value}, delay_threshold: {_DELAY_OF_MESSAGES}}}"
+        yield f"    keep: [{KeptColumn.TIMESTAMP.value}]"
+        yield f"    watermark: {{event_time: {KeptColumn.TIMESTAMP.value}, delay_threshold: {_DELAY_OF_MESSAGES}}}"
     if records.columns is None:
         yield "    on_malformed: dead_letter"
 
 
 def _views_and_queries(records: Records, time: TimeColumn | None) -> Iterator[str]:
     name = records.name
-    column = quote_column(time.name) if time else Keep.TIMESTAMP.value if _has_message_time(records) else None
+    column = (
+        quote_column(time.name)
+        if time
+        else KeptColumn.TIMESTAMP.value
+        if _has_message_time(records)
+        else None
+    )
     if column is None:
         yield from (
             "queries:",
@@ -163,7 +169,7 @@ def _needs_view(records: Records, time: TimeColumn) -> bool:
 
 
 def _has_message_time(records: Records) -> bool:
-    taken = any(Keep.TIMESTAMP.value in map(str.lower, row) for row in records.rows)
+    taken = any(KeptColumn.TIMESTAMP.value in map(str.lower, row) for row in records.rows)
     return records.format is not None and not taken
 
 

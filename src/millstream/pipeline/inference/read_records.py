@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.api.csv_text import count_consistent, find_separator, parse_text
 from millstream.connectors.registry import sources
-from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.pipeline.model import Format
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read_topic(topic: str, servers: str) -> Records:
 def read_files(pattern: str, project: Path) -> Records:
     """Read the first records of the newest files of a pattern or folder.
 
-    Raises `WrongUse` if there are no files or files of several formats, `MillstreamError` if they cannot be read.
+    Raises `InvalidInput` if there are no files or files of several formats, `MillstreamError` if they cannot be read.
     """
     files = _list_files(pattern)
     kinds = {suffix: kind for kind in sources().values() for suffix in kind.suffixes}
@@ -98,13 +98,13 @@ def read_files(pattern: str, project: Path) -> Records:
     )
     if len(counts) > 1:
         listed = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-        raise WrongUse(
+        raise InvalidInput(
             f"'{pattern}' names files of several formats: {listed}", "choose one, as in 'data/*.json'"
         )
     if files[0].suffix not in kinds:
         known = ", ".join(sorted(kinds))
         why = "is compressed" if files[0].suffix in _COMPRESSED else "has a format that is not known"
-        raise WrongUse(f"{files[0].name} {why}", f"name files that end with {known}")
+        raise InvalidInput(f"{files[0].name} {why}", f"name files that end with {known}")
     kind = kinds[files[0].suffix]
     newest = files[-MOST_FILES:]
     try:
@@ -155,7 +155,7 @@ def _list_files(pattern: str) -> list[Path]:
     paths = path.rglob("*") if path.is_dir() else map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
     files = [file for file in paths if file.is_file() and not file.name.startswith((".", "_"))]
     if not files:
-        raise WrongUse(f"no file matches '{pattern}'", "put the pattern in quotes, as in 'data/*.json'")
+        raise InvalidInput(f"no file matches '{pattern}'", "put the pattern in quotes, as in 'data/*.json'")
     return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from millstream.analysis.explain.plan_steps import PlanStep
-from millstream.cli.explain.query_explanation import Story, format_explanation
+from millstream.cli.explain.query_explanation import QueryExplanation, format_explanation
 
 CLICKS = ["reads clicks", "waits", "keeps the first row"]
 CARTS = ["reads carts", "waits", "keeps the first row"]
@@ -15,8 +15,8 @@ def explained(*texts: str) -> list[str]:
     """The lines of the steps."""
     operator: Any = None
     steps = [PlanStep(text, None, operator) for text in texts]
-    story = Story("q", [], "q", steps, [], [], [], [], [], [], [], planned=True)
-    return [line.strip() for line in [*format_explanation(story)][3:]]
+    explanation = QueryExplanation("q", [], "q", steps, [], [], [], [], [], [], [], is_planned=True)
+    return [line.strip() for line in [*format_explanation(explanation)][3:]]
 
 
 @pytest.mark.parametrize(

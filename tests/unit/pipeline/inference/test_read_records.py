@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from millstream.connectors.api.values.recent_message import RecentMessage
 from millstream.connectors.registry import sources
-from millstream.diagnostics.failure import MillstreamError, NotReady, WrongUse
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.pipeline.inference.read_records import Records, read_files, read_topic, to_name
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_files_that_cannot_be_read_are_a_sentence(
     for name, text in files.items():
         write(tmp_path, name, text)
 
-    with pytest.raises((MillstreamError, WrongUse), match=message) as failure:
+    with pytest.raises((MillstreamError, InvalidInput), match=message) as failure:
         read_files(str(tmp_path / pattern), tmp_path)
 
     assert failure.value.fix
