@@ -32,7 +32,7 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
 
   const state = store.state;
   // A page that has lost its run does not know how that is.
-  const told = state && store.link !== "lost" ? state.headline : undefined;
+  const headline = state && store.link !== "lost" ? state.headline : undefined;
   const names = state?.queries.map((query) => query.name) ?? [];
   const chosen = names.includes(wanted) ? wanted : (state?.worst?.level === "bad" ? state.worst.query : undefined) ?? names[0] ?? "";
   const choose = useSteady((query: string): void => {
@@ -45,9 +45,9 @@ export function App({ store, feed }: { store: Store; feed: Feed }): JSX.Element 
   }, [chosen, span, feed]);
   useEffect(() => {
     const name = state?.run.pipeline ?? "";
-    document.title = told ? `${SIGNS[told.level]} ${name}: ${told.word}` : name ? `■ ${name}: no connection` : "Millstream";
-    showIcon(told?.level ?? "off");
-  }, [told?.level, told?.word, state?.run.pipeline]);
+    document.title = headline ? `${SIGNS[headline.level]} ${name}: ${headline.word}` : name ? `■ ${name}: no connection` : "Millstream";
+    showIcon(headline?.level ?? "off");
+  }, [headline?.level, headline?.word, state?.run.pipeline]);
 
   const actions = useRef<Actions | null>(null);
   actions.current = {

@@ -20,16 +20,16 @@ export class Refused extends Error {
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await fetch(path, { cache: "no-store", credentials: "same-origin", ...(signal ? { signal } : {}) });
   if (answer.ok) return (await answer.json()) as T;
-  const told = (await answer.json().catch(() => ({}))) as { error?: string; fix?: string };
-  throw new Refused(answer.status, [told.error ?? `the server responded with status ${answer.status}`, told.fix].filter(Boolean).join("; "));
+  const body = (await answer.json().catch(() => ({}))) as { error?: string; fix?: string };
+  throw new Refused(answer.status, [body.error ?? `the server responded with status ${answer.status}`, body.fix].filter(Boolean).join("; "));
 }
 
 /** Ask the run to do something; gives its answer in words. Raises Refused. */
 export async function act(path: string): Promise<string> {
   const answer = await fetch(path, { method: "POST", cache: "no-store", credentials: "same-origin", headers: { "X-Millstream": "1" } });
-  const told = (await answer.json().catch(() => ({}))) as { done?: string; error?: string; fix?: string };
-  if (answer.ok) return told.done ?? "done";
-  throw new Refused(answer.status, [told.error ?? `the server responded with status ${answer.status}`, told.fix].filter(Boolean).join("; "));
+  const body = (await answer.json().catch(() => ({}))) as { done?: string; error?: string; fix?: string };
+  if (answer.ok) return body.done ?? "done";
+  throw new Refused(answer.status, [body.error ?? `the server responded with status ${answer.status}`, body.fix].filter(Boolean).join("; "));
 }
 
 export class Feed {
@@ -94,11 +94,11 @@ export class Feed {
     this.source = source;
     this.heard = Date.now();
     source.addEventListener("hello", (event) => {
-      const told = JSON.parse(event.data as string) as { run: string; replayed: boolean };
+      const opened = JSON.parse(event.data as string) as { run: string; replayed: boolean };
       this.wait = FIRST_WAIT;
       this.heard = Date.now();
-      const other = told.run !== this.store.state?.run.id;
-      if (other || !told.replayed) {
+      const other = opened.run !== this.store.state?.run.id;
+      if (other || !opened.replayed) {
         source.close();
         void this.load();
         return;

@@ -37,9 +37,9 @@ export function useAsked<T>(path: string | null, ms: number, live: boolean): Ask
         .then((value) => set({ value, error: "", path }))
         .catch((error: unknown) => {
           if (stop.signal.aborted) return;
-          // `fetch` gives a TypeError where nobody answers, in words of each browser's own.
-          const told = error instanceof Error && !(error instanceof TypeError) ? error.message : "no response from the run; showing the last data";
-          set((before) => ({ value: before.path === path ? before.value : null, error: told, path }));
+          // `fetch` gives a TypeError without a response, in words that differ between browsers.
+          const message = error instanceof Error && !(error instanceof TypeError) ? error.message : "no response from the run; showing the last data";
+          set((before) => ({ value: before.path === path ? before.value : null, error: message, path }));
         });
     };
     ask();

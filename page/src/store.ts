@@ -105,20 +105,20 @@ export class Store {
       this.changed = true;
     }
     if (!this.waiting.length) return;
-    const told: Entry[] = [];
+    const listed: Entry[] = [];
     for (const { point, ...entry } of this.waiting) {
       // Plots are drawn as the clock goes on, with the points that are there by then.
       if (point && this.series?.query === entry.query) append(this.series, point);
-      if (!UNSAID.has(entry.event)) told.push(entry);
+      if (!UNSAID.has(entry.event)) listed.push(entry);
     }
     const id = this.waiting.at(-1)?.id ?? this.state.id;
     this.waiting = [];
-    if (!told.length) {
+    if (!listed.length) {
       this.state.id = id;
       return;
     }
     const known = new Set(this.state.log.slice(-MOST_ENTRIES).map((entry) => entry.id));
-    const fresh = told.filter((entry) => !known.has(entry.id));
+    const fresh = listed.filter((entry) => !known.has(entry.id));
     this.state.id = id;
     if (!fresh.length) return;
     this.state = { ...this.state, log: [...this.state.log, ...fresh].slice(-MOST_ENTRIES) };

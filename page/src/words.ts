@@ -13,7 +13,7 @@ export function word(state: string): string {
 }
 
 /** The text of one alert for each of its queries. */
-export function told(alerts: Alert[]): string {
+export function alertText(alerts: Alert[]): string {
   return alerts.map((alert) => [alert.query, alert.text].filter(Boolean).join(": ")).join(" · ");
 }
 

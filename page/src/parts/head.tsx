@@ -24,8 +24,8 @@ interface Props {
 }
 
 export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props): JSX.Element {
-  const told = state?.headline;
-  const since = told?.since ? Date.parse(told.since) : null;
+  const headline = state?.headline;
+  const since = headline?.since ? Date.parse(headline.since) : null;
   const broken = state?.queries.find((query) => query.name === state.worst?.query)?.failure;
   return (
     <header class="head">
@@ -58,14 +58,14 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
           {lostWords(link, lost, Date.now())}
         </p>
       )}
-      {state && told ? (
-        <div class={`verdict ${CLASSES[told.level]}`} data-level={told.level}>
+      {state && headline ? (
+        <div class={`verdict ${CLASSES[headline.level]}`} data-level={headline.level}>
           <div class="verdict-main" role="status">
             <p class="headline">
-              <span aria-hidden="true" class="mark">{SIGNS[told.level]}</span> {told.text}
+              <span aria-hidden="true" class="mark">{SIGNS[headline.level]}</span> {headline.text}
             </p>
-            {told.detail && !broken && <p class="detail">{told.detail}</p>}
-            {told.also && <p class="detail">{told.also}</p>}
+            {headline.detail && !broken && <p class="detail">{headline.detail}</p>}
+            {headline.also && <p class="detail">{headline.also}</p>}
             {since !== null && <p class="for">since {when(since, now)}, {ago(since, now)}</p>}
           </div>
           <Kpis state={state} now={now} />

@@ -47,7 +47,7 @@ interface Shown {
   /** The lines in the order in which their names stand. */
   order: number[];
   write: (value: number) => string;
-  /** How the value at a batch is told beside the line's name. */
+  /** How the value at a batch is written beside the line's name. */
   tell: (line: number, at: number) => string;
   grounded: boolean;
   /** The batch of each point: lines have points where nothing is, and a bar has two. */

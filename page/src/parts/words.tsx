@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { moment, plural, when } from "../format";
 import { steady } from "../hooks";
 import type { Alert, Finding, Guarantee, Level, Plan } from "../wire";
-import { SIGNS, told } from "../words";
+import { SIGNS, alertText } from "../words";
 import { Empty, Panel } from "./panel";
 import { CLASSES } from "./sign";
 import { Term } from "./term";
@@ -100,7 +100,7 @@ export function AlertsPanel({ alerts, except, now }: { alerts: Alert[]; except: 
         const own = firing.filter((alert) => alert.name === name);
         return (
           <p key={name} class="alert warn">
-            <span aria-hidden="true">▲</span> <b>{name}</b> <span>{told(own)}</span>
+            <span aria-hidden="true">▲</span> <b>{name}</b> <span>{alertText(own)}</span>
             <span class="dim"> since {when(Math.min(...own.map((alert) => moment(alert.since) ?? now)), now)}</span>
           </p>
         );

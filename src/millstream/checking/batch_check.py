@@ -99,6 +99,8 @@ class Checker:
     conf: dict[str, object] = field(default_factory=dict)
     compare: Callable[[SparkSession | None, LoadedSpec], Sequence[Finding]] = lambda *_: ()
     """Compares a spec without errors with its checkpoints; the session is None without Spark."""
+    start: Callable[[Mapping[str, object]], SparkSession] | None = None
+    """Returns a session of the caller, which is used in place of an own one and not stopped."""
     _spark: SparkSession | None = None
 
     def __enter__(self) -> Self:
@@ -183,6 +185,8 @@ class Checker:
 
     def spark(self) -> SparkSession:
         """Return the Spark session of this process, started by the first call."""
+        if self.start is not None:
+            return self.start(self.conf)
         if self._spark is None:
             from millstream.spark.session import open_session  # noqa: PLC0415 - as above
 

@@ -60,20 +60,49 @@ def name_project(folder: Path, example: str) -> None:
             path.write_text(re.sub(pattern, renamed, text, count=1, flags=re.MULTILINE), encoding="utf-8")
 
 
-@click.command("init", short_help="Start a project from a template or an example.")
+@click.command("init", short_help="Start a project from an example, a topic or files.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option("--from", "name", metavar="EXAMPLE", help=f"Example to copy. [default: {DEFAULT}]")
+@click.option("--from-topic", "topic", metavar="TOPIC", help="Write the spec from records of a Kafka topic.")
 @click.option(
-    "--from", "name", metavar="EXAMPLE", default=DEFAULT, show_default=True, help="Example to copy."
+    "--servers",
+    metavar="HOST:PORT",
+    help="Broker of --from-topic. [default: $KAFKA, or localhost:9092]",
+)
+@click.option(
+    "--from-files", "pattern", metavar="GLOB", help="Write the spec from JSON, CSV or Parquet files."
 )
 @click.option("--list", "listed", is_flag=True, help="List the examples.")
-def command(folder: Path, name: str, *, listed: bool) -> None:
-    """Create a runnable project in FOLDER: pipeline.yml, its views and data, and a JSON schema for your editor."""
+def command(
+    folder: Path,
+    name: str | None,
+    topic: str | None,
+    servers: str | None,
+    pattern: str | None,
+    *,
+    listed: bool,
+) -> None:
+    """Create a runnable project in FOLDER: pipeline.yml, its views and data, and a JSON schema for your editor.
+
+    With --from-topic or --from-files, read up to 1,000 real records, and write a pipeline.yml with the columns,
+    types, event time and watermark that they show. No existing file is changed.
+    """
     if listed:
         for example in example_names():
             click.echo(example)
         return
-    copy_example(name, folder)
-    name_project(folder, name)
-    write_schema(folder)
+    if sum(option is not None for option in (name, topic, pattern)) > 1:
+        raise InvalidInput("--from, --from-topic and --from-files cannot be combined", "choose one of them")
+    if servers is not None and topic is None:
+        raise InvalidInput("--servers needs --from-topic", "name the topic with --from-topic")
     change_folder = "" if folder == Path() else f"cd {folder} && "
+    if topic is not None or pattern is not None:
+        from millstream.cli.inferred_project import write_project
+
+        write_project(folder, topic, servers, pattern)
+        print_hint(f"next: {change_folder}millstream dev")
+        return
+    copy_example(name or DEFAULT, folder)
+    name_project(folder, name or DEFAULT)
+    write_schema(folder)
     print_hint(f"{folder / 'pipeline.yml'} is ready; next: {change_folder}millstream check")

@@ -22,13 +22,14 @@ from millstream.spec.secrets.redaction import redact
 # the modules.
 GROUPS = {
     "Start": {
-        "init": "Start a project from a template or an example.",
+        "init": "Start a project from an example, a topic or files.",
         "demo": "Run the e-commerce example with its servers and traffic.",
         "doctor": "Check what this machine needs, and say how to install it.",
         "docs": "Open the documentation of this version.",
     },
     "Write": {
         "check": "Find errors in a pipeline before it starts.",
+        "dev": "Check, test and show rows whenever a file is saved.",
         "migrate": "Write a project for a PySpark script.",
         "explain": "Explain a finding, a source, a sink, a query or a term.",
         "graph": "Draw sources, views, queries and sinks.",
@@ -69,6 +70,7 @@ FOLDERS = {
     "config": "explain",
     "deadletter": "deadletter",
     "demo": "run",
+    "dev": "dev",
     "docs": "setup",
     "down": "stack",
     "explain": "explain",

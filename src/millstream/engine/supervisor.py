@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from pyspark.errors import PySparkException
 
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.engine.failure_classifier import FailureKind, QueryFailure, classify
+from millstream.engine.failure_place import locate_failure
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
+    from millstream.engine.failure_place import LocateSql
     from millstream.engine.recovery.uncommitted_batch import UncommittedBatch
     from millstream.engine.streaming_query import RunningQuery
     from millstream.spec.backoff import Backoff
@@ -70,6 +72,8 @@ class Supervisor:
     chance: random.Random = field(default_factory=random.Random)
     alone_until: float = 0.0
     """The first query runs alone until this monotonic time, or until it has delivered its first batch."""
+    locate_sql: LocateSql | None = None
+    """Returns the file and line of characters of a view's SQL, for errors of a batch."""
 
     def __post_init__(self) -> None:
         self.watched = [SupervisedQuery(query) for query in self.queries]
@@ -202,7 +206,15 @@ class Supervisor:
             watched.state = QueryPhase.ENDED
             self.events.emit("query_stopped", query.name, reason="nothing more to read")
         else:
-            self._handle_failure(watched, self._name_missing_records(query, classify(error, raised)))
+            failure = self._name_missing_records(query, classify(error, raised))
+            self._handle_failure(watched, self._add_place(query, failure, f"{raised}\n{error}"))
+
+    def _add_place(self, query: RunningQuery, failure: QueryFailure, text: str) -> QueryFailure:
+        """Add the place in the spec or in the user's code that made a batch fail, if Spark names one."""
+        if failure.cause is not FailureKind.DEFECT:
+            return failure
+        place = locate_failure(text, query.pipeline, query.name, self.locate_sql)
+        return replace(failure, message=f"{failure.message} ({place})") if place else failure
 
     def _name_missing_records(self, query: RunningQuery, failure: QueryFailure) -> QueryFailure:
         """Replace a failure for missing records by one that names them, as far as the source knows them."""

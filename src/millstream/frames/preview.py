@@ -1,17 +1,20 @@
-"""Compute a view once over the newest records of its sources, as a batch."""
+"""Compute a view once, as a batch, over the newest records of its sources or over given ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.build_views import build_frames
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+    from millstream.frames.build_views import Reader
     from millstream.pipeline.model import Pipeline, SourceEntry
 
 # The number of newest records read from a source that can select them: enough for some windows, quick to read.
@@ -19,11 +22,12 @@ NEWEST = 100_000
 
 
 def preview_rows(
-    spark: SparkSession, pipeline: Pipeline, name: str, limit: int
+    spark: SparkSession, pipeline: Pipeline, name: str, limit: int, reader: Reader | None = None
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return column names and up to `limit` rows of a view or source, computed over the newest input.
+    """Return column names and up to `limit` rows of a view or source, newest first by its first column with a time.
 
-    Raises `MillstreamError` for a view over a source that exists only as a stream.
+    `reader` returns the raw rows of a source as a table; the default reads its newest records. Raises
+    `MillstreamError` if Spark cannot compute the view as a batch.
     """
     batch = pipeline.model_copy(
         update={
@@ -33,7 +37,7 @@ def preview_rows(
         }
     )
 
-    def reader(source: str, entry: SourceEntry) -> DataFrame:
+    def read_newest(source: str, entry: SourceEntry) -> DataFrame:
         kind = entry.source
         if not kind.can_read_once:
             # Spark generates such rows on demand. An empty table lets other views be previewed.
@@ -42,8 +46,21 @@ def preview_rows(
         return newest.read(spark, static=True, schema=entry.ddl)
 
     try:
-        frame = build_frames(spark, batch, reader)[name]
-        rows = frame.limit(limit).collect()
+        frame = build_frames(spark, batch, reader or read_newest)[name]
+        if time := _find_time(frame):
+            frame = frame.orderBy(*(column.desc_nulls_last() for column in time))
+        rows = frame.limit(limit).toArrow().to_pylist(maps_as_pydicts="strict")
     except AnalysisException as error:
         raise MillstreamError(f"'{name}' cannot be computed: {error}", "see 'millstream check'") from error
-    return frame.columns, [list(row) for row in rows]
+    return frame.columns, [[row[column] for column in frame.columns] for row in rows]
+
+
+def _find_time(frame: DataFrame) -> list[Column]:
+    """Return the first column with a time, or the end of a window; nothing if there is none."""
+    for field in frame.schema:
+        column = F.col(f"`{field.name.replace('`', '``')}`")
+        if isinstance(field.dataType, T.TimestampType | T.TimestampNTZType | T.DateType):
+            return [column]
+        if isinstance(field.dataType, T.StructType) and field.dataType.fieldNames() == ["start", "end"]:
+            return [column["end"]]
+    return []

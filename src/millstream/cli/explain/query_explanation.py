@@ -86,8 +86,7 @@ def format_explanation(explanation: QueryExplanation) -> Iterator[str]:
     yield f"  checkpoint {explanation.checkpoint}"
     if explanation.steps:
         yield from ("", "steps, in the order rows pass them")
-        for number, step in enumerate(explanation.steps, 1):
-            yield from _step(number, step)
+        yield from _steps(explanation.steps)
     for heading, sentences in (
         ("expectations", explanation.expected),
         ("time", explanation.clock),
@@ -103,6 +102,30 @@ def format_explanation(explanation: QueryExplanation) -> Iterator[str]:
         yield from (f"  {reason}" for reason in promise.reasons)
         if promise.weakest:
             yield f"  weakest: {_placed(promise.weakest.text, promise.weakest.span)}"
+
+
+def _steps(steps: Sequence[PlanStep]) -> Iterator[str]:
+    """Format the steps, each once: inputs that are treated alike refer to the steps of the first one."""
+    numbers: dict[tuple[object, ...], int] = {}
+    repeated: list[int] = []
+    for step in steps:
+        number = numbers.get(content := (step.text, step.state, step.notes))
+        if number is not None and (not repeated or number == repeated[-1] + 1):
+            repeated.append(number)
+            continue
+        yield from _repetition(repeated)
+        repeated = [] if number is None else [number]
+        if number is None:
+            numbers[content] = len(numbers) + 1
+            yield from _step(numbers[content], step)
+    yield from _repetition(repeated)
+
+
+def _repetition(numbers: Sequence[int]) -> Iterator[str]:
+    """Name the steps that come again."""
+    if numbers:
+        words = f"step {numbers[0]}" if len(numbers) == 1 else f"steps {numbers[0]} to {numbers[-1]}"
+        yield f"     then {words} again"
 
 
 def _step(number: int, step: PlanStep) -> Iterator[str]:

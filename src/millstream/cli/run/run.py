@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -225,6 +226,7 @@ def start(
 
             def watch(supervisor: Supervisor) -> None:
                 ending.watch(supervisor)
+                supervisor.locate_sql = partial(_locate_sql, loaded)
                 # As the first Ctrl-C does, in the main thread.
                 page.offer_actions(lambda: signal.raise_signal(signal.SIGTERM), supervisor.restart)
 
@@ -235,6 +237,12 @@ def start(
         code = ending.exit_code
         events.emit("run_stopped", exit_code=code)
     return 130 if ending.is_immediate else code
+
+
+def _locate_sql(loaded: LoadedSpec, view: str, start: int, stop: int) -> str:
+    """Return the file and line of characters of a view's SQL, as `check` prints them."""
+    span = loaded.places.sql(view, start, stop)
+    return f"{span.file}:{span.line}"
 
 
 def _unprinted(checked: CheckResult, loaded: LoadedSpec) -> list[Finding]:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from millstream.connectors.api.source_hooks.contents import SourceContents
+from millstream.connectors.api.source_hooks.inference import SourceInference
 from millstream.connectors.api.source_hooks.offsets import SourceOffsets
 from millstream.connectors.api.source_hooks.sandbox import SourceSandbox
 from millstream.connectors.api.source_hooks.settings import SourceSettings
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Source(SourceSettings, SourceOffsets, SourceContents, SourceSandbox):
+class Source(SourceSettings, SourceOffsets, SourceContents, SourceInference, SourceSandbox):
     """Base of every source kind. A kind is a subclass in `connectors/<system>/source.py`.
 
     A kind must define `kind`, `main` and `read`.

@@ -120,12 +120,13 @@ class ChangeBatch:
         if not self._has_deletions(spark):
             return newest.selectExpr("*", f"{self._sequence} AS {_UNTIL}")
         columns = [f"come.{quote_name(name)}" for name in newest.columns if name != GONE]
-        deleted_until = f"gone.{self._sequence}"
+        deleted_until = f"deleted.{self._sequence}"
         with _temporary_view(newest, "newest") as view:
             return spark.sql(
                 f"SELECT {', '.join(columns)}, {deleted_until} AS {_UNTIL},"  # noqa: S608 - as above
                 f" come.{GONE} OR coalesce(come.{self._sequence} <= {deleted_until}, false) AS {GONE}"
-                f" FROM {view} AS come LEFT JOIN {self._deletions} AS gone ON {_same_key('come', 'gone', self._keys)}"
+                f" FROM {view} AS come LEFT JOIN {self._deletions} AS deleted"
+                f" ON {_same_key('come', 'deleted', self._keys)}"
             )
 
     def _history(self, changes: DataFrame, table: DataFrame | None) -> DataFrame:

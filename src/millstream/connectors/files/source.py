@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.files.base_source import FilesSource
+from millstream.connectors.files.sampling import parquet_files, text_files
 from millstream.connectors.files.sandbox_io import format_csv, join_records, join_values, to_arrow_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
+    from millstream.connectors.api.values.file_sample import FileSample
     from millstream.connectors.api.values.sandbox import InputRecord
 
 CORRUPT = "_corrupt_record"
@@ -24,7 +27,13 @@ class ParquetSource(FilesSource):
 
     kind = "parquet"
     form = "parquet"
+    suffixes = (".parquet",)
     is_feedable = True
+
+    @classmethod
+    def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
+        """Read rows from the beginning of the files."""
+        return parquet_files.sample_parquet(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these rows into the folder by a rename."""
@@ -98,7 +107,13 @@ class JsonSource(_Parsed):
 
     kind = "json"
     form = "json"
+    suffixes = (".json", ".jsonl", ".ndjson")
     is_feedable = True
+
+    @classmethod
+    def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
+        """Read rows from the beginning of the files."""
+        return text_files.sample_json(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:  # noqa: ARG002 - JSON
         """Put a file with these lines into the folder by a rename."""
@@ -110,12 +125,18 @@ class CsvSource(_Parsed):
 
     kind = "csv"
     form = "csv"
+    suffixes = (".csv", ".tsv")
 
     header: bool = False
     """Whether each file starts with a line of column names."""
     sep: str = ","
     """Separator between two values."""
     is_feedable = True
+
+    @classmethod
+    def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
+        """Read rows from the beginning of the files."""
+        return text_files.sample_csv(files, limit)
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these lines into the folder by a rename."""

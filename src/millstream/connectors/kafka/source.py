@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from millstream.connectors.api.source import Source
 from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
-from millstream.connectors.kafka.client.broker import Broker, CommaNames
+from millstream.connectors.kafka.client.broker import RECORD_COLUMNS, Broker, CommaNames
 from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.offsets import offset_split
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 
 Offsets = dict[str, dict[int, int]]
 
-_COLUMNS = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
-    "timestamp TIMESTAMP, timestampType INT"
-)
-
 
 class KafkaSource(Broker, KafkaPositions, Source):
     """Records of one or more Kafka topics, each a row."""
@@ -53,7 +48,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
     has_payload = True
     flows = frozenset({"continuous", "real_time"})
     bounds = ("min_offsets_per_trigger", "max_offsets_per_trigger", "max_trigger_delay", "min_partitions")
-    columns = _COLUMNS
+    columns = RECORD_COLUMNS
     place = ("topic", "partition", "offset")
 
     subscribe: CommaNames = ()
@@ -137,6 +132,11 @@ class KafkaSource(Broker, KafkaPositions, Source):
         start = tail_offsets(self, self.topics, records)
         return self.model_copy(update={"starting_offsets": start, "starting_timestamp": None, "assign": None,
                                        "subscribe": self.topics})  # fmt: skip
+
+    @classmethod
+    def topic_settings(cls, topic: str, servers: str) -> dict[str, Any]:
+        """Return the settings that read all records of the topic, a part of them per batch."""
+        return {"bootstrap_servers": servers, "subscribe": topic, "max_offsets_per_trigger": 100_000}
 
     def recent(self, limit: int) -> list[RecentMessage] | None:
         """Return the latest records of the named topics, or None if the topics are chosen by a pattern."""

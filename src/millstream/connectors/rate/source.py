@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -11,6 +12,9 @@ from millstream.connectors.api.values.problem import Problem
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -39,6 +43,11 @@ class RateSource(Source):
         if self.num_partitions is not None:
             options["numPartitions"] = str(self.num_partitions)
         return spark.readStream.format("rate").options(**options).load()
+
+    def generate(self, many: int, until: datetime) -> list[Mapping[str, Any]]:
+        """Return the rows that are due up to that time, numbered from 0."""
+        step = timedelta(seconds=1) / self.rows_per_second
+        return [{"timestamp": until - step * (many - 1 - row), "value": row} for row in range(many)]
 
     def problems(self) -> list[Problem]:
         """Check that the ramp-up time is a whole number of seconds."""

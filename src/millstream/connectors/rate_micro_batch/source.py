@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -11,6 +12,8 @@ from millstream.connectors.api.values.problem import Problem
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -42,6 +45,14 @@ class RateMicroBatchSource(Source):
         if self.num_partitions is not None:
             options["numPartitions"] = str(self.num_partitions)
         return spark.readStream.format("rate-micro-batch").options(**options).load()
+
+    def generate(self, many: int, until: datetime) -> list[Mapping[str, Any]]:  # noqa: ARG002 - its clock is its own
+        """Return the first rows: a batch after the other, numbered from 0."""
+        start = datetime.fromtimestamp(self.start_timestamp / 1000, UTC)
+        step = timedelta(microseconds=self.advance_per_batch.micros)
+        return [
+            {"timestamp": start + step * (row // self.rows_per_batch), "value": row} for row in range(many)
+        ]
 
     def problems(self) -> list[Problem]:
         """Check that the step is a whole number of milliseconds."""

@@ -10,7 +10,7 @@ from millstream.spark import internals
 from millstream.testing.runner.results import Result, to_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -24,6 +24,7 @@ class Runner:
         self.say = say
         self._spark: SparkSession | None = None
         self._is_own = False
+        self._is_warm = False
 
     def __enter__(self) -> Self:
         return self
@@ -42,20 +43,24 @@ class Runner:
 
         Raises `NotReady` if Java or a jar is missing.
         """
-        if self._spark is None:
-            # Imported here, because parsing tests needs no Spark.
+        spark = self.start(
+            {key: value for case in reversed([*cases]) for key, value in case.pipeline.spark.items()}
+        )
+        if self._is_own and not self._is_warm:
+            from millstream.testing.runner.warm_up import warm  # noqa: PLC0415 - parsing tests needs no Spark
 
-            from millstream.testing.harness.session import open_tests  # noqa: PLC0415
-            from millstream.testing.runner.warm_up import warm  # noqa: PLC0415
+            self._is_warm = True
+            warm(spark)
+        return spark
+
+    def start(self, conf: Mapping[str, Any]) -> SparkSession:
+        """Return the session, started with these settings if it is not active. No test has run in it yet."""
+        if self._spark is None:
+            from millstream.testing.harness.session import open_tests  # noqa: PLC0415 - as above
 
             self.say("starting Spark")
             self._is_own = internals.active_context() is None
-            conf: dict[str, Any] = {}
-            for case in cases:
-                conf = {**case.pipeline.spark, **conf}
             self._spark = open_tests(conf)
-            if self._is_own:
-                warm(self._spark)
         return self._spark
 
     def play(self, case: Case, *, on: bool = False) -> Outcome:

@@ -118,3 +118,61 @@ def test_a_command_about_the_spec_loads_nothing_heavy(project: Path, args: list[
     )
 
     assert result.returncode == 0, result.stderr
+
+
+SHORT = """name: shop
+sources:
+  ticks: {rate: 3}
+  clicks: {kafka: {bootstrap_servers: "localhost:1", subscribe: clicks}, schema: {id: string}}
+views:
+  ids: SELECT id FROM clicks
+queries:
+  ids:
+    trigger: 5 seconds
+    to: {parquet: {path: lake/ids, partition_by: [id]}}
+  ticks: {to: {delta: lake/ticks}}
+"""
+
+
+def marked(text: str) -> dict[str, list[bool]]:
+    """Whether each line of `config` is marked as a default, by its key or item."""
+    marks: dict[str, list[bool]] = {}
+    for line in text.splitlines():
+        key = line.strip().removeprefix("- ").partition(":")[0].partition(" ")[0]
+        marks.setdefault(key, []).append(line.endswith("  # default"))
+    return marks
+
+
+def test_config_marks_what_the_spec_does_not_set(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pipeline.yml").write_text(SHORT)
+
+    assert run_command(["config", "--set", "sources.clicks.kafka.max_offsets_per_trigger=7"]) == 0
+
+    marks = marked(capsys.readouterr().out)
+    for key in (
+        "name",
+        "rows_per_second",
+        "subscribe",
+        "path",
+        "bootstrap_servers",
+        "max_offsets_per_trigger",
+        "id",
+    ):
+        assert not any(marks[key]), key
+    for key in ("ramp_up_time", "starting_offsets", "static", "compression", "merge_schema", "restarts"):
+        assert all(marks.get(key, [True])), key
+    assert marks["processing_time"].count(True) <= 1
+    assert marks["starting_offsets"]
+
+
+def test_the_comments_of_config_change_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pipeline.yml").write_text(SHORT)
+    assert run_command(["config"]) == 0
+    first = capsys.readouterr().out
+
+    (project / "pipeline.yml").write_text(first)
+    assert run_command(["config"]) == 0
+
+    assert [
+        line.removesuffix("  # default") for line in first.splitlines()
+    ] == capsys.readouterr().out.splitlines()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from millstream.connectors.api.values.offsets import EndOffsets, OffsetGap
     from millstream.connectors.api.values.recent_message import RecentMessage
 
@@ -20,6 +23,10 @@ class SourceContents(Spec):
         Returns the source itself if a kind does not know which are the newest.
         """
         return self
+
+    def generate(self, many: int, until: datetime) -> list[Mapping[str, Any]]:
+        """Return `many` rows as the source would generate them up to that time; none for other kinds of source."""
+        return []
 
     def recent(self, limit: int) -> list[RecentMessage] | None:
         """Return the last messages, newest first; None if a kind has no messages. Connects."""

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# The columns of Spark's reader of topics.
+RECORD_COLUMNS = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
+    "timestamp TIMESTAMP, timestampType INT"
+)
+
+
 def _split_names(value: Any) -> Any:
     """Split a text with commas into names; leave a list unchanged."""
     if isinstance(value, str):

@@ -1,0 +1,1 @@
+"""The command `dev`: check, tests and rows after each save."""

@@ -1,0 +1,54 @@
+"""`millstream dev`: after each save, check the spec, show rows of the changed view and run the affected tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.project import project_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@click.command("dev", short_help="Check, test and show rows whenever a file is saved.")
+@project_options
+@click.option("--view", metavar="NAME", help="Show this view or source. [default: the one that changed last]")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(0, 1000),
+    default=10,
+    show_default=True,
+    help="Number of rows to print.",
+)
+@click.option("--live", is_flag=True, help="Read the newest records of the sources, not samples.")
+@click.option(
+    "-k", "words", metavar="WORDS", help="Run only tests with all these words in their file or name."
+)
+def command(
+    file: Path | None,
+    overrides: Sequence[str],
+    env_file: Path | None,
+    *,
+    view: str | None,
+    limit: int,
+    live: bool,
+    words: str | None,
+) -> int:
+    """Work on a pipeline: save a file, and see what it does.
+
+    After each save, `dev` checks the spec, prints the newest rows of the view that changed, and runs the tests that
+    depend on the change. Spark stays warm, so that this takes about a second. Nothing is written to a sink, and
+    Ctrl-C ends it.
+
+    Rows are computed as a batch, from samples of the sources: generated rows of a rate source, the lines of
+    samples/SOURCE.jsonl, the newest records of files and tables, or the rows that a test feeds. --live reads the
+    newest records of all sources, also from brokers.
+    """
+    from millstream.cli.dev.loop import DevLoop
+    from millstream.cli.project import find_spec
+
+    return DevLoop(find_spec(file), overrides, env_file, view, limit, words, live=live).run()

@@ -1,0 +1,1 @@
+"""Infer a spec from real records: columns, event time, watermark."""

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from millstream.connectors.api.values.recent_message import RecentMessage
+from millstream.connectors.registry import sources
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
+from millstream.pipeline.inference.read_records import Records, read_files, read_topic, to_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def read_values(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Records]:
+    """Read a topic that has these values."""
+
+    def read(*values: bytes | None) -> Records:
+        messages = [RecentMessage("clicks", 0, at, NOON, None, value) for at, value in enumerate(values)]
+        monkeypatch.setattr(sources()["kafka"], "recent", lambda *_: messages[::-1])
+        return read_topic("clicks", "localhost:1")
+
+    return read
+
+
+def test_objects_of_a_topic_come_in_the_order_of_their_offsets(read_values: Callable[..., Records]) -> None:
+    records = read_values(*(b'{"n": %d}' % number for number in range(20)), b"half a mess", None)
+
+    assert [row["n"] for row in records.rows] == [*range(20)]
+    assert (records.format, records.malformed, records.nulls) == ("json", 1, 1)
+    assert records.settings["subscribe"] == "clicks"
+
+
+def test_lines_with_as_many_separators_are_csv(read_values: Callable[..., Records]) -> None:
+    records = read_values(b"1;ada;2.5", b"2;eve;", b"3;bob;1.5")
+
+    assert (records.format, records.options) == ("csv", {"sep": ";"})
+    assert records.rows[1] == {"c1": 2, "c2": "eve", "c3": None}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "topic 'clicks' at localhost:1 has no records"),
+        ([None, b""], "topic 'clicks' at localhost:1 has only records without a value"),
+        (
+            [b'{"a": 1}', b"\xff\xfe", b"hello"],
+            "values of several formats: 1 JSON objects, 1 other texts, 1 binary",
+        ),
+        ([b"hello", b"world"], "values of an unknown format: 2 other texts"),
+        ([b"[1]", b"[2]"], "values of an unknown format: 2 other texts"),
+        ([b"\x00\x00\x00\x00\x07abc"], r"values of a schema registry \(schema 7\), which is not contacted"),
+    ],
+)
+def test_a_topic_that_cannot_be_read_is_a_sentence(
+    read_values: Callable[..., Records], values: list[bytes | None], message: str
+) -> None:
+    with pytest.raises(MillstreamError, match=message) as failure:
+        read_values(*values)
+
+    assert failure.value.fix
+
+
+def test_a_broker_that_is_not_there_is_a_sentence() -> None:
+    with pytest.raises(NotReady, match="no Kafka broker responds at localhost:1"):
+        read_topic("clicks", "localhost:1")
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "row"),
+    [
+        ("id,zip,price\n1,01234,2.5\n", {"header": True}, {"id": 1, "zip": "01234", "price": 2.5}),
+        ("1\tada\n2\teve\n", {"sep": "\t"}, {"c1": 1, "c2": "ada"}),
+        ("name|ok\nada|true\n", {"header": True, "sep": "|"}, {"name": "ada", "ok": True}),
+        ("ada,eve\nada,bob\n", {}, {"c1": "ada", "c2": "eve"}),
+        ('id,text\n1,"a, b"\n', {"header": True}, {"id": 1, "text": "a, b"}),
+    ],
+)
+def test_a_csv_file_shows_its_header_and_separator(
+    tmp_path: Path, text: str, settings: dict[str, object], row: dict[str, object]
+) -> None:
+    write(tmp_path, "in/a.csv", text)
+
+    records = read_files(str(tmp_path / "in/*.csv"), tmp_path)
+
+    assert records.rows[0] == row
+    assert records.settings == {"path": "in", **settings, "max_files_per_trigger": 100}
+
+
+def test_a_parquet_file_has_its_own_types(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    table = pa.table({
+        "at": pa.array([NOON], pa.timestamp("ms")),
+        "price": pa.array([None], pa.decimal128(9, 2)),
+        "tags": pa.array([[{"k": 1}]], pa.list_(pa.struct([("k", pa.int32())]))),
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "in" / "a.parquet")
+
+    records = read_files(str(tmp_path / "in"), tmp_path)
+
+    assert records.columns == {
+        "at": "timestamp",
+        "price": "decimal(9,2)",
+        "tags": "array<struct<`k`: int>>",
+    }
+
+
+def test_other_files_of_the_folder_are_left_out_of_the_source(tmp_path: Path) -> None:
+    write(tmp_path, "in/a.json", '{"a": 1}\n')
+    write(tmp_path, "in/b.csv", "a\n")
+
+    assert read_files(str(tmp_path / "in/*.json"), tmp_path).settings["path_glob_filter"] == "*.json"
+
+
+@pytest.mark.parametrize(
+    ("files", "pattern", "message"),
+    [
+        ({}, "in/*", "no file matches"),
+        ({"in/a.json": "{}", "in/b.csv": "a"}, "in/*", "files of several formats: 1 json, 1 csv"),
+        ({"in/a.xml": "<a/>"}, "in/*", "a.xml has a format that is not known"),
+        ({"in/a.gz": "?"}, "in/*", "a.gz is compressed"),
+        ({"in/a.json": ""}, "in/*", "have no records"),
+        ({"in/a.json": "[\n1,\n2]\n"}, "in/*", "most lines are no JSON objects"),
+        ({"in/a.parquet": "PAR?"}, "in/*", "a.parquet is not a Parquet file"),
+    ],
+)
+def test_files_that_cannot_be_read_are_a_sentence(
+    tmp_path: Path, files: dict[str, str], pattern: str, message: str
+) -> None:
+    for name, text in files.items():
+        write(tmp_path, name, text)
+
+    with pytest.raises((MillstreamError, InvalidInput), match=message) as failure:
+        read_files(str(tmp_path / pattern), tmp_path)
+
+    assert failure.value.fix
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("shop.clicks-v2", "shop_clicks_v2"),
+        ("2026", "records_2026"),
+        ("order", "order_records"),
+        ("é", "records"),
+    ],
+)
+def test_a_topic_has_a_name_that_sql_accepts(topic: str, name: str) -> None:
+    assert to_name(topic) == name
