@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from page.conftest import DisplayedView
+    from page.conftest import Shown
     from page.made import Traffic
     from page.stage import Stage
 
@@ -33,7 +33,7 @@ DRAWN = """figure => {
 }"""
 
 
-def test_one_sentence_says_that_all_is_well(page_view: DisplayedView) -> None:
+def test_one_sentence_says_that_all_is_well(page_view: Shown) -> None:
     page = page_view.page
 
     expect(page.locator(".verdict")).to_have_attribute("data-level", "ok")
@@ -42,7 +42,7 @@ def test_one_sentence_says_that_all_is_well(page_view: DisplayedView) -> None:
     expect(page).to_have_title("● ecommerce: running")
 
 
-def test_every_source_view_query_and_sink_is_a_node_with_its_figures(page_view: DisplayedView) -> None:
+def test_every_source_view_query_and_sink_is_a_node_with_its_figures(page_view: Shown) -> None:
     page = page_view.page
     nodes = page_view.stage.feed.document()["graph"]["nodes"]
 
@@ -53,7 +53,7 @@ def test_every_source_view_query_and_sink_is_a_node_with_its_figures(page_view: 
     expect(page.locator("path.edge")).to_have_count(len(page_view.stage.feed.document()["graph"]["edges"]))
 
 
-def test_the_table_holds_the_figures_of_the_state(page_view: DisplayedView) -> None:
+def test_the_table_holds_the_figures_of_the_state(page_view: Shown) -> None:
     page = page_view.page
 
     batch = next(
@@ -64,7 +64,7 @@ def test_the_table_holds_the_figures_of_the_state(page_view: DisplayedView) -> N
     expect(row.locator("td").nth(2)).to_have_text(str(batch))
 
 
-def test_four_plots_of_the_chosen_query_are_drawn(page_view: DisplayedView) -> None:
+def test_four_plots_of_the_chosen_query_are_drawn(page_view: Shown) -> None:
     page = page_view.page
 
     expect(page.locator("[data-plot] canvas")).to_have_count(4)
@@ -73,7 +73,7 @@ def test_four_plots_of_the_chosen_query_are_drawn(page_view: DisplayedView) -> N
         page.wait_for_function(f"figure => ({DRAWN})(figure) > 200", arg=figure.element_handle())
 
 
-def test_the_plots_are_those_of_the_query_that_is_chosen(page_view: DisplayedView) -> None:
+def test_the_plots_are_those_of_the_query_that_is_chosen(page_view: Shown) -> None:
     page = page_view.page
 
     page.locator('[data-query="purchases"] button').click()
@@ -119,7 +119,7 @@ def test_lag_that_grows_is_told(traffic: Traffic, stage: Stage, opened: Callable
     )
 
 
-def test_messages_of_a_source_are_shown(page_view: DisplayedView) -> None:
+def test_messages_of_a_source_are_shown(page_view: Shown) -> None:
     page = page_view.page
 
     expect(page.locator(".messages tbody tr")).to_have_count(20)
@@ -127,7 +127,7 @@ def test_messages_of_a_source_are_shown(page_view: DisplayedView) -> None:
     expect(page.locator(".messages")).to_contain_text("e-90400")
 
 
-def test_results_are_drawn_by_window_without_set_up(page_view: DisplayedView) -> None:
+def test_results_are_drawn_by_window_without_set_up(page_view: Shown) -> None:
     page = page_view.page
 
     expect(page.locator(".rows tbody tr")).to_have_count(12)
@@ -154,7 +154,7 @@ def test_the_columns_that_are_drawn_are_remembered(opened: Callable[..., Page]) 
     expect(page.locator(".choices select")).to_have_value("category")
 
 
-def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(page_view: DisplayedView) -> None:
+def test_dead_letters_events_findings_guarantee_and_plan_are_in_words(page_view: Shown) -> None:
     page = page_view.page
 
     expect(page.locator("#letters")).to_contain_text("malformed")

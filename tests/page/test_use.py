@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from page.conftest import DisplayedView, absent
+from page.conftest import Shown, absent
 from page.made import Traffic, failed_run
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ STEP = """() => {
 }"""
 
 
-def test_keys_choose_queries_and_lead_to_every_part(page_view: DisplayedView) -> None:
+def test_keys_choose_queries_and_lead_to_every_part(page_view: Shown) -> None:
     page = page_view.page
     expect(page.locator("#plots-title")).to_have_text("funnel over time")
 
@@ -56,7 +56,7 @@ def test_keys_choose_queries_and_lead_to_every_part(page_view: DisplayedView) ->
         expect(page.locator(f"#{part}-title")).to_be_focused()
 
 
-def test_the_keys_are_listed_under_the_question_mark(page_view: DisplayedView) -> None:
+def test_the_keys_are_listed_under_the_question_mark(page_view: Shown) -> None:
     page = page_view.page
     expect(page.locator("#queries table")).to_be_visible()
 
@@ -67,7 +67,7 @@ def test_the_keys_are_listed_under_the_question_mark(page_view: DisplayedView) -
     expect(page.locator("dialog")).to_be_hidden()
 
 
-def test_everything_is_reached_by_tab_with_a_visible_focus(page_view: DisplayedView) -> None:
+def test_everything_is_reached_by_tab_with_a_visible_focus(page_view: Shown) -> None:
     page = page_view.page
     expect(page.locator(".rows tbody tr").first).to_be_visible()
     expected = page.evaluate(f"{OFFERED}.length")
@@ -87,7 +87,7 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(page_view: DisplayedV
     )
 
 
-def test_a_term_is_explained_on_focus_and_on_hover(page_view: DisplayedView) -> None:
+def test_a_term_is_explained_on_focus_and_on_hover(page_view: Shown) -> None:
     page = page_view.page
     term = page.locator('[data-kpi="freshness"] .term')
     tip = page.locator('[data-kpi="freshness"] .tip')
@@ -102,7 +102,7 @@ def test_a_term_is_explained_on_focus_and_on_hover(page_view: DisplayedView) -> 
     expect(page.locator("#queries .tip").first).to_be_visible()
 
 
-def test_an_explanation_follows_its_term_when_the_page_scrolls(page_view: DisplayedView) -> None:
+def test_an_explanation_follows_its_term_when_the_page_scrolls(page_view: Shown) -> None:
     page = page_view.page
     term, tip = page.locator(".kpi .term").first, page.locator(".kpi .tip").first
     term.focus()

@@ -45,5 +45,5 @@ def _check_file(
         reports = checker.all(find_targets([path]))
     except MillstreamError as failure:
         return {"error": failure.what, "fix": failure.fix}
-    answer: dict[str, Any] = json.loads(format_reports(reports))
-    return answer
+    report: dict[str, Any] = json.loads(format_reports(reports))
+    return report
