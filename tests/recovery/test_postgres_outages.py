@@ -98,7 +98,7 @@ def test_a_commit_whose_answer_is_lost_is_found_in_the_ledger(
     monkeypatch.setattr(writer, "_commit", write_and_fail)
     output = writer.write(batch(spark, 0), 0)
 
-    assert (output.rows, output.skipped) == (ROWS, False)
+    assert (output.rows, output.is_skipped) == (ROWS, False)
     assert count(stack, sink) == ROWS
 
 
