@@ -70,9 +70,9 @@ class DisplayedView:
         return self._live.batches if self._live else 0
 
     @property
-    def is_running(self) -> bool:
+    def running(self) -> bool:
         """Whether more batches may arrive."""
-        return self._live is not None and not self._refresh_requested.is_set() and self._live.is_running
+        return self._live is not None and not self._refresh_requested.is_set() and self._live.running
 
     @property
     def error(self) -> str | None:
@@ -112,7 +112,7 @@ class DisplayedView:
                     # The time counts from the first batch, which may take as long as all others.
                     end = time.monotonic() + seconds
                 remaining = _LOOK if end is None else min(_LOOK, end - time.monotonic())
-                has_ended = remaining <= 0 or not self.is_running
+                has_ended = remaining <= 0 or not self.running
                 if self._live.batches != drawn and not has_ended:
                     drawn = self._live.batches
                     screen.show(self._snapshot("waiting for rows" if not drawn else f"batch {drawn}, live"))

@@ -71,7 +71,7 @@ class NewestRows:
         return empty_frame(self._columns) if collected is None else to_pandas_frame(collected)
 
     @property
-    def is_running(self) -> bool:
+    def running(self) -> bool:
         """Whether the query is running."""
         try:
             return self._query.isActive
