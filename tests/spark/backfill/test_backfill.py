@@ -147,7 +147,7 @@ def test_a_side_table_gets_the_whole_answer_and_the_own_one_nothing(shop: Shop) 
 
 
 def test_a_dry_run_tells_what_would_be_written_and_writes_nothing(shop: Shop) -> None:
-    report = shop.backfill("sums", dry=True)
+    report = shop.backfill("sums", is_dry_run=True)
 
     assert (count_written(report), report.rows_read) == ((4, 0, 0), {"sums": {"orders": 5}})
     assert not (shop.folder / "sums").exists()

@@ -122,7 +122,7 @@ class Delivery:
                     batch=batch_id,
                     sink=name,
                     rows=result.rows,
-                    is_skipped=result.is_skipped,
+                    skipped=result.is_skipped,
                     way=result.way,
                     seconds=round(time.monotonic() - began, 3),
                 )
