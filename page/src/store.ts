@@ -64,7 +64,8 @@ export class Store {
   }
 
   take(live: Live): void {
-    this.live = live;
+    // A part that is sent only when it has changed may be in the state that still waits.
+    this.live = { ...this.live, ...live };
     this.ask();
   }
 
@@ -109,7 +110,7 @@ export class Store {
     for (const { point, ...entry } of this.waiting) {
       // Plots are drawn as the clock goes on, with the points that are there by then.
       if (point && this.series?.query === entry.query) append(this.series, point);
-      if (!UNSAID.has(entry.event)) listed.push(entry);
+      if (entry.text && !UNSAID.has(entry.event)) listed.push(entry);
     }
     const id = this.waiting.at(-1)?.id ?? this.state.id;
     this.waiting = [];

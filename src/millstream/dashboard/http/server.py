@@ -29,7 +29,8 @@ REQUEST = 10.0
 ADDRESS = 2_000
 ACTIONS = "/api/actions/"
 # Omitted from streamed states, because they do not change or are streamed separately.
-_STILL = ("findings", "guarantees", "plans", "log")
+_CHECK = ("findings", "guarantees", "plans")
+_STILL = (*_CHECK, "log")
 
 
 class Server(ThreadingHTTPServer):
@@ -200,6 +201,7 @@ class Handler(BaseHTTPRequestHandler):
         self._event("hello", {"run": feed.folded.run["id"], "replayed": place is not None})
         place = feed.place if place is None else place
         state_time, state_place = 0.0, -1
+        sent_check: dict[str, Any] = {}
         while True:
             entries = feed.after(place, FRESH)
             if entries is None:
@@ -213,8 +215,12 @@ class Handler(BaseHTTPRequestHandler):
             now = time.monotonic()
             if now - state_time >= (FRESH if state_place != place else BEAT) or feed.is_closed:
                 state_time, state_place = now, place
-                state = {name: value for name, value in feed.document().items() if name not in _STILL}
-                self._event("state", state)
+                document = feed.document()
+                state = {name: value for name, value in document.items() if name not in _STILL}
+                # A page that was opened during the start gets what the check found once it is known.
+                check = {name: document[name] for name in _CHECK}
+                self._event("state", state if check == sent_check else state | check)
+                sent_check = check
             if feed.is_closed and place == feed.place:
                 self._event("bye", {})
                 return

@@ -15,6 +15,7 @@ from millstream.dashboard.http import app, server
 from millstream.dashboard.http.auth import HEADERS, AccessGuard
 from millstream.dashboard.replay_server import GeneratedPreviews
 from millstream.diagnostics.failure import NotReady
+from millstream.engine.events.event_bus import Event
 from unit.dashboard.conftest import batch
 
 if TYPE_CHECKING:
@@ -227,7 +228,28 @@ def test_a_stream_begins_with_hello_and_the_state(served: app.Page) -> None:
     }
     state = next(messages)
     assert (state["kind"], state["data"]["state"]) == ("state", "failed")
-    assert not {"log", "findings", "plans", "guarantees"} & set(state["data"])
+    assert "log" not in state["data"]
+
+
+def test_what_a_check_found_reaches_a_page_that_was_opened_before_it(
+    served: app.Page, feed: EventStream
+) -> None:
+    states = (message["data"] for message in stream(served) if message["kind"] == "state")
+    assert {"findings", "plans", "guarantees"} <= set(next(states))
+
+    feed.fold(batch(11, 64))
+    unchanged = next(states)
+    guarantee = {"query": "funnel", "sink": "delta lake/funnel", "guarantee": "exactly-once", "reasons": []}
+    feed.fold(
+        Event(
+            "run_started",
+            "",
+            {"pipeline": "shop", "log": "x", "queries": ["funnel"], "guarantees": [guarantee]},
+        )
+    )
+
+    assert not {"findings", "plans", "guarantees"} & set(unchanged)
+    assert next(state for state in states if "guarantees" in state)["guarantees"] == [guarantee]
 
 
 def test_a_lost_connection_is_filled_from_its_last_id(served: app.Page, feed: EventStream) -> None:
