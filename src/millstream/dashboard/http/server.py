@@ -215,7 +215,7 @@ class Handler(BaseHTTPRequestHandler):
             now = time.monotonic()
             if now - state_time >= (FRESH if state_place != place else BEAT) or feed.is_closed:
                 state_time, state_place = now, place
-                document = feed.document()
+                document: dict[str, Any] = {**feed.document()}
                 state = {name: value for name, value in document.items() if name not in _STILL}
                 # A page that was opened during the start gets what the check found once it is known.
                 check = {name: document[name] for name in _CHECK}
