@@ -108,14 +108,14 @@ def test_half_a_save_is_one_sentence_and_the_next_save_goes_on(develop: Callable
 def test_a_function_that_fails_is_a_finding_and_its_saved_module_is_read_again(
     develop: Callable[..., list[str]],
 ) -> None:
-    _, failing, mended = develop(
+    _, failing, fixed = develop(
         ("functions.py", PYTHON.replace("'value'", "'vale'")),
         ("functions.py", PYTHON.replace("'value'", "'value + 1000 AS more'")),
     )
 
     assert "functions.py:2" in failing
-    assert "rows   checked" in mended
-    assert "1009" in mended
+    assert "rows   checked" in fixed
+    assert "1009" in fixed
 
 
 def test_lines_of_a_sample_file_are_decoded_as_messages(develop: Callable[..., list[str]]) -> None:

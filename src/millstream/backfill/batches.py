@@ -109,6 +109,7 @@ def backfill_batches(
         except MillstreamError:
             raise
         except Exception as error:
+            # Spark, a connector or a user's function may raise anything; the sentence says which query it was.
             fix = "fix the error and run the backfill again: batches that were written are kept"
             raise explain_failure(query, error, fix) from error
     return run.report

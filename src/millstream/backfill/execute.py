@@ -63,6 +63,7 @@ def backfill(
         except MillstreamError:
             raise
         except Exception as error:
+            # Spark, a connector or a user's function may raise anything; the sentence says which query it was.
             raise explain_failure(run.query, error, "fix the error and run the backfill again") from error
     if not any(item.is_compared for item in report.outcomes):
         raise InvalidInput("nothing can be compared: " + "; ".join(report.notes), "choose other queries")

@@ -93,7 +93,7 @@ class MillstreamServer(LanguageServer):
             by_uri.setdefault(uri or request.uri, []).append(finding)
         for uri in self._published[request.uri] - set(by_uri):
             by_uri[uri] = []
-        self._published[request.uri] = {uri for uri, found_there in by_uri.items() if found_there}
+        self._published[request.uri] = {uri for uri, findings_there in by_uri.items() if findings_there}
         for uri, findings_there in by_uri.items():
             lines = self.lines(uri)
             self._diagnostics[uri][request.uri] = [

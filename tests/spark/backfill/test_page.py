@@ -54,11 +54,13 @@ def shop(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_mended_view_is_written_down_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_this_session(loaded: LoadedSpec, queries: Sequence[str], wish: BackfillOptions) -> BackfillReport:
+    def in_this_session(
+        loaded: LoadedSpec, queries: Sequence[str], options: BackfillOptions
+    ) -> BackfillReport:
         assert loaded.pipeline is not None
         planned = analyse_pipeline(shop.spark, loaded).queries
         names = list(queries or loaded.pipeline.queries)
-        return work(shop.spark, loaded.pipeline, planned, names, wish, lambda _: None)
+        return work(shop.spark, loaded.pipeline, planned, names, options, lambda _: None)
 
     monkeypatch.setattr(command, "_work", in_this_session)
     assert MENDED in SPEC

@@ -233,10 +233,10 @@ class Walk(Shop):
     def _replace(self) -> None:
         self._fill(BackfillOptions(parse_time("2026-01-01"), None, sink="delta", replace=True))
 
-    def _fill(self, wish: BackfillOptions) -> None:
+    def _fill(self, options: BackfillOptions) -> None:
         pipeline = self.pipeline_now
         self._plans = self._plans or analyse_pipeline(self.spark, self.loaded()).queries
-        backfill(self.spark, pipeline, self._plans, ["copy"], wish, lambda _: None)
+        backfill(self.spark, pipeline, self._plans, ["copy"], options, lambda _: None)
 
     def _lose(self) -> None:
         """Somebody deletes a row of the table, which a backfill brings back."""
