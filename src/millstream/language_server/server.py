@@ -164,8 +164,10 @@ def create_server(environment: Environment, spark_check: SparkCheck | None) -> M
     )
     def _(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
-        lines = server.lines(uri)
-        actions = [to_code_action(uri, item, lines) for item in _overlapping(server, uri, params.range)]
+        actions = []
+        for item in _overlapping(server, uri, params.range):
+            target = edited_uri(item) or uri
+            actions.append(to_code_action(target, item, server.lines(target)))
         return [action for action in actions if action is not None]
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
@@ -193,3 +195,9 @@ def _overlapping(server: MillstreamServer, uri: str, place: types.Range) -> list
         if (item.range.start.line, item.range.start.character) <= (place.end.line, place.end.character)
         and (place.start.line, place.start.character) <= (item.range.end.line, item.range.end.character)
     ]
+
+
+def edited_uri(diagnostic: types.Diagnostic) -> str | None:
+    """Return the document that a quick fix changes, which may be another one than that of its finding."""
+    data = diagnostic.data
+    return from_fs_path(str(Path(data["edit"]["file"]).absolute())) if isinstance(data, dict) else None
