@@ -132,10 +132,12 @@ interface ShownProps {
 
 function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
-  const figures = short(said(node, behind, query), (width - 2 * INSET + 6) / FIGURE);
+  const figures = fitting([said(node, behind, query), ...briefer(node)], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
-  const name = short(node.name, (width - INSET - (signed ? 26 : 8)) / NAME);
+  // Without its kind a sink's path may fit.
+  const place = node.kind === "sink" ? node.name.split(" ").slice(1).join(" ") : "";
+  const name = fitting([node.name, place].filter(Boolean), (width - INSET - (signed ? 26 : 8)) / NAME);
   const choose = (): void => onChoose(node);
   // A reader of screens hears what is written in the node, in its order, after what it is.
   const title = `${node.kind} ${node.name}: ${[node.label, node.state && word(node.state)].filter(Boolean).join(", ")}`;
@@ -224,6 +226,17 @@ function said(node: Node, behind: number | null, query: Query | undefined): stri
 function fit(first: string, second: string): string {
   const both = [first, second].filter(Boolean).join(" · ");
   return both.length <= MOST_FIGURES ? both : first;
+}
+
+/** A shorter description of a source without rate: `static parquet`. */
+function briefer(node: Node): string[] {
+  if (node.kind !== "source" || node.rate !== null) return [];
+  return [`${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
+}
+
+/** The first of the texts that has at most so many letters, else the last one without its middle. */
+function fitting(texts: string[], most: number): string {
+  return texts.find((text) => text.length <= most) ?? short(texts[texts.length - 1] ?? "", most);
 }
 
 /** At most so many letters; a longer text loses its middle, as its end tells more. */

@@ -66,7 +66,7 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
           <tr>
             <th scope="col">Topic</th>
             <th scope="col" class="num"><Term of="behind">Behind</Term></th>
-            <th scope="col"><span class="hidden">Course</span></th>
+            <th scope="col" class="course"><span class="hidden">Course</span></th>
             <th scope="col"><Term of="growing">Growing</Term></th>
           </tr>
         </thead>
@@ -75,7 +75,7 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
             <tr key={topic} data-topic={topic}>
               <th scope="row">{topic} <span class="dim">{plural(parts.length, "partition")}</span></th>
               <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
-              <td><Spark values={history} least={20} level={growing !== null ? "warn" : "ok"} /></td>
+              <td class="course"><Spark values={history} least={20} level={growing !== null ? "warn" : "ok"} /></td>
               <td class={growing !== null ? "warn" : "dim"}>{growing === null ? "no" : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
             </tr>
           ))}

@@ -54,7 +54,7 @@ export const LettersPanel = steady(function LettersPanel({ letters, today, live 
       )}
       {some && (
         <p class="note">
-          {stored !== null && `The store has ${plural(stored, "record")} of all runs, and has a record that two queries rejected once. `}
+          {stored !== null && `At its last count, at most 30 seconds ago, the store had ${plural(stored, "record")} of all runs; a record that two queries rejected counts once. `}
           {asked.value?.note || "All of them: millstream deadletter list --limit 1000"}
         </p>
       )}

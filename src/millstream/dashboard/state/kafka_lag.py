@@ -20,6 +20,10 @@ KEPT = 40
 # before, and the last mean is a fifth above the first. Noise around a constant level does not meet this.
 QUARTERS = 4
 RISE = 1.2
+# A batch that leaves this many times the records that any batch before it left, and at least so many, is not noise:
+# nobody has to wait three more batches for the news.
+JUMP = 2
+LEAST_JUMP = 1000
 
 
 @dataclass
@@ -52,7 +56,11 @@ class Partition:
         last = self.history[-1][0]
         # The latest time of the lowest value.
         _, back = min((behind, -at) for at, behind in self.history)
-        return -back if is_growing(self.history, last, last + back) else None
+        if is_growing(self.history, last, last + back):
+            return -back
+        *earlier, (_, left) = self.history
+        jumped = left >= LEAST_JUMP and left > JUMP * max(behind for _, behind in earlier)
+        return earlier[-1][0] if jumped else None
 
 
 def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 
+from millstream.dashboard.state import kafka_lag
 from millstream.engine.events.event_bus import Event
 from unit.dashboard.conftest import START, at, batch, folded, started
 
@@ -153,3 +154,16 @@ def test_lag_that_grows_as_an_alert_means_it_does_so_since_its_lowest() -> None:
     assert since(5, 6, 7, 8, 3) is None
     assert since(100, 101, 102, 103, 104) is None
     assert since(5, 9, 4, 8, 5, 9, 4, 8) is None
+
+
+def test_a_batch_that_leaves_far_more_than_any_before_it_is_growing_lag_at_once() -> None:
+    def since(*behind: int) -> str | None:
+        lag = kafka_lag.Partition()
+        for number, left in enumerate(behind):
+            lag.history.append((float(number), left))
+        return lag.growing_since()
+
+    assert since(40, 200, 60, 30_000) == 2
+    assert since(40, 200, 60, 900) is None
+    assert since(4000, 9000, 3000, 8000, 3000, 15_000) is None
+    assert since(9000, 60, 30_000) is None
