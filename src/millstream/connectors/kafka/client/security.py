@@ -20,7 +20,7 @@ _MODULES = {
 
 
 class Security(Spec):
-    """Encryption and login at a broker."""
+    """Encryption and authentication."""
 
     protocol: Protocol = "PLAINTEXT"
     """Protocol of the broker's listener. SASL_PLAINTEXT sends passwords unencrypted and is for loopback only."""
