@@ -79,6 +79,8 @@ _CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]+)\]\s*((?:(?!\[[A-Z][A-Z0-9_.]+\]).)+?)\s*(?:SQLSTATE: \w+|(?=\[[A-Z][A-Z0-9_.]+\])|$)",
     re.DOTALL,
 )
+# What the JVM raised in a call from Python, which py4j writes below a line that only names the call.
+_JAVA_RAISED = re.compile(r"An error occurred while calling .*\n\s*: (\S.*)")
 _USER_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)\s*SQLSTATE")
 
 
@@ -148,6 +150,8 @@ def _extract_message(text: str) -> str:
     if conditions:
         name, message = conditions[-1]
         return f"{' '.join(message.split())[:500]} [{name}]"
+    if java := _JAVA_RAISED.findall(text):
+        return _extract_line(java[-1], java[-1])
     python = [line for line in text.splitlines() if re.match(r"\w[\w.]*(?:Error|Exception): ", line)]
     return (python[-1] if python else next((line for line in text.splitlines() if line.strip()), "unknown"))[
         :500

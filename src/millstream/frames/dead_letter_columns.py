@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.source import Source
-from millstream.frames.expectations import RAW, failed_names, is_deterministic, rejection_reason, row_as_json
+from millstream.frames.expectations import (
+    RAW,
+    failed_names,
+    is_deterministic,
+    json_array,
+    rejection_reason,
+    row_as_json,
+)
 from millstream.spec.expectation import Otherwise
 
 if TYPE_CHECKING:
@@ -112,8 +119,7 @@ def malformed_letters(entry: SourceEntry, columns: Sequence[str], reason: str, c
     content = [name for name in ("key", "value", "headers", corrupt) if name in columns]
     sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in content]
     is_taken = F.expr(f"`{reason}` IS NOT NULL AND {' + '.join(sizes) or '0'} <= {MOST_MALFORMED_BYTES}")
-    # The aggregate leaves out rows without an order, so that a good record costs a comparison.
-    return F.to_json(F.max_by(F.when(is_taken, letter), F.when(is_taken, F.lit(1)), MOST_MALFORMED))
+    return json_array(letter, is_taken, MOST_MALFORMED)
 
 
 def _can_reread(entry: SourceEntry) -> bool:

@@ -107,8 +107,7 @@ def apply_expectations(
     ]
     if letter is not None:
         # Not collect_list, which has no limit: a batch of broken rows would exhaust the driver's memory.
-        rejected = F.max_by(letter, F.when(is_dead_letter(expect), F.lit(1)), MOST_LETTERS)
-        metrics.append(F.to_json(rejected).alias(LETTERS))
+        metrics.append(json_array(letter, is_dead_letter(expect), MOST_LETTERS).alias(LETTERS))
     # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
     checked = checked.observe(metric_name(name), *metrics)
     is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)
@@ -125,6 +124,17 @@ def apply_expectations(
     if any(expectation.otherwise is Otherwise.FAIL for expectation in expect.values()):
         is_passing = F.when(is_fatal, F.raise_error(F.concat(*message)).cast("boolean")).otherwise(is_passing)
     return checked.where(is_passing).drop(BROKEN, RAW)
+
+
+def json_array(row: Column, is_taken: Column, most: int) -> Column:
+    """Return an aggregate: up to `most` of the rows for which `is_taken` holds, as the text of a JSON array.
+
+    Not `to_json` of the aggregate: the driver would run that, and Spark's writer of JSON is one object that all
+    queries over the same source share, and that two threads must not use at the same time.
+    """
+    # The aggregate leaves out rows without an order, so that a good record costs a comparison.
+    items = F.max_by(F.when(is_taken, F.to_json(row)), F.when(is_taken, F.lit(1)), most)
+    return F.concat(F.lit("["), F.array_join(items, ","), F.lit("]"))
 
 
 def row_as_json(columns: Sequence[str]) -> Column:

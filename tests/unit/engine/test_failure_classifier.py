@@ -78,3 +78,13 @@ def test_a_password_in_a_message_is_hidden() -> None:
     message = classify(None, Outage("postgresql://u:hunter2@db/x refused")).message
 
     assert "hunter2" not in message
+
+
+def test_what_the_jvm_raised_in_a_call_is_told_and_not_the_call() -> None:
+    text = (
+        "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback (most "
+        "recent call last):\npy4j.protocol.Py4JJavaError: An error occurred while calling o2599.observedMetrics.\n"
+        ": com.fasterxml.jackson.core.JsonGenerationException: Can not write a string\n\tat com.fasterxml.B"
+    )
+
+    assert classify(RuntimeError(text), None).message == "JsonGenerationException: Can not write a string"
