@@ -53,11 +53,12 @@ class Learner:
                 raise AssertionError(f"the page types {words}")
 
     def call(self, *words: str) -> str:
-        """`millstream …` in the folder."""
+        """`millstream …` in the folder. `reset` asks first, and the learner agrees."""
         result = subprocess.run(
             [COMMAND, *words],
             cwd=self.folder,
             env={**os.environ, "MILLSTREAM_ARCHIVE": "use"},
+            input="y\n" if words[0] == "reset" else "",
             capture_output=True,
             text=True,
             timeout=200,
