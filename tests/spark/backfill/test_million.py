@@ -69,7 +69,7 @@ def in_postgres(filled: Callable[[str], None], stack: Endpoints) -> Tamper:
 
 
 # Most of it is filling the table; on a loaded machine two minutes were seen.
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("table", ["in_delta", "in_postgres"])
 def test_exactly_the_rows_that_were_tampered_with_are_told(
     shop: Shop, table: str, request: pytest.FixtureRequest
