@@ -77,7 +77,10 @@ class RunTerminal:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self.side], [], [], left)[0]:
-                self.stream.feed(os.read(self.side, 65536))
+                try:
+                    self.stream.feed(os.read(self.side, 65536))
+                except OSError:  # Linux's end of a terminal whose process is gone
+                    return
 
     def text(self) -> str:
         """Return what is on the screen."""
