@@ -16,6 +16,7 @@ from millstream.spark.jars.jar_cache import LOCK, digest
 DELTA = "4.4.0"
 SPARK = "4.2.0"
 BROKER = "4.1.1"
+HADOOP = "3.5.0"
 JACKSON = "2.19.0"
 LOG4J = "2.24.3"
 
@@ -76,6 +77,8 @@ GROUPS = {
         "org.xerial.snappy:snappy-java:1.1.10.7",
         "org.yaml:snakeyaml:2.4",
     ],
+    # The servers of 'millstream up --hdfs', in the version of the client that PySpark has.
+    "hdfs": [f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}"],
 }  # fmt: skip
 
 HEAD = """\

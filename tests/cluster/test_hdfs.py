@@ -1,30 +1,42 @@
-"""Tables, files and dead letters on HDFS, written by executors: each row once after the driver is killed."""
+"""Checkpoints, tables, files and dead letters on HDFS: each row once after a driver is killed or is suspended."""
 
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from acceptance.project import Project
-from cluster.hdfs import run_hdfs
+from acceptance.project import Project, until
 from cluster.orders import put_on_cluster
+from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.integrity.corruption import find_damage
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.path import RemotePath
+from millstream.connectors.failpoints import VARIABLE
+from millstream.devstack.servers.hdfs import SERVERS
+from millstream.devstack.stack import stop, up
+from millstream.engine.delivery.batch_spool import BatchSpool
+from millstream.engine.recovery.checkpoint_check import check_checkpoints
+from millstream.pipeline.spec_file import load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from acceptance.project import Running
     from millstream.devstack.supervisor.state import Endpoints
+    from millstream.pipeline.model import Pipeline
 
 FILES, ROWS = 5, 100
 SPEC = """
 name: remote
-spark: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2}
-dead_letters: {delta: "HDFS/letters"}
+spark: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.master: "local[2]"}
+defaults: {checkpoints: "HDFS/checkpoints"}
 sources:
   orders:
     json: {path: input, max_files_per_trigger: 1}
@@ -42,16 +54,22 @@ queries:
 """
 
 
-@pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with run_hdfs(tmp_path_factory.mktemp("hdfs")) as address:
-        yield address
+@pytest.fixture(scope="session")
+def hdfs(stack: Endpoints) -> Iterator[str]:
+    yield up(stack.folder, servers=(), with_hdfs=True, attached=True).hdfs
+    for server in reversed(SERVERS):
+        stop(stack.folder, server)
 
 
 @pytest.fixture
-def project(cluster: Endpoints, hdfs: str, tmp_path: Path) -> Iterator[Project]:
-    (tmp_path / "pipeline.yml").write_text(SPEC.replace("HDFS", f"{hdfs}/{tmp_path.name}"), encoding="utf-8")
-    put_on_cluster(tmp_path, cluster, **{"spark.master": cluster.spark})
+def root(hdfs: str, tmp_path: Path) -> str:
+    """A folder of its own on HDFS."""
+    return f"{hdfs}/{tmp_path.name}"
+
+
+@pytest.fixture
+def project(stack: Endpoints, root: str, tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "pipeline.yml").write_text(SPEC.replace("HDFS", root), encoding="utf-8")
     (tmp_path / "input").mkdir()
     for file in range(FILES):
         orders = (
@@ -59,29 +77,132 @@ def project(cluster: Endpoints, hdfs: str, tmp_path: Path) -> Iterator[Project]:
         )
         lines = [*map(json.dumps, orders), f"torn {file}"]
         (tmp_path / "input" / f"{file}.json").write_text("\n".join(lines), encoding="utf-8")
-    project = Project(tmp_path, cluster.kafka, cluster.postgres, "")
+    project = Project(tmp_path, stack.kafka, stack.postgres, "")
     yield project
     project.close()
 
 
-@pytest.mark.whole
+def load(folder: Path) -> Pipeline:
+    pipeline = load_spec(folder / "pipeline.yml", {}, ()).pipeline
+    assert pipeline is not None
+    return pipeline
+
+
+def await_stop(run: Running) -> None:
+    """Wait until the driver's Python process has stopped itself at a failpoint."""
+
+    def is_stopped() -> bool:
+        assert run.process.poll() is None, run.words()
+        status = Path(f"/proc/{run.process.pid}/stat").read_text(encoding="utf-8")
+        return status.rpartition(")")[2].split()[0] == "T"
+
+    until(is_stopped, 240, "the driver has not come to its failpoint")
+
+
+def assert_each_row_is_there_once(spark: SparkSession, root: str, letters: int) -> None:
+    everything = Counter(range(FILES * ROWS))
+    files = spark.read.parquet(f"{root}/files").select("id").toArrow()
+    table = spark.read.format("delta").load(f"{root}/table").select("id").toArrow()
+    totals = spark.read.format("delta").load(f"{root}/totals").toArrow().to_pylist()
+    stored = spark.read.format("delta").load(f"{root}/checkpoints/_dead_letters").toArrow().to_pylist()
+
+    assert Counter(files["id"].to_pylist()) == everything
+    assert Counter(table["id"].to_pylist()) == everything
+    assert {row["user"]: row["orders"] for row in totals} == Counter(f"u{n % 7}" for n in range(FILES * ROWS))
+    assert Counter(row["query"] for row in stored) == {"orders": letters, "totals": letters}
+
+
 @pytest.mark.timeout(600)
-def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill(
-    spark: SparkSession, project: Project, hdfs: str
+@pytest.mark.parametrize(
+    "point",
+    [
+        "batch.delivered",
+        *(
+            pytest.param(point, marks=pytest.mark.whole)
+            for point in ("batch.begun", "files.staged", "letters.kept")
+        ),
+    ],
+)
+def test_a_suspended_driver_ends_after_another_has_taken_over_and_nothing_is_lost_or_doubled(
+    spark: SparkSession, project: Project, root: str, point: str
 ) -> None:
+    suspended = project.start("run", "--json", "--no-page", **{VARIABLE: f"{point}=stop@3"})
+    await_stop(suspended)
+
+    project.catch_up()
+    suspended.signal(signal.SIGCONT)
+
+    assert suspended.ends() == 3
+    reasons = [event["reason"] for event in suspended.list_events("query_failed")]
+    assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
+    assert_each_row_is_there_once(spark, root, letters=FILES)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_cluster(
+    spark: SparkSession, project: Project, cluster: Endpoints, root: str
+) -> None:
+    put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
     first = project.start("run", "--json", "--no-page", "--set", "defaults.trigger=1 second")
     first.await_event("batch_committed", count=3)
     first.kill()
 
     project.catch_up()
 
-    root = f"{hdfs}/{project.folder.name}"
-    everything = Counter(range(FILES * ROWS))
-    files = spark.read.parquet(f"{root}/files").select("id").toArrow()
-    table = spark.read.format("delta").load(f"{root}/table").select("id").toArrow()
-    totals = spark.read.format("delta").load(f"{root}/totals").toArrow().to_pylist()
-    letters = spark.read.format("delta").load(f"{root}/letters").where("query = 'orders'").count()
-    assert Counter(files["id"].to_pylist()) == everything
-    assert Counter(table["id"].to_pylist()) == everything
-    assert {row["user"]: row["orders"] for row in totals} == Counter(f"u{n % 7}" for n in range(FILES * ROWS))
-    assert letters == FILES
+    assert_each_row_is_there_once(spark, root, letters=FILES)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(600)
+def test_a_second_driver_is_refused_while_the_first_renews_its_lease(project: Project) -> None:
+    first = project.start("run", "--json", "--no-page")
+    first.await_event("query_started", count=2)
+
+    second = project.call("run", "--until-caught-up", "--no-page")
+
+    assert second.code == 3
+    assert "is held by 'remote.orders' (process " in second.err
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0, first.words()
+
+
+@pytest.mark.usefixtures("spark")
+def test_torn_files_of_a_checkpoint_on_hdfs_are_found_and_moved_aside(project: Project) -> None:
+    pipeline = load(project.folder)
+    folder = pipeline.checkpoint_folder("orders")
+    assert isinstance(folder, RemotePath)
+    with CheckpointLock(folder, "remote.orders"):
+        Checkpoint(folder).ensure_id()
+        (folder / "offsets").mkdir()
+        (folder / "offsets" / "0").write_text("v1\n{")
+        assert [damage.file for damage in find_damage(folder)] == [folder / "offsets" / "0"]
+
+        check_checkpoints(pipeline, ["orders"], repair=True)
+
+    assert not (folder / "offsets" / "0").exists()
+    assert (folder / "_millstream" / "aside" / "offsets.0.1").read_text() == "v1\n{"
+    assert find_damage(folder) == []
+
+
+def test_a_batch_is_spooled_on_hdfs_once_and_forgotten(spark: SparkSession, project: Project) -> None:
+    pipeline = load(project.folder)
+    folder = pipeline.checkpoint_folder("orders")
+    spool = BatchSpool.of(pipeline, "orders", "id", "delta:table")
+    frame = spark.range(3).coalesce(1)
+    with CheckpointLock(folder, "remote.orders", [folder.parent / "_set_aside" / "orders"]):
+        spool.spool(frame, 7, "away")
+        spool.spool(spark.range(5), 7, "away again")
+
+        (batch,) = spool.batches()
+        rows = batch.rows(spark).count()
+        batch.forget()
+
+    assert (batch.query, batch.query_id, batch.sink, batch.batch, rows) == (
+        "orders",
+        "id",
+        "delta:table",
+        7,
+        3,
+    )
+    assert not spool.has_batches()

@@ -128,10 +128,10 @@ class _BatchBackfill:
     sink: str | None
 
     def __post_init__(self) -> None:
-        folder = self.pipeline.checkpoint(self.query).local
-        if folder is None or not folder.is_dir():
+        folder = self.pipeline.checkpoint_folder(self.query)
+        if not folder.is_dir():
             raise InvalidInput(
-                f"query '{self.query}' has no checkpoint on this machine and therefore no batches",
+                f"query '{self.query}' has no checkpoint and therefore no batches",
                 "leave out --batches",
             )
         self.checkpoint = Checkpoint(folder)

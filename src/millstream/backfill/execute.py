@@ -119,16 +119,11 @@ class _QueryBackfill:
         No lock is needed if the query delays its rows, because a backfill looks only at rows that are final, nor if
         rows are only added or replaced by key.
         """
-        folder = self.pipeline.checkpoint(self.query).local
+        folder = self.pipeline.checkpoint_folder(self.query)
         deletes_own_rows = (
             self.options.replace and self.options.writes and any(not target.side for target in self.targets)
         )
-        if (
-            not deletes_own_rows
-            or event_time.delays_output(self.plan)
-            or folder is None
-            or not folder.is_dir()
-        ):
+        if not deletes_own_rows or event_time.delays_output(self.plan) or not folder.is_dir():
             yield
             return
         with CheckpointLock(folder, f"{self.pipeline.name}.{self.query} backfill"):

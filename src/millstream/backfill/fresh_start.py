@@ -13,6 +13,7 @@ from millstream.backfill.execute import backfill, require_possible
 from millstream.backfill.options import BackfillOptions, PastRows
 from millstream.checkpoint import former_checkpoint, metadata
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.path import require_local
 from millstream.checkpoint.replacement import name_backup, replace_checkpoint
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.failpoints import hit_failpoint
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.checkpoint.metadata import QueryMetadata
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.sink import Sink
     from millstream.pipeline.model import Pipeline
 
@@ -207,13 +209,11 @@ def _require_all_input(pipeline: Pipeline, query: str) -> None:
             )
 
 
-def _with_checkpoint(pipeline: Pipeline, query: str, folder: Path) -> Pipeline:
+def _with_checkpoint(pipeline: Pipeline, query: str, folder: CheckpointPath) -> Pipeline:
     """Return the pipeline with another checkpoint folder for a query."""
-    changed = pipeline.queries[query].model_copy(update={"checkpoint": Location(folder)})
+    changed = pipeline.queries[query].model_copy(update={"checkpoint": Location(str(folder))})
     return pipeline.model_copy(update={"queries": {**pipeline.queries, query: changed}})
 
 
 def _folder(pipeline: Pipeline, query: str) -> Path:
-    folder = pipeline.checkpoint(query).local
-    assert folder is not None, "a checkpoint that was read is on this machine"
-    return folder
+    return require_local(pipeline.checkpoint_folder(query), "a fresh checkpoint")

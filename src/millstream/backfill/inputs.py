@@ -40,9 +40,7 @@ class QueryProgress:
 
 def read_progress(pipeline: Pipeline, query: str) -> QueryProgress:
     """Read a query's progress from its checkpoint, without a lock because batches are only ever added."""
-    folder = pipeline.checkpoint(query).local
-    if folder is None:
-        return QueryProgress()
+    folder = pipeline.checkpoint_folder(query)
     checkpoint = Checkpoint(folder)
     batch = checkpoint.committed()
     offsets = checkpoint.offsets(batch) if batch is not None else None

@@ -202,8 +202,8 @@ class _Checkpoints:
         """Read all checkpoints on this machine."""
         checkpoints = cls(pipeline)
         for query in pipeline.queries:
-            folder = pipeline.checkpoint(query).local
-            if folder is None or not folder.is_dir():
+            folder = pipeline.checkpoint_folder(query)
+            if not folder.is_dir():
                 continue
             try:
                 if (recorded := _recorded_sources(query, Checkpoint(folder))) is not None:

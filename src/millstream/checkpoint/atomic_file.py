@@ -5,16 +5,28 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint.remote.path import RemotePath
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from millstream.checkpoint.remote.path import CheckpointPath
 
-def write_durably(file: Path, text: str) -> None:
+
+def write_durably(file: CheckpointPath, text: str) -> None:
     """Replace a file, readable by its owner only. It is on the disk when this returns. Raises `OSError`.
 
     The text is on the disk before the file gets its name, and the name before this returns. Otherwise a file system
-    may keep the rename and lose the text, which leaves an empty file.
+    may keep the rename and lose the text, which leaves an empty file. On a remote file system, where the mode is that
+    of its own settings, raises `CheckpointError` if another run has taken over the checkpoint.
     """
+    if isinstance(file, RemotePath):
+        file.write_text(text)
+    else:
+        _write_local(file, text)
+
+
+def _write_local(file: Path, text: str) -> None:
     draft = file.with_name(f".{file.name}.half")
     with os.fdopen(
         os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"

@@ -11,7 +11,7 @@ from millstream.checkpoint.atomic_file import write_durably
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 NAME = "empty_batches.json"
 # As many as a start may have to explain. Spark itself keeps the offsets of 100 batches.
@@ -28,13 +28,13 @@ class EmptyBatches:
     batches: tuple[int, ...] = ()
 
 
-def read(checkpoint: Path, sink: str) -> EmptyBatches | None:
+def read(checkpoint: CheckpointPath, sink: str) -> EmptyBatches | None:
     """Return what is known of a sink, or None before `begin`."""
     entry = _read_entries(checkpoint).get(sink)
     return None if entry is None else EmptyBatches(int(entry["since"]), tuple(entry["batches"]))
 
 
-def begin(checkpoint: Path, sink: str, batch: int) -> None:
+def begin(checkpoint: CheckpointPath, sink: str, batch: int) -> None:
     """Record a sink's empty batches from this one on, which is the next to run.
 
     Discard what was recorded of it and of later ones, because a repair or an older copy has undone those batches.
@@ -50,7 +50,7 @@ def begin(checkpoint: Path, sink: str, batch: int) -> None:
             _write_entries(checkpoint, {**entries, sink: updated})
 
 
-def add(checkpoint: Path, sink: str, batch: int) -> None:
+def add(checkpoint: CheckpointPath, sink: str, batch: int) -> None:
     """Record that a batch had no rows for a sink and was not committed there."""
     with _lock:
         entries = _read_entries(checkpoint)
@@ -62,7 +62,7 @@ def add(checkpoint: Path, sink: str, batch: int) -> None:
             _write_entries(checkpoint, entries)
 
 
-def _read_entries(checkpoint: Path) -> dict[str, Any]:
+def _read_entries(checkpoint: CheckpointPath) -> dict[str, Any]:
     file = checkpoint / "_millstream" / NAME
     if not file.exists():
         return {}
@@ -74,7 +74,7 @@ def _read_entries(checkpoint: Path) -> dict[str, Any]:
         ) from error
 
 
-def _write_entries(checkpoint: Path, entries: dict[str, Any]) -> None:
+def _write_entries(checkpoint: CheckpointPath, entries: dict[str, Any]) -> None:
     folder = checkpoint / "_millstream"
     folder.mkdir(parents=True, exist_ok=True)
     # Spark commits the batch next. A commit without this record would look like missing rows.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 COMPACT = ".compact"
 # The entry number of files that another checkpoint has read. Spark then knows them, and no batch reads them.
 READ_BEFORE = 1_000_000_000_000
 
 
-def list_batch_files(folder: Path, start: int, end: int) -> tuple[str, ...]:
+def list_batch_files(folder: CheckpointPath, start: int, end: int) -> tuple[str, ...]:
     """Return the paths of the files of log entries after `start` up to `end`, in order.
 
     `folder` is `sources/<i>` of a checkpoint. Every tenth entry is compacted: it then also lists all files before it,
@@ -28,7 +28,7 @@ def list_batch_files(folder: Path, start: int, end: int) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def list_read_files(folder: Path, end: int) -> tuple[tuple[str, int], ...]:
+def list_read_files(folder: CheckpointPath, end: int) -> tuple[tuple[str, int], ...]:
     """Return the path and the time of change of every file up to log entry `end`.
 
     Includes files that were read before a checkpoint began at a position.
@@ -41,14 +41,14 @@ def list_read_files(folder: Path, end: int) -> tuple[tuple[str, int], ...]:
     return tuple(times.items())
 
 
-def _find_log_file(folder: Path, number: int) -> Path:
+def _find_log_file(folder: CheckpointPath, number: int) -> CheckpointPath:
     """Return the file that has a log entry."""
     entry = folder / str(number)
     file = entry if entry.exists() else folder / f"{number}{COMPACT}"
     return file if file.exists() else _find_compacted(folder, number)
 
 
-def _find_compacted(folder: Path, number: int) -> Path:
+def _find_compacted(folder: CheckpointPath, number: int) -> CheckpointPath:
     """Return the first compacted entry that includes a deleted one."""
     compacted = sorted(
         int(file.name.removesuffix(COMPACT))
@@ -63,7 +63,7 @@ def _find_compacted(folder: Path, number: int) -> Path:
     return folder / f"{compacted[0]}{COMPACT}"
 
 
-def _read_log_entries(file: Path) -> list[dict[str, Any]]:
+def _read_log_entries(file: CheckpointPath) -> list[dict[str, Any]]:
     """Return the files in one log file: a version line, then one JSON per line."""
     _, *lines = file.read_text().splitlines()
     return [json.loads(line) for line in lines if line.strip()]

@@ -13,7 +13,8 @@ from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 # The name that a source without new data has in an offset file.
 NOTHING = "-"
@@ -40,7 +41,7 @@ class Offsets:
 class Checkpoint:
     """A query's checkpoint folder on this machine's file system."""
 
-    folder: Path
+    folder: CheckpointPath
 
     def query_id(self) -> str | None:
         """Return the id that Spark gave this checkpoint, or None before the first start."""
@@ -149,7 +150,7 @@ def _log_offset(text: str | None) -> int | None:
     return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
-def _parse_offsets(batch_id: int, file: Path) -> Offsets:
+def _parse_offsets(batch_id: int, file: CheckpointPath) -> Offsets:
     """Parse an offset file: a version line, a line of metadata, one line per source."""
     version, _, body = file.read_text().partition("\n")
     lines = body.splitlines()

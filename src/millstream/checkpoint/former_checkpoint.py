@@ -11,7 +11,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 NAME = "former.json"
 
@@ -32,7 +32,7 @@ class FormerCheckpoint:
     is_pending: bool
 
 
-def read(checkpoint: Path) -> FormerCheckpoint | None:
+def read(checkpoint: CheckpointPath) -> FormerCheckpoint | None:
     """Return what was recorded, or None for a checkpoint that has no former one."""
     file = checkpoint / "_millstream" / NAME
     if not file.exists():
@@ -43,14 +43,14 @@ def read(checkpoint: Path) -> FormerCheckpoint | None:
         raise CheckpointError(f"{file} cannot be read: {error}", "put it back from a copy") from error
 
 
-def write(checkpoint: Path, former: FormerCheckpoint) -> None:
+def write(checkpoint: CheckpointPath, former: FormerCheckpoint) -> None:
     """Record the former checkpoint."""
     folder = checkpoint / "_millstream"
     folder.mkdir(parents=True, exist_ok=True)
     write_durably(folder / NAME, json.dumps(asdict(former), indent=1))
 
 
-def find_base(checkpoint: Path) -> Path:
+def find_base(checkpoint: CheckpointPath) -> CheckpointPath:
     """Return the folder with the offsets to continue from: the former one until this one has committed a batch."""
     former = read(checkpoint)
     if former is None or Checkpoint(checkpoint).committed() is not None:

@@ -10,12 +10,13 @@ from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 NAME = "gaps.json"
 
 
-def read(checkpoint: Path) -> list[dict[str, Any]]:
+def read(checkpoint: CheckpointPath) -> list[dict[str, Any]]:
     """Return what `add` has recorded, or an empty list."""
     file = checkpoint / "_millstream" / NAME
     if not file.exists():
@@ -28,7 +29,7 @@ def read(checkpoint: Path) -> list[dict[str, Any]]:
         ) from error
 
 
-def add(checkpoint: Path, gaps: Sequence[dict[str, Any]]) -> None:
+def add(checkpoint: CheckpointPath, gaps: Sequence[dict[str, Any]]) -> None:
     """Record gaps: source, topic, partition, start and end (the first offset that exists), and the time."""
     folder = checkpoint / "_millstream"
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from millstream.checkpoint.recorded_plan import RecordedPlan
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 
 @dataclass(frozen=True)
@@ -116,21 +116,22 @@ class QueryMetadata:
         )
 
 
-def read(checkpoint: Path) -> QueryMetadata | None:
+def read(checkpoint: CheckpointPath) -> QueryMetadata | None:
     """Return the record of a checkpoint, or None if it has none."""
     file = checkpoint / "_millstream" / "record.json"
     return read_file(file) if file.exists() else None
 
 
-def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadata | None:
+def read_last_committed(checkpoint: CheckpointPath, committed: int | None) -> QueryMetadata | None:
     """Return the record of the last start that committed a batch, or None if there is none.
 
     `committed` is the newest committed batch. A start that Spark refused, or that ended before its first commit,
     leaves its record as the newest one, although the state was written by the start before it.
     """
     folder = checkpoint / "_millstream"
-    former = sorted(folder.glob("record-*.json"), key=lambda file: int(file.stem.partition("-")[2]))
-    for file in (folder / "record.json", *reversed(former)):
+    names = [file.name for file in folder.glob("record-*.json")]
+    former = sorted(names, key=lambda name: int(name.removesuffix(".json").partition("-")[2]), reverse=True)
+    for file in (folder / "record.json", *(folder / name for name in former)):
         if not file.exists():
             continue
         record = read_file(file)
@@ -139,7 +140,7 @@ def read_last_committed(checkpoint: Path, committed: int | None) -> QueryMetadat
     return None
 
 
-def read_file(file: Path) -> QueryMetadata:
+def read_file(file: CheckpointPath) -> QueryMetadata:
     """Return the record in a file. Raises `CheckpointError` if it is corrupt."""
     try:
         return QueryMetadata.from_json(file.read_text())
@@ -149,7 +150,7 @@ def read_file(file: Path) -> QueryMetadata:
         ) from error
 
 
-def write(checkpoint: Path, record: QueryMetadata) -> None:
+def write(checkpoint: CheckpointPath, record: QueryMetadata) -> None:
     """Write the record. A former record that differs is kept next to it as `record-<n>.json`, oldest first.
 
     A record that differs only in `started_after` is not written.

@@ -17,9 +17,12 @@ import shutil
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.remote.path import RemotePath
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 
 def prepare_folder(folder: Path) -> Path:
@@ -37,8 +40,13 @@ def replace_checkpoint(folder: Path, prepared: Path, backup: Path) -> None:
     finish_replacement(folder)
 
 
-def finish_replacement(folder: Path) -> None:
-    """Finish the replacement of a checkpoint, if its journal was written. Two processes may do so at once."""
+def finish_replacement(folder: CheckpointPath) -> None:
+    """Finish the replacement of a checkpoint, if its journal was written. Two processes may do so at once.
+
+    Only checkpoints on this machine are replaced.
+    """
+    if isinstance(folder, RemotePath):
+        return
     journal = _journal(folder)
     try:
         names = json.loads(journal.read_text())
@@ -65,7 +73,7 @@ def name_backup(folder: Path, reason: str, batch: int | None) -> Path:
     return folder.with_name(f".{folder.name}.before-{reason}-{number}{at_batch}")
 
 
-def list_backups(folder: Path) -> list[Path]:
+def list_backups(folder: CheckpointPath) -> list[CheckpointPath]:
     """Return the checkpoints that were replaced by others, oldest first."""
     backups = folder.parent.glob(f".{folder.name}.before-*")
     return sorted(backups, key=lambda path: (path.stat().st_mtime, path.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -15,6 +16,7 @@ from millstream.diagnostics.failure import InvalidInput, MillstreamError
 if TYPE_CHECKING:
     from millstream.diagnostics.failure import NotReady
     from millstream.diagnostics.finding import Finding
+    from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -71,11 +73,15 @@ def load_project(
 ) -> LoadedSpec:
     """Find and load a spec, even if it has errors. Raises `InvalidInput` if there is none."""
     # Imported here because `millstream --help` needs neither the model nor the YAML reader.
+    from millstream.checkpoint.remote.file_system import set_opener
     from millstream.cli.variables import spec_environment
     from millstream.pipeline.spec_file import load_spec
 
     path = find_spec(file)
-    return load_spec(path, spec_environment(path.parent, env_file), overrides)
+    loaded = load_spec(path, spec_environment(path.parent, env_file), overrides)
+    if loaded.pipeline is not None:
+        set_opener(partial(_open_reading_session, loaded.pipeline))
+    return loaded
 
 
 def open_project(
@@ -91,6 +97,16 @@ def open_project(
     loaded = load_project(file, overrides, env_file)
     exit_on_errors(loaded.findings, loaded.texts)
     return use_cluster(loaded)
+
+
+def _open_reading_session(pipeline: Pipeline) -> None:
+    """Start Spark on this machine for a command that reads a remote checkpoint before it needs Spark itself."""
+    # Imported here because no checkpoint on this machine needs it.
+    from millstream.cli.cluster import settings_without_cluster
+    from millstream.spark.session import open_session
+
+    log = pipeline.folder / ".millstream" / "logs" / "checkpoints.log"
+    open_session(f"{pipeline.name}-checkpoints", settings_without_cluster(pipeline), log=log)
 
 
 def complete_query(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

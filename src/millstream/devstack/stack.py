@@ -1,4 +1,4 @@
-"""Start, stop and inspect the local stack of a project: a Kafka broker, a PostgreSQL server, a Spark cluster."""
+"""Start, stop and inspect the local stack of a project: a Kafka broker, a PostgreSQL server, Spark, HDFS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 
 from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack import ports
-from millstream.devstack.servers import ready, spark_cluster
+from millstream.devstack.servers import hdfs, ready, spark_cluster
 from millstream.devstack.supervisor.process import Identity, wait_for_exit
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.spawn import release_guardian, spawn_guardian
 from millstream.devstack.supervisor.state import (
+    NAME_NODE,
     SPARK_MASTER,
     Endpoints,
     Home,
@@ -27,8 +28,8 @@ from millstream.diagnostics.failure import InvalidInput, NotReady
 
 SERVERS = ("kafka", "postgres")
 """The servers of every stack."""
-ALL_SERVERS = (*SERVERS, *spark_cluster.SERVERS)
-"""The same, and those of a stack with a Spark cluster."""
+ALL_SERVERS = (*SERVERS, *hdfs.SERVERS, *spark_cluster.SERVERS)
+"""The same, and those of a stack with HDFS or a Spark cluster."""
 _STOP_TIMEOUT = 20.0
 _LOG_BYTES = 5_000_000
 
@@ -60,6 +61,7 @@ def up(
     attached: bool = False,
     servers: Sequence[str] = SERVERS,
     cluster: spark_cluster.ClusterSize | None = None,
+    with_hdfs: bool = False,
     wanted_ports: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
     grace: float | None = None,
@@ -68,9 +70,9 @@ def up(
 
     Running servers are not touched. `needs` may be a function of the addresses, called while the servers
     start. An `attached` stack ends with this process, however that ends; any other runs until `down`.
-    `cluster` adds a Spark master and workers. `wanted_ports` requests ports by server; `outside` contains addresses
-    of external servers. `grace` limits the seconds a server may take to stop before it is killed, if it is less than
-    the server's own limit.
+    `cluster` adds a Spark master and workers, `with_hdfs` a name node and a data node. `wanted_ports` requests ports
+    by server; `outside` contains addresses of external servers. `grace` limits the seconds a server may take to stop
+    before it is killed, if it is less than the server's own limit.
     Raises NotReady if a component is missing, a port is taken, or a server does not start.
     """
     home, report = Home(folder), progress or _quiet
@@ -83,6 +85,8 @@ def up(
             if cluster is not None:
                 spark_cluster.write_size(home, cluster)
                 servers = (*servers, SPARK_MASTER, *spark_cluster.WORKERS[: cluster.workers])
+            if with_hdfs:
+                servers = (*servers, *hdfs.SERVERS)
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
             if starting:
                 _start(
@@ -166,7 +170,7 @@ def status(folder: Path) -> list[Status]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return KAFKA, POSTGRES_URL and, with a cluster, SPARK_MASTER of a running stack; empty if none runs. Cheap."""
+    """Return KAFKA, POSTGRES_URL and, if they run, SPARK_MASTER and HDFS; empty if no stack runs. Cheap."""
     home = Home(folder)
     return home.endpoints().environment() if home.is_up() else {}
 
@@ -258,6 +262,8 @@ def _start(
         known["postgres"] = _port(home, known, "postgres", 2, requested_ports)
     if SPARK_MASTER in names:
         known[SPARK_MASTER] = _port(home, known, SPARK_MASTER, 3, requested_ports)
+    if NAME_NODE in names:
+        known[NAME_NODE] = _port(home, known, NAME_NODE, 4, requested_ports)
     home.write("addresses.json", known)
     with ThreadPoolExecutor(len(names)) as pool:
         prepared = list(pool.map(lambda name: _prepare(home, name, known, report), names))
@@ -294,6 +300,8 @@ def _prepare(home: Home, name: str, known: Mapping[str, int], report: Progress) 
 
     if name == "kafka":
         return kafka.prepare(home, known["kafka"], known["controller"], report)
+    if name in hdfs.SERVERS:
+        return hdfs.prepare(home, name, known.get(NAME_NODE, 0), report)
     if name in spark_cluster.SERVERS:
         return spark_cluster.prepare(home, name, known.get(SPARK_MASTER, 0))
     return postgres.prepare(home, known["postgres"], report)

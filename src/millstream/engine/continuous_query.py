@@ -100,6 +100,7 @@ class FlowingQuery(RunningQuery):
 
     def look(self) -> None:
         """Emit an event for the epochs with rows that were committed since the last call."""
+        super().look()
         if not self.trigger.continuous:
             return
         checkpoint, previous, clock_time = Checkpoint(self._folder()), self._last_offsets, time.monotonic()

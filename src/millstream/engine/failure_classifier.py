@@ -50,6 +50,7 @@ class QueryFailure:
     fix: str = ""
 
 
+COMMITTED_ELSEWHERE = "another run committed a batch of this checkpoint"
 # The suggested fix if records are gone.
 GONE = "find out what is lost; to continue without those records: 'millstream run --accept-gap'"
 
@@ -58,7 +59,10 @@ GONE = "find out what is lost; to continue without those records: 'millstream ru
 _OUTAGES = (
     r"java\.net\.(?:ConnectException|SocketException|SocketTimeoutException|UnknownHostException|NoRouteToHost)"
     r"|java\.util\.concurrent\.TimeoutException"
-    r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.RetriableException)"
+    r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.(?:RetriableException|StandbyException))"
+    # A name node that has just started, and data nodes that have not come back yet.
+    r"|org\.apache\.hadoop\.hdfs\.(?:server\.namenode\.SafeModeException|BlockMissingException)"
+    r"|could only be written to 0 of the"
     r"|No space left on device|Too many open files"
 )
 _CONFLICT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE")
@@ -103,9 +107,7 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
     # Redact the whole text before parts are cut out of it, because a part of a secret cannot be recognised.
     text = redact("\n".join(str(error) for error in (raised, reported) if error is not None))
     if _CONFLICT.search(text):
-        return QueryFailure(
-            FailureKind.FENCED, "another run committed a batch of this checkpoint", "stop the other run"
-        )
+        return QueryFailure(FailureKind.FENCED, COMMITTED_ELSEWHERE, "stop the other run")
     if _pattern(_GONE, "data_losses").search(text):
         return QueryFailure(FailureKind.GONE, _extract_message(text), GONE)
     if _DAMAGED.search(text):

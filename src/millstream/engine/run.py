@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.private_folder import is_private, make_private
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
+from millstream.engine.delivery.batch_spool import spool_folder
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
 from millstream.engine.recovery.data_loss import ignore_data_loss
@@ -121,20 +123,35 @@ def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStac
             f"folder {pipeline.checkpoints} cannot be created: {error.strerror}",
             "name a folder that you own in defaults.checkpoints",
         ) from error
-    for query in queries:
-        folder = pipeline.checkpoint(query).local
-        if folder is None:
-            raise NotReady(
-                f"checkpoint {pipeline.checkpoint(query)} is not on a file system of this machine",
-                "name a local or mounted folder in defaults.checkpoints",
-            )
-        try:
-            locks.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query}"))
-        except OSError as error:
-            raise NotReady(
-                f"checkpoint folder {folder} cannot be written: {error.strerror}",
-                "name a folder that you own in defaults.checkpoints",
-            ) from error
+    if not queries:
+        return
+    first, *others = (_create_lock(pipeline, query) for query in queries)
+    # Of two runs that start at the same time, the one that gets the first lock gets all. To wait for the leases of a
+    # driver that has died takes as long for all of them as for one.
+    locks.callback(_take(first).release)
+    with ThreadPoolExecutor(max_workers=len(others) or 1) as pool:
+        taken = [pool.submit(_take, lock) for lock in others]
+    for future in taken:
+        if future.exception() is None:
+            locks.callback(future.result().release)
+    for future in taken:
+        future.result()
+
+
+def _create_lock(pipeline: Pipeline, query: str) -> CheckpointLock:
+    folder, spool = pipeline.checkpoint_folder(query), spool_folder(pipeline, query)
+    return CheckpointLock(folder, f"{pipeline.name}.{query}", [spool])
+
+
+def _take(lock: CheckpointLock) -> CheckpointLock:
+    try:
+        lock.take()
+    except OSError as error:
+        raise NotReady(
+            f"checkpoint folder {lock.folder} cannot be written: {error.strerror}",
+            "name a folder that you own in defaults.checkpoints",
+        ) from error
+    return lock
 
 
 def _make_folders_private(pipeline: Pipeline) -> None:
@@ -142,8 +159,8 @@ def _make_folders_private(pipeline: Pipeline) -> None:
 
     An existing checkpoints folder outside of `.millstream` stays open, because it may contain other files too.
     """
-    folder = pipeline.checkpoints.local
-    if folder is None:
+    folder = pipeline.checkpoints_folder
+    if isinstance(folder, RemotePath):
         return
     if is_private(folder) or not folder.exists():
         make_private(folder)
@@ -236,8 +253,8 @@ def _build_frames(
 
 def _needs_head_start(spark: SparkSession, pipeline: Pipeline, names: Sequence[str]) -> bool:
     """Return whether a pipeline starts for the first time, with at least as many queries as parallel tasks."""
-    folder = pipeline.checkpoint(names[0]).local
-    has_begun = folder is not None and Checkpoint(folder).planned() is not None
+    folder = pipeline.checkpoint_folder(names[0])
+    has_begun = Checkpoint(folder).planned() is not None
     return not has_begun and 1 < len(names) >= spark.sparkContext.defaultParallelism
 
 

@@ -87,8 +87,8 @@ def _number_duplicates(names: Sequence[str]) -> list[str]:
 
 def _recorded_sinks(pipeline: Pipeline, query: str) -> list[Entry]:
     """Return the sinks of the last start, as the checkpoint's record lists them."""
-    folder = pipeline.checkpoint(query).local
-    record = None if folder is None else metadata.read(folder)
+    folder = pipeline.checkpoint_folder(query)
+    record = metadata.read(folder)
     return [] if record is None else list(record.sinks)
 
 

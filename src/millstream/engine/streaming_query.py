@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
-from millstream.checkpoint.lock import require_owner
+from millstream.checkpoint.lock import find_lost_lease, is_owned, require_owner
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.connectors.api.batch_ledger import no_metadata
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.delivery.batch_delivery import Delivery
@@ -38,11 +39,10 @@ from millstream.spark import internals
 from millstream.spark.streaming.code_generation import choose_code_generation
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.sink import Sink
     from millstream.connectors.api.writer import Writer
     from millstream.engine.events.event_bus import EventBus
@@ -98,6 +98,7 @@ class RunningQuery:
             letters=self._dead_letters(query_id, checkpoint, source_origins),
             events=self.events,
             notes=notes,
+            checkpoint=checkpoint.folder,
             replayed=planned if planned != committed else None,
             generation=choose_code_generation(
                 self.pipeline.spark, [origin.name for origin in source_origins if origin.name is not None]
@@ -225,10 +226,8 @@ class RunningQuery:
         with ensure_query_ends(self.spark, self.pipeline, self.name, self.trigger):
             return writer.start()
 
-    def _folder(self) -> Path:
-        folder = self.pipeline.checkpoint(self.name).local
-        assert folder is not None, "the checkpoint is locked, so it is on this machine"
-        return folder
+    def _folder(self) -> CheckpointPath:
+        return self.pipeline.checkpoint_folder(self.name)
 
     def _sinks(self) -> dict[str, Sink]:
         """Return the sinks by their keys."""
@@ -265,7 +264,12 @@ class RunningQuery:
         )
 
     def look(self) -> None:
-        """Emit events that Spark does not report by itself, if any. Called repeatedly while the query runs."""
+        """Emit events that Spark does not report by itself, if any. Called repeatedly while the query runs.
+
+        Raises `CheckpointError` if another run is known to have taken over its remote checkpoint.
+        """
+        if (loss := find_lost_lease(self._folder())) is not None:
+            raise loss
 
     @property
     def has_delivered(self) -> bool:
@@ -321,6 +325,11 @@ class RunningQuery:
             return None
         message = str(self.handle.status["message"])
         return message.removeprefix(_ASKING_FOR_OFFSETS) if message.startswith(_ASKING_FOR_OFFSETS) else None
+
+    def has_lease(self) -> bool:
+        """Return whether its checkpoint is a remote one of which this run has the lease. Asks the file system."""
+        folder = self._folder()
+        return isinstance(folder, RemotePath) and is_owned(folder)
 
     def settle(self) -> None:
         """Wait until Spark has reported the last batch, because its listeners lag a little behind the query."""

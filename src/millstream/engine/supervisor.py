@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from millstream.diagnostics.failure import InvalidInput, MillstreamError
-from millstream.engine.failure_classifier import FailureKind, QueryFailure, classify
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
+from millstream.engine.failure_classifier import COMMITTED_ELSEWHERE, FailureKind, QueryFailure, classify
 from millstream.engine.failure_place import locate_failure
 
 if TYPE_CHECKING:
@@ -188,7 +188,12 @@ class Supervisor:
         if watched.failures and query.has_delivered:
             watched.failures, watched.failing_since = 0, None
         if query.is_active or query.handle is None:
-            query.look()
+            try:
+                query.look()
+            except CheckpointError as loss:
+                query.stop()
+                self._handle_failure(watched, classify(None, loss))
+                return
             if query.has_passed_gaps() or watched.is_restart_requested:
                 query.ask_to_end()
             self._report_silence(watched)
@@ -206,7 +211,11 @@ class Supervisor:
             watched.state = QueryPhase.ENDED
             self.events.emit("query_stopped", query.name, reason="nothing more to read")
         else:
-            failure = self._name_missing_records(query, classify(error, raised))
+            failure = classify(error, raised)
+            if failure.message == COMMITTED_ELSEWHERE and query.has_lease():
+                # A driver that was suspended has ended the batch with which it lost its lease. It will do no other.
+                failure = QueryFailure(FailureKind.CRASH, "the former run ended its last batch late")
+            failure = self._name_missing_records(query, failure)
             self._handle_failure(watched, self._add_place(query, failure, f"{raised}\n{error}"))
 
     def _add_place(self, query: RunningQuery, failure: QueryFailure, text: str) -> QueryFailure:

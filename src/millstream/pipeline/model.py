@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
 
+from millstream.checkpoint.remote.path import CheckpointPath, open_path
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import DeadLetterStore
 from millstream.connectors.api.sink import Sink
@@ -322,6 +323,16 @@ class Pipeline(Spec):
     def checkpoint(self, query: str) -> Location:
         """Return a query's checkpoint folder."""
         return self.queries[query].checkpoint or Location(f"{self.checkpoints}/{query}")
+
+    def checkpoint_folder(self, query: str) -> CheckpointPath:
+        """Return the path of a query's checkpoint folder, on this machine or on a remote file system."""
+        place = self.checkpoint(query)
+        return open_path(place, place.local)
+
+    @property
+    def checkpoints_folder(self) -> CheckpointPath:
+        """The path of the folder of the checkpoints."""
+        return open_path(self.checkpoints, self.checkpoints.local)
 
     @property
     def checkpoints(self) -> Location:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.lock import lock_file
+from millstream.checkpoint.remote.path import require_local
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class ProofRun:
     def unlock(self) -> None:
         """Remove the lock file of each checkpoint, as an operator might who believes that its owner is dead."""
         for query in self.pipeline.queries:
-            CheckpointLock(self.folder(query), "").file.unlink(missing_ok=True)
+            lock_file(self.folder(query)).unlink(missing_ok=True)
 
     def died(self) -> None:
         """After a kill, end all other drivers, and count the batches that the next start must deliver again."""
@@ -141,9 +142,7 @@ class ProofRun:
 
     def folder(self, query: str) -> Path:
         """Return the checkpoint folder of a query."""
-        folder = self.pipeline.checkpoint(query).local
-        assert folder is not None, "moved below a folder of this machine"
-        return folder
+        return require_local(self.pipeline.checkpoint_folder(query), "a proof")
 
     def _is_unfinished(self, query: str) -> bool:
         checkpoint = Checkpoint(self.folder(query))

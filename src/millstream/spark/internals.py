@@ -93,6 +93,16 @@ def hadoop_configuration(spark: SparkSession) -> Any:
     return spark._jsc.hadoopConfiguration()
 
 
+def context_configuration(context: SparkContext) -> Any:
+    """Return Hadoop's configuration of a context: `JavaSparkContext.hadoopConfiguration`."""
+    return context._jsc.hadoopConfiguration()
+
+
+def context_class(context: SparkContext, name: str) -> Any:
+    """Return a Java class by its full name, from a context's JVM."""
+    return getattr(context._jvm, name)
+
+
 def wait_for_listeners(spark: SparkSession, patience: int) -> None:
     """Wait until listeners have heard every event: `LiveListenerBus.waitUntilEmpty`.
 

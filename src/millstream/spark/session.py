@@ -16,9 +16,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import is_private, make_private
+from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import cache_folder, cds_archive, internals, jvm_launch, settings
 from millstream.spark.cluster import code_archive
+from millstream.spark.cluster.hadoop_file_system import HadoopFileSystem
 from millstream.spark.cluster.standalone_master import explain_refusal, require_master
 from millstream.spark.jars import jar_cache
 from millstream.spark.jars.ivy_download import pyspark_folder
@@ -65,6 +67,7 @@ def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | No
         spark = _create_session(conf)
         if is_new:
             code_archive.ship_package(spark.sparkContext)
+    set_file_system(HadoopFileSystem(spark.sparkContext))
     return spark
 
 

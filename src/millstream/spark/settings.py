@@ -29,6 +29,14 @@ ADDED = ("spark.sql.extensions",)
 # to the folder, which the checkpoint's lock guarantees. A crash leaves a whole file or none, as with the default.
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+# A former driver that was suspended may still write one batch to a remote checkpoint. Spark's default renames onto a
+# new name, or replaces, in one operation of the file system.
+REMOTE_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+    )
+}
+
 # Hadoop's local file system runs `readlink` and `chmod`, because PySpark has no native library of Hadoop. This one
 # asks the JVM instead.
 LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"

@@ -9,10 +9,10 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.state.stores import StateStore
 
 # The value of a deduplication within the watermark: when the key is removed.
@@ -20,7 +20,9 @@ _EXPIRY = "expiresAtMicros"
 REMOVED = "removed after"
 
 
-def read_store(spark: SparkSession, folder: Path, store: StateStore, batch: int | None = None) -> DataFrame:
+def read_store(
+    spark: SparkSession, folder: CheckpointPath, store: StateStore, batch: int | None = None
+) -> DataFrame:
     """Return the state after a batch, the newest by default: a column for each part of key and value.
 
     Columns have the names of the query: keys by their column, aggregates by their expression. `removed after` is the
@@ -33,7 +35,9 @@ def read_store(spark: SparkSession, folder: Path, store: StateStore, batch: int 
     return frame.select(*_name_columns(frame, store))
 
 
-def read_changes(spark: SparkSession, folder: Path, store: StateStore, first: int, last: int) -> DataFrame:
+def read_changes(
+    spark: SparkSession, folder: CheckpointPath, store: StateStore, first: int, last: int
+) -> DataFrame:
     """Return what batches `first` to `last` changed: `batch_id`, `change_type` (update, delete), key and value."""
     reader = spark.read.format("statestore").options(**store.options).option("readChangeFeed", value=True)
     frame = reader.option("changeStartBatchId", first).option("changeEndBatchId", last).load(str(folder))
@@ -97,7 +101,7 @@ def _find_window(key: StructType) -> str | None:
 
 
 def measure_stores(
-    spark: SparkSession, folder: Path, store: StateStore, batches: int = 2
+    spark: SparkSession, folder: CheckpointPath, store: StateStore, batches: int = 2
 ) -> list[dict[str, Any]]:
     """Return the number of keys of each partition after the newest batch, and the growth over the last ones."""
     newest = store.last_batch
@@ -116,7 +120,7 @@ def measure_stores(
     ]
 
 
-def _count(spark: SparkSession, folder: Path, store: StateStore, batch: int) -> dict[int, int]:
+def _count(spark: SparkSession, folder: CheckpointPath, store: StateStore, batch: int) -> dict[int, int]:
     frame = (
         spark.read.format("statestore").options(**store.options).option("batchId", batch).load(str(folder))
     )

@@ -11,12 +11,12 @@ from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from millstream.checkpoint.metadata import QueryMetadata
     from millstream.checkpoint.recorded_plan import RecordedStatefulOperator
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 _JOIN = "symmetricHashJoin"
 _PROCESSOR = "transformWithState"
@@ -57,7 +57,9 @@ class StateStore:
         return f"{kind}, {self.part}" if self.part else kind
 
 
-def list_stores(spark: SparkSession, folder: Path, record: QueryMetadata | None) -> list[StateStore]:
+def list_stores(
+    spark: SparkSession, folder: CheckpointPath, record: QueryMetadata | None
+) -> list[StateStore]:
     """List the state stores of a checkpoint, the operator nearest to the sinks first. Empty without state."""
     if not (folder / "state").is_dir():
         return []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.checkpoint.lock import CheckpointLock, find_other_owner, is_owned, require_owner
+from millstream.checkpoint.lock import CheckpointLock, find_other_owner, is_owned, lock_file, require_owner
 from millstream.diagnostics.failure import CheckpointError
 
 HOLD = """
@@ -60,9 +60,9 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
 
 
 def test_an_owner_whose_lock_file_was_removed_learns_who_took_its_place(tmp_path: Path) -> None:
-    with CheckpointLock(tmp_path, "shop.funnel") as lock:
+    with CheckpointLock(tmp_path, "shop.funnel"):
         assert find_other_owner(tmp_path) is None
-        lock.file.unlink()
+        lock_file(tmp_path).unlink()
         assert find_other_owner(tmp_path) is None
         with holder(tmp_path) as other:
             other_owner = find_other_owner(tmp_path)

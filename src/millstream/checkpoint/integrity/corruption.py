@@ -15,7 +15,8 @@ from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 __all__ = ["CheckpointDamage", "find_damage"]
 
@@ -27,12 +28,12 @@ _FILES_READ = 2
 class _Logs:
     """The numbers in `offsets/` and `commits/`, and which of the files that Spark reads are truncated."""
 
-    folder: Path
+    folder: CheckpointPath
     planned: tuple[int, ...]
     committed: tuple[int, ...]
 
     @classmethod
-    def of(cls, folder: Path) -> _Logs:
+    def of(cls, folder: CheckpointPath) -> _Logs:
         return cls(folder, _list_numbers(folder / "offsets"), _list_numbers(folder / "commits"))
 
     def describe_damage(self, log: str, number: int) -> str | None:
@@ -40,7 +41,7 @@ class _Logs:
         return _describe_damage(self.folder / log / str(number), lines=2)
 
 
-def find_damage(folder: Path) -> list[CheckpointDamage]:
+def find_damage(folder: CheckpointPath) -> list[CheckpointDamage]:
     """List the damage of a checkpoint, the gravest first. Empty for a sound one and for one that does not exist.
 
     Reads files only, and only those that Spark reads at a start. The files of a state store are not opened, but each
@@ -104,7 +105,7 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
         )
 
 
-def _recorded_id(folder: Path) -> str | None:
+def _recorded_id(folder: CheckpointPath) -> str | None:
     """Return the id in the record of the last start."""
     try:
         recorded = read_record(folder)
@@ -200,7 +201,7 @@ def _check_unplanned_state(logs: _Logs) -> Iterator[CheckpointDamage]:
     )
 
 
-def _check_record(folder: Path) -> Iterator[CheckpointDamage]:
+def _check_record(folder: CheckpointPath) -> Iterator[CheckpointDamage]:
     """Check the project's own record of what wrote the checkpoint."""
     try:
         read_record(folder)
@@ -215,13 +216,13 @@ def _check_record(folder: Path) -> Iterator[CheckpointDamage]:
         )
 
 
-def _list_numbers(folder: Path) -> tuple[int, ...]:
+def _list_numbers(folder: CheckpointPath) -> tuple[int, ...]:
     if not folder.is_dir():
         return ()
     return tuple(sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit()))
 
 
-def _describe_damage(file: Path, *, lines: int) -> str | None:
+def _describe_damage(file: CheckpointPath, *, lines: int) -> str | None:
     """Describe what is wrong with a file of a version line and at least one line of JSON, or return None."""
     raw = file.read_bytes()
     if not raw.strip(b"\0 \n"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 AFRESH = "without a copy of them, start with an empty checkpoint folder and emptied sinks"
 # The suggested fix if nothing on the disk can replace what is lost.
@@ -25,10 +25,10 @@ class CheckpointDamage:
     """
 
     what: str
-    file: Path
+    file: CheckpointPath
     why: str
     cure: str
-    moved_files: tuple[Path, ...] = ()
+    moved_files: tuple[CheckpointPath, ...] = ()
     """Files that are moved to `_millstream/aside/`."""
     new_text: str | None = None
     """The text that is written to `file`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.remote.path import relative_path, rename_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from millstream.checkpoint.integrity.damage_report import CheckpointDamage
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 
-def repair(folder: Path, damage: CheckpointDamage) -> list[Path]:
+def repair(folder: CheckpointPath, damage: CheckpointDamage) -> list[CheckpointPath]:
     """Repair one damage, and return the new places of the files that were moved aside.
 
     They go into `_millstream/aside/`, under their path with slashes as dots and a number. Raises OSError if the
@@ -29,12 +29,12 @@ def repair(folder: Path, damage: CheckpointDamage) -> list[Path]:
     return moved_files
 
 
-def _move_aside(folder: Path, file: Path) -> Path:
+def _move_aside(folder: CheckpointPath, file: CheckpointPath) -> CheckpointPath:
     """Move one file. A second file of that name gets the next number."""
     aside_folder = folder / "_millstream" / "aside"
     aside_folder.mkdir(parents=True, exist_ok=True)
-    name = ".".join(file.relative_to(folder).parts)
+    name = ".".join(relative_path(file, folder).parts)
     number = 1 + sum(path.name.startswith(f"{name}.") for path in aside_folder.iterdir())
     target = aside_folder / f"{name}.{number}"
-    file.rename(target)
+    rename_path(file, target)
     return target

@@ -11,12 +11,14 @@ from millstream.checkpoint.metadata import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from millstream.checkpoint.folder import Offsets
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 
-def check_source_logs(folder: Path, planned: Offsets, *, is_committed: bool) -> Iterator[CheckpointDamage]:
+def check_source_logs(
+    folder: CheckpointPath, planned: Offsets, *, is_committed: bool
+) -> Iterator[CheckpointDamage]:
     """Yield the damage of `sources/`, given the newest planned batch and whether it was committed."""
     record = read(folder)
     for index, text in enumerate(planned.sources):
@@ -34,7 +36,7 @@ def check_source_logs(folder: Path, planned: Offsets, *, is_committed: bool) -> 
             yield from _check_start(log / "0")
 
 
-def _check_file_log(log: Path, newest: int) -> Iterator[CheckpointDamage]:
+def _check_file_log(log: CheckpointPath, newest: int) -> Iterator[CheckpointDamage]:
     """Check the entries since the last compacted one, which Spark reads to know the files it has processed."""
     names_found = {file.name for file in log.iterdir()} if log.is_dir() else set()
     compacted = [
@@ -66,7 +68,7 @@ def _check_file_log(log: Path, newest: int) -> Iterator[CheckpointDamage]:
             return
 
 
-def _check_start(file: Path) -> Iterator[CheckpointDamage]:
+def _check_start(file: CheckpointPath) -> Iterator[CheckpointDamage]:
     """Check where the first batch began, if that batch has yet to run."""
     if not file.exists() or not file.read_bytes().strip(b"\0 \n"):
         yield CheckpointDamage(

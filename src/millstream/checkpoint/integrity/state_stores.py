@@ -6,17 +6,19 @@ import json
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.integrity.damage_report import COPY, CheckpointDamage
+from millstream.checkpoint.remote.path import relative_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 # Suffixes of complete stores of a version, and of the changes that lead to one: Spark's own provider, then RocksDB's.
 _COMPLETE = (".snapshot", ".zip")
 _CHANGES = (".delta", ".changelog")
 
 
-def check_state_stores(folder: Path, version: int) -> Iterator[CheckpointDamage]:
+def check_state_stores(folder: CheckpointPath, version: int) -> Iterator[CheckpointDamage]:
     """Yield the damage of `state/`, if the next batch continues from `version`.
 
     Stores are compared with each other: one that lacks the version while another has it has lost a file. If none has
@@ -32,13 +34,13 @@ def check_state_stores(folder: Path, version: int) -> Iterator[CheckpointDamage]
             yield CheckpointDamage(
                 f"{file} {state}",
                 file,
-                f"the state from which the next batch continues cannot be read in {store.relative_to(folder)}: "
+                f"the state from which the next batch continues cannot be read in {relative_path(store, folder)}: "
                 "sums and joins would lack what it contained",
                 COPY,
             )
 
 
-def _list_stores(operator: Path) -> Iterator[Path]:
+def _list_stores(operator: CheckpointPath) -> Iterator[CheckpointPath]:
     """Yield the folders of one operator's stores: a partition, or one of the several stores in it."""
     partitions = _list_numbered(operator)
     store_folders = [
@@ -52,7 +54,7 @@ def _list_stores(operator: Path) -> Iterator[Path]:
         yield from (part / name for name in sorted(names)) if names else (part,)
 
 
-def _count_partitions(operator: Path) -> int:
+def _count_partitions(operator: CheckpointPath) -> int:
     """Return the number of partitions in the operator's own metadata, or 0 if it is unknown."""
     file = operator / "_metadata" / "metadata"
     try:
@@ -62,7 +64,7 @@ def _count_partitions(operator: Path) -> int:
         return 0
 
 
-def _find_missing(store: Path, version: int) -> Path | None:
+def _find_missing(store: CheckpointPath, version: int) -> CheckpointPath | None:
     """Return the first missing or empty file of those that lead to a version, or None if there is none."""
     versions = _list_versions(store)
     newest_whole = max((number for (number, kind), file in versions.items() if kind in _COMPLETE and number <= version
@@ -79,7 +81,7 @@ def _find_missing(store: Path, version: int) -> Path | None:
     return None
 
 
-def _list_versions(store: Path) -> dict[tuple[int, str], Path]:
+def _list_versions(store: CheckpointPath) -> dict[tuple[int, str], CheckpointPath]:
     """Return the files of a store by version and kind. `3_<uuid>.zip` is version 3 as well."""
     if not store.is_dir():
         return {}
@@ -90,7 +92,7 @@ def _list_versions(store: Path) -> dict[tuple[int, str], Path]:
     }
 
 
-def _list_numbered(folder: Path) -> list[Path]:
+def _list_numbered(folder: CheckpointPath) -> list[CheckpointPath]:
     """Return the folders that are named by a number, in order."""
     if not folder.is_dir():
         return []

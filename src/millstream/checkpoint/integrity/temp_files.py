@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.remote.path import list_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 # The logs that must be empty, hidden files included, as long as no batch was planned.
 _LOGS = ("offsets", "commits")
 
 
-def delete_partial_files(folder: Path) -> list[Path]:
+def delete_partial_files(folder: CheckpointPath) -> list[CheckpointPath]:
     """Delete partial log files in a checkpoint that has planned no batch, and return their paths.
 
     Spark writes `offsets/0` as `.0.<uuid>.tmp` with a checksum file, and renames it. A process killed in between
@@ -28,7 +29,7 @@ def delete_partial_files(folder: Path) -> list[Path]:
         file
         for log in _LOGS
         if (folder / log).is_dir()
-        for file in sorted((folder / log).iterdir())
+        for file in list_folder(folder / log)
         if file.name.startswith(".") and file.suffix in (".tmp", ".crc")
     ]
     for file in partial_files:

@@ -8,19 +8,23 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.state_stores import check_state_stores
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files
+from millstream.checkpoint.remote.path import require_local
 from millstream.checkpoint.replacement import name_backup, prepare_folder, replace_checkpoint
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from millstream.checkpoint.remote.path import CheckpointPath
 
-def rewind_checkpoint(folder: Path, to_batch: int) -> Path:
+
+def rewind_checkpoint(folder: CheckpointPath, to_batch: int) -> Path:
     """Make `to_batch` the newest batch of a checkpoint. Returns the checkpoint as it was.
 
     A kill at any point leaves the checkpoint as it was or the rewound one. Raises `CheckpointError` if a run has the
     checkpoint, or if its state of that batch is gone.
     """
+    folder = require_local(folder, "a rewind")
     checkpoint = Checkpoint(folder)
     with CheckpointLock(folder, f"rewind to batch {to_batch}"):
         committed, planned = checkpoint.committed(), checkpoint.planned()

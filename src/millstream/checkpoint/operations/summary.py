@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import find_owner
+from millstream.checkpoint.remote.path import relative_path
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class CheckpointSummary:
         return sum(self.sizes.values())
 
 
-def summarize_checkpoint(query: str, folder: Path) -> CheckpointSummary:
+def summarize_checkpoint(query: str, folder: CheckpointPath) -> CheckpointSummary:
     """Read a checkpoint. Raises `CheckpointError` if its newest offsets are corrupt."""
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()
@@ -73,27 +74,27 @@ def summarize_checkpoint(query: str, folder: Path) -> CheckpointSummary:
     )
 
 
-def _read_record(folder: Path) -> metadata.QueryMetadata | None:
+def _read_record(folder: CheckpointPath) -> metadata.QueryMetadata | None:
     try:
         return metadata.read(folder)
     except CheckpointError:
         return None
 
 
-def _oldest(folder: Path) -> int | None:
+def _oldest(folder: CheckpointPath) -> int | None:
     log = folder / "offsets"
     if not log.is_dir():
         return None
     return min((int(file.name) for file in log.iterdir() if file.name.isdigit()), default=None)
 
 
-def _measure(folder: Path) -> dict[str, int]:
+def _measure(folder: CheckpointPath) -> dict[str, int]:
     """Return the bytes of each folder in a checkpoint."""
     sizes: dict[str, int] = {}
     for file in folder.rglob("*"):
         try:
             if file.is_file():
-                part = file.relative_to(folder).parts[0]
+                part = relative_path(file, folder).parts[0]
                 sizes[part] = sizes.get(part, 0) + file.stat().st_size
         except OSError:
             # A running query deletes old files meanwhile.

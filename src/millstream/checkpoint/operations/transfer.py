@@ -6,11 +6,16 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.path import require_local
 from millstream.checkpoint.replacement import flush_folder
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
+
+if TYPE_CHECKING:
+    from millstream.checkpoint.remote.path import CheckpointPath
 
 # Of one process and one machine.
 _LOCKS = ("lock", "jvm.lock")
@@ -18,24 +23,26 @@ _PARTIAL = ".partial"
 _MOVED = ".moved"
 
 
-def copy_checkpoint(source: Path, target: Path) -> Path:
+def copy_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     """Copy a checkpoint to a folder that does not exist. Returns the new folder.
 
     The source is locked meanwhile. A copy that was killed leaves only a folder whose name ends with `.partial`, which
     the next copy replaces. Raises `CheckpointError` if a run has the source, `InvalidInput` if the target exists.
     """
+    source, target = require_local(source, "a copy"), require_local(target, "a copy")
     _require(source, target)
     with CheckpointLock(source, f"copy to {target}"):
         _copy_whole(source, target)
     return target
 
 
-def move_checkpoint(source: Path, target: Path) -> Path:
+def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     """Move a checkpoint to a folder that does not exist. Returns the new folder.
 
     On one file system the folder is renamed in one step. To another one it is copied whole first. Raises the
     exceptions of `copy_checkpoint`, and `CheckpointError` for state that names its files by their absolute path.
     """
+    source, target = require_local(source, "a move"), require_local(target, "a move")
     _require(source, target)
     if file := find_absolute_path(source):
         raise CheckpointError(

@@ -215,6 +215,7 @@ def delete(
     """
     from millstream.checkpoint import adoption_log
     from millstream.checkpoint.lock import CheckpointLock
+    from millstream.checkpoint.remote.path import RemotePath
     from millstream.engine.delivery import batch_spool
     from millstream.engine.events.event_bus import now
     from millstream.engine.run import lock_checkpoints
@@ -242,8 +243,13 @@ def delete(
         if query in pipeline.queries:
             lock_checkpoints(pipeline, [query], stack)
         else:
-            for folder in {batch.checkpoint for batch in candidates if batch.checkpoint.is_dir()}:
-                stack.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query} deadletter"))
+            # A spool on HDFS is changed under the lease of its checkpoint, even if that was deleted.
+            for folder, spool in {
+                (batch.checkpoint, batch.folder.parents[2])
+                for batch in candidates
+                if isinstance(batch.checkpoint, RemotePath) or batch.checkpoint.is_dir()
+            }:
+                stack.enter_context(CheckpointLock(folder, f"{pipeline.name}.{query} deadletter", [spool]))
         batches = list_named_batches()
         if not yes:
             rows = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.backfill.fresh_start import PastChoice
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
@@ -76,8 +77,8 @@ def _bring_checkpoint(pipeline: Pipeline, query: str, *, yes: bool) -> None:
     from millstream.engine.delivery.batch_spool import list_orphaned_batches
 
     former = find_former_folder(pipeline, query)
-    target = pipeline.checkpoint(query).local
-    if former is None or target is None:
+    target = pipeline.checkpoint_folder(query)
+    if former is None:
         return
     folder, name = former
     if any(batch.query == name for batch in list_orphaned_batches(pipeline)):
@@ -93,7 +94,7 @@ def _bring_checkpoint(pipeline: Pipeline, query: str, *, yes: bool) -> None:
         click.echo(f"{query}: has the checkpoint {names[1]}, which was {names[0]}")
 
 
-def _name(pipeline: Pipeline, path: Path) -> str:
+def _name(pipeline: Pipeline, path: CheckpointPath) -> str:
     """Return a path from the project's folder, if it is inside."""
     return str(path).removeprefix(f"{pipeline.folder}/")
 
@@ -119,8 +120,8 @@ class _Cures:
         """Apply the cure of one query. Returns whether anything was done."""
         from millstream.checkpoint import former_checkpoint
 
-        folder = self.pipeline.checkpoint(plan.query).local
-        former = None if folder is None or not folder.is_dir() else former_checkpoint.read(folder)
+        folder = self.pipeline.checkpoint_folder(plan.query)
+        former = None if not folder.is_dir() else former_checkpoint.read(folder)
         is_pending = former is not None and former.is_pending
         if plan.verdict.is_refused or (is_pending and self.past not in (None, "backfill")):
             return self._renew_checkpoint(plan.query)
@@ -190,8 +191,7 @@ class _Cures:
             repartition,
         )
 
-        folder = self.pipeline.checkpoint(query).local
-        assert folder is not None, "its record was read"
+        folder = self.pipeline.checkpoint_folder(query)
         partitions = int(self.spark.conf.get(_PARTITIONS) or 0)
         if conflict := find_repartition_conflict(folder):
             click.echo(f"{query}: its state cannot be repartitioned: {conflict}; it continues as it is")

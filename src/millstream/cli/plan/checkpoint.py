@@ -15,6 +15,7 @@ from millstream.diagnostics.failure import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
 
 _MIB = 1 << 20
@@ -225,10 +226,9 @@ def prune(
 
     The former checkpoint of one that has yet to commit a batch stays.
     """
-    import shutil
-
     from millstream.checkpoint.former_checkpoint import find_base
     from millstream.checkpoint.lock import CheckpointLock
+    from millstream.checkpoint.remote.path import delete_folder
     from millstream.checkpoint.replacement import list_backups
 
     pipeline = _pipeline(file, overrides, env_file)
@@ -244,7 +244,7 @@ def prune(
             for path in leftovers:
                 click.echo(f"{query}: {'deleted' if yes else 'would delete'} {path}")
                 if yes:
-                    shutil.rmtree(path)
+                    delete_folder(path)
 
 
 def _pipeline(file: Path | None, overrides: Sequence[str], env_file: Path | None) -> Pipeline:
@@ -264,14 +264,8 @@ def _chosen(pipeline: Pipeline, queries: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _folder(pipeline: Pipeline, query: str) -> Path:
-    """Return the checkpoint folder of a query. Raises `InvalidInput` for an unknown query or a remote checkpoint."""
+def _folder(pipeline: Pipeline, query: str) -> CheckpointPath:
+    """Return the checkpoint folder of a query. Raises `InvalidInput` for an unknown query."""
     if query not in pipeline.queries:
         raise InvalidInput(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
-    folder = pipeline.checkpoint(query).local
-    if folder is None:
-        raise InvalidInput(
-            f"checkpoint {pipeline.checkpoint(query)} is not on a file system of this machine",
-            "run the command where it is mounted",
-        )
-    return folder
+    return pipeline.checkpoint_folder(query)

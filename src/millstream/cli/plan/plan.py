@@ -110,10 +110,8 @@ def _list_unfinished(pipeline: Pipeline, queries: Sequence[str]) -> list[str]:
     """Return the queries whose checkpoint was replaced, and whose sinks do not yet have the rows for it."""
     from millstream.checkpoint import former_checkpoint
 
-    folders = {query: pipeline.checkpoint(query).local for query in queries}
-    formers = {
-        query: former_checkpoint.read(folder) for query, folder in folders.items() if folder is not None
-    }
+    folders = {query: pipeline.checkpoint_folder(query) for query in queries}
+    formers = {query: former_checkpoint.read(folder) for query, folder in folders.items()}
     return [query for query, former in formers.items() if former is not None and former.is_pending]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.state.stores import StateStore
 
 _operator = click.option("--operator", type=click.IntRange(0), help="Only this operator with state.")
@@ -154,7 +155,7 @@ def export(
 @contextmanager
 def _stores(
     query: str, operator: int | None, file: Path | None, overrides: Sequence[str], env_file: Path | None
-) -> Iterator[tuple[SparkSession, Path, list[StateStore]]]:
+) -> Iterator[tuple[SparkSession, CheckpointPath, list[StateStore]]]:
     """Yield a session, the checkpoint's folder and its chosen stores."""
     from pyspark.errors import PySparkException
 
@@ -167,8 +168,8 @@ def _stores(
     assert pipeline is not None
     if query not in pipeline.queries:
         raise InvalidInput(f"there is no query '{query}'", f"the queries are {', '.join(pipeline.queries)}")
-    folder = pipeline.checkpoint(query).local
-    if folder is None or not (folder / "state").is_dir():
+    folder = pipeline.checkpoint_folder(query)
+    if not (folder / "state").is_dir():
         click.echo(f"{query}: has no state", err=True)
         raise click.exceptions.Exit(0)
     steps = ProgressReporter()

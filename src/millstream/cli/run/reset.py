@@ -17,6 +17,7 @@ from millstream.spec.guarantee import Guarantee
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
 
 
@@ -44,6 +45,8 @@ def command(
 
     A running query, or one with batches that still wait for a sink, is refused.
     """
+    from millstream.checkpoint.remote.lease import empty_checkpoint
+    from millstream.checkpoint.remote.path import RemotePath
     from millstream.engine.run import lock_checkpoints
 
     pipeline = open_project(file, overrides, env_file).pipeline
@@ -52,16 +55,17 @@ def command(
     _refuse_waiting_batches(pipeline, names)
     folders = _sink_folders(pipeline, names) if sinks else []
     with ExitStack() as locks:
-        existing = [name for name in names if _checkpoint(pipeline, name).is_dir()]
+        existing = [name for name in names if pipeline.checkpoint_folder(name).is_dir()]
         lock_checkpoints(pipeline, existing, locks)
         for name in names:
             for line in describe_reset(pipeline, name, emptied=folders):
                 click.echo(line, err=True)
         if not yes:
             click.confirm("delete?", abort=True, err=True)
-        for folder in [*(_checkpoint(pipeline, name) for name in existing), *folders]:
+        doomed: list[CheckpointPath] = [*map(pipeline.checkpoint_folder, existing), *folders]
+        for folder in doomed:
             if folder.is_dir():
-                shutil.rmtree(folder)
+                empty_checkpoint(folder) if isinstance(folder, RemotePath) else shutil.rmtree(folder)
                 click.echo(f"deleted {_from_here(pipeline, folder)}")
     print_hint("next: millstream check, then millstream run")
 
@@ -72,7 +76,7 @@ def describe_reset(pipeline: Pipeline, name: str, *, emptied: Sequence[Path] = (
     from millstream.checkpoint.folder import Checkpoint
     from millstream.pipeline.graph import PipelineGraph
 
-    folder = _checkpoint(pipeline, name)
+    folder = pipeline.checkpoint_folder(name)
     committed = Checkpoint(folder).committed() if folder.is_dir() else None
     past = "no batch is committed" if committed is None else f"batch {committed} is the last one committed"
     yield f"{name}: checkpoint {_from_here(pipeline, folder)}, {past}"
@@ -108,16 +112,6 @@ def _choose(pipeline: Pipeline, queries: Sequence[str], *, all_queries: bool) ->
         if name not in pipeline.queries:
             raise InvalidInput(f"there is no query '{name}'", f"queries: {', '.join(pipeline.queries)}")
     return list(pipeline.queries) if all_queries else list(dict.fromkeys(queries))
-
-
-def _checkpoint(pipeline: Pipeline, name: str) -> Path:
-    folder = pipeline.checkpoint(name).local
-    if folder is None:
-        raise InvalidInput(
-            f"checkpoint {pipeline.checkpoint(name)} is not on a file system of this machine",
-            "delete it there",
-        )
-    return folder
 
 
 def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
@@ -159,6 +153,6 @@ def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
     return folders
 
 
-def _from_here(pipeline: Pipeline, path: Path) -> str:
+def _from_here(pipeline: Pipeline, path: CheckpointPath) -> str:
     """Return the path from the project's folder, if it is inside."""
     return str(path).removeprefix(f"{pipeline.folder}/")

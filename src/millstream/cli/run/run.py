@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from millstream.checking.check import CheckResult
     from millstream.dashboard.live_run import PageOptions
     from millstream.diagnostics.finding import Finding
@@ -154,6 +156,7 @@ def start(
     from millstream.checking import passed_check
     from millstream.checking.check import check
     from millstream.checking.passed_check import PassedCheck
+    from millstream.checkpoint.remote.path import RemotePath
     from millstream.cli.project import exit_on_errors, exit_with_place
     from millstream.dashboard.live_run import LivePage, PageOptions
     from millstream.engine.delivery.undelivered import check_start, orphan_warnings
@@ -162,6 +165,7 @@ def start(
     from millstream.engine.recovery.data_loss import accept_gaps
     from millstream.engine.run import choose_queries, lock_checkpoints, probe_connections, run_pipeline
     from millstream.frames.executor_requirements import require_executors
+    from millstream.spark import settings
     from millstream.spark.session import applied_settings, open_session, stop_session
 
     pipeline = loaded.pipeline
@@ -187,16 +191,26 @@ def start(
             probed = probe_connections(pipeline, queries)
         except NotReady as failure:
             exit_with_place(failure, loaded)
+        is_remote = any(isinstance(pipeline.checkpoint_folder(query), RemotePath) for query in queries)
+
+        def open_spark() -> SparkSession:
+            display.step("starting Spark, usually 10 to 20 s")
+            events.emit("phase", text="starting Spark")
+            conf = {**(settings.REMOTE_CHECKPOINTS if is_remote else {}), **pipeline.spark}
+            spark = open_session(pipeline.name, conf, log=log)
+            stack.callback(stop_session, spark)
+            return spark
+
+        # The lease of a remote checkpoint is taken through Spark's client of the file system, and all that follows
+        # reads the checkpoint through it. A local one is checked before anybody waits for Spark.
+        spark = open_spark() if is_remote else None
         lock_checkpoints(pipeline, queries, stack)
         check_checkpoints(pipeline, queries, repair=options.repair, say=display.say)
         check_start(pipeline, queries)
         for warning in orphan_warnings(pipeline):
             display.say(warning)
         gaps = accept_gaps(pipeline, queries, probed, events, accepted=options.accept_gap)
-        display.step("starting Spark, usually 10 to 20 s")
-        events.emit("phase", text="starting Spark")
-        spark = open_session(pipeline.name, dict(pipeline.spark), log=log)
-        stack.callback(stop_session, spark)
+        spark = spark or open_spark()
         stack.enter_context(page.spark(spark))
         require_executors(spark, pipeline, queries)
         if verbose:

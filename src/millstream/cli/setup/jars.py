@@ -11,20 +11,22 @@ from millstream.spark.jars import jar_cache
 
 @click.command("jars")
 @click.argument("action", type=click.Choice(["list", "fetch", "paths"]), default="list")
+@click.argument("groups", nargs=-1, type=click.Choice(list(jar_cache.locked_jars())), metavar="[GROUP]...")
 @click.option("--verify", is_flag=True, help="Verify the checksum of every jar; download damaged ones again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def command(action: str, verify: bool, as_json: bool) -> None:
+def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -> None:
     """List the locked jars, or download those that are missing.
 
-    Millstream uses a jar only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark
-    needs as one list for spark-submit --jars.
+    Without a GROUP, 'fetch' downloads those that every stack and every run needs; 'fetch hdfs' those of
+    'millstream up --hdfs'. Millstream uses a jar only if its sha256 checksum is the locked one. With 'paths' it
+    prints the files that Spark needs as one list for spark-submit --jars.
     """
     if action == "paths":
         click.echo(",".join(map(str, jar_cache.ensure_jars("spark"))))
         return
     if action == "fetch" or verify:
         steps = ProgressReporter()
-        for group in jar_cache.locked_jars():
+        for group in groups or jar_cache.REQUIRED:
             jar_cache.ensure_jars(group, steps.show, verify=verify)
         steps.clear()
     _print(as_json=as_json)

@@ -13,10 +13,10 @@ from millstream.spec.base import Spec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.values.problem import Problem
     from millstream.connectors.api.writer import SinkIdentity
 
@@ -61,7 +61,7 @@ class DeadLetter:
 class DeadLetterWriter(ABC):
     """Writes the dead letters of one query. Writing a batch again adds nothing."""
 
-    checkpoint: Path | None = None
+    checkpoint: CheckpointPath | None = None
     """Folder of the query's checkpoint, whose lock shows which run may write; None outside a run."""
 
     @abstractmethod

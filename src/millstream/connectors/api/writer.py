@@ -12,12 +12,12 @@ from millstream.diagnostics.failure import CheckpointMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.spec.output_mode import OutputMode
 
 
@@ -81,7 +81,7 @@ class Writer(BatchLedger, ABC):
         self.note: Callable[[int], BatchMetadata] = no_metadata
         """Metadata to record with a batch, by its number. The content is known once the batch's rows were
         computed."""
-        self.checkpoint: Path | None = None
+        self.checkpoint: CheckpointPath | None = None
         """Folder of the query's checkpoint, whose lock shows which run may write; None outside a run."""
         self.reset_metrics: Callable[[], None] = keep_metrics
         """Called by a `write` before it executes its frame again, to drop the metrics of the previous execution."""

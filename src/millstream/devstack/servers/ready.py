@@ -38,7 +38,7 @@ def wait_for_servers(home: Home, report: Progress) -> None:
 
 
 def _await_own(home: Home, part: ServerSpec) -> None:
-    from millstream.devstack.servers import kafka, postgres, spark_cluster  # noqa: PLC0415 - see above
+    from millstream.devstack.servers import hdfs, kafka, postgres, spark_cluster  # noqa: PLC0415 - see above
 
     def is_running() -> bool:
         server_status = _observed_state(home, part)
@@ -47,6 +47,8 @@ def _await_own(home: Home, part: ServerSpec) -> None:
     endpoints = home.endpoints()
     if part.name == "kafka":
         is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_running)
+    elif part.name in hdfs.SERVERS:
+        is_ready = hdfs.wait_until_ready(part, endpoints.hdfs, _SECONDS, is_running)
     elif part.name in spark_cluster.SERVERS:
         is_ready = spark_cluster.wait_until_ready(part, endpoints.spark, _SECONDS, is_running)
     else:

@@ -23,28 +23,34 @@ USER = "millstream"
 SPARK_MASTER = "spark-master"
 """The server that executors and drivers of the stack's Spark cluster register with."""
 
+NAME_NODE = "hdfs-namenode"
+"""The server that clients of the stack's HDFS connect to."""
+
 
 @dataclass(frozen=True)
 class Endpoints:
     """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder.
 
-    `spark` is the URL of the cluster's master, or an empty text for a stack without a cluster.
+    `spark` is the URL of the cluster's master, and `hdfs` that of the file system. Each is an empty text for a stack
+    without it.
     """
 
     kafka: str
     postgres: str
     folder: Path
     spark: str = ""
+    hdfs: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that a spec reads."""
-        cluster = {"SPARK_MASTER": self.spark} if self.spark else {}
-        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres, **cluster}
+        optional = {"SPARK_MASTER": self.spark, "HDFS": self.hdfs}
+        chosen = {name: value for name, value in optional.items() if value}
+        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres, **chosen}
 
     def to_json(self) -> dict[str, str]:
         """Return the addresses by server, and the folder."""
-        cluster = {"spark": self.spark} if self.spark else {}
-        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder), **cluster}
+        optional = {name: url for name, url in (("spark", self.spark), ("hdfs", self.hdfs)) if url}
+        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder), **optional}
 
 
 @dataclass(frozen=True)
@@ -171,11 +177,13 @@ class Home:
         addresses = self.addresses()
         outside = addresses.get("outside", {})
         own_url = f"postgresql://{USER}:{self.password()}@{LOCAL}:{addresses.get('postgres', 0)}/{USER}"
+        own_servers = self.parts()
         return Endpoints(
             outside.get("kafka") or f"{LOCAL}:{addresses.get('kafka', 0)}",
             outside.get("postgres") or own_url,
             self.project,
-            f"spark://{LOCAL}:{addresses.get(SPARK_MASTER, 0)}" if SPARK_MASTER in self.parts() else "",
+            f"spark://{LOCAL}:{addresses.get(SPARK_MASTER, 0)}" if SPARK_MASTER in own_servers else "",
+            f"hdfs://{LOCAL}:{addresses.get(NAME_NODE, 0)}" if NAME_NODE in own_servers else "",
         )
 
     def is_up(self) -> bool:

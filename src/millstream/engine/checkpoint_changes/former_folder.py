@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.remote.path import list_folder
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.sink_keys import sink_keys
 from millstream.plan.declared_query import declare_without_plan
 from millstream.plan.query_plan import plan_query
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
 
 
-def find_former_folder(pipeline: Pipeline, query: str) -> tuple[Path, str] | None:
+def find_former_folder(pipeline: Pipeline, query: str) -> tuple[CheckpointPath, str] | None:
     """Return the only folder from which a query without a checkpoint would continue, and the query's name there.
 
     None if the query has a checkpoint, or if no folder next to it, or several, was written by the same query under a
     name that the spec no longer has.
     """
-    own, parent = pipeline.checkpoint(query).local, pipeline.checkpoints.local
-    if own is None or parent is None or not parent.is_dir() or Checkpoint(own).planned() is not None:
+    own, parent = pipeline.checkpoint_folder(query), pipeline.checkpoints_folder
+    if not parent.is_dir() or Checkpoint(own).planned() is not None:
         return None
-    used = {pipeline.checkpoint(name).local for name in pipeline.queries}
+    used = {pipeline.checkpoint_folder(name) for name in pipeline.queries}
     candidates = []
-    for folder in sorted(parent.iterdir()):
+    for folder in list_folder(parent):
         if folder in used or folder.name.startswith(("_", ".")) or not (folder / "metadata").is_file():
             continue
         name = _continues_as(pipeline, query, folder)
@@ -37,7 +37,7 @@ def find_former_folder(pipeline: Pipeline, query: str) -> tuple[Path, str] | Non
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _continues_as(pipeline: Pipeline, query: str, folder: Path) -> str | None:
+def _continues_as(pipeline: Pipeline, query: str, folder: CheckpointPath) -> str | None:
     """Return the former name of a query that would continue from a checkpoint; None if it would not."""
     try:
         record = metadata.read(folder)

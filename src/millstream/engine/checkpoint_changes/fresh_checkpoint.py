@@ -12,6 +12,7 @@ from millstream.checkpoint import adoption_log, former_checkpoint, metadata
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.folder import NOTHING, Checkpoint
 from millstream.checkpoint.former_checkpoint import FormerCheckpoint
+from millstream.checkpoint.remote.path import require_local
 from millstream.checkpoint.replacement import name_backup, prepare_folder
 from millstream.connectors.api.values.offsets import StartPosition
 from millstream.connectors.api.writer import SinkIdentity
@@ -62,8 +63,7 @@ def prepare_fresh_checkpoint(
     rows that the former checkpoint would have dropped as late. Raises `CheckpointError` for a source that cannot
     begin at a position.
     """
-    folder = pipeline.checkpoint(query).local
-    assert folder is not None, "a checkpoint that was read is on this machine"
+    folder = require_local(pipeline.checkpoint_folder(query), "a fresh checkpoint")
     backup = folder.with_name(former.folder)
     base = Checkpoint(backup if backup.is_dir() else folder)
     recorded = metadata.read(base.folder)

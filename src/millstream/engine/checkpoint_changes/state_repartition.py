@@ -10,6 +10,7 @@ from millstream.checkpoint import adoption_log
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files, find_absolute_path
+from millstream.checkpoint.remote.path import RemotePath, require_local
 from millstream.checkpoint.replacement import name_backup, prepare_folder, replace_checkpoint
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.events.event_bus import now
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
-def find_repartition_conflict(folder: Path) -> str:
+def find_repartition_conflict(folder: CheckpointPath) -> str:
     """Explain why Spark cannot repartition the state of a checkpoint, as a clause; empty if it can."""
+    if isinstance(folder, RemotePath):
+        return "its folder is on a remote file system, which cannot copy it in place"
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()
     offsets = None if planned is None else checkpoint.offsets(planned)
@@ -46,8 +50,7 @@ def repartition(spark: SparkSession, pipeline: Pipeline, query: str, partitions:
     Spark writes the new state as a batch without input, which no sink gets. The checkpoint records that. A kill
     leaves the checkpoint as it was, or the repartitioned one. Raises `CheckpointError` if Spark cannot do it.
     """
-    folder = pipeline.checkpoint(query).local
-    assert folder is not None, "a checkpoint that was read is on this machine"
+    folder = require_local(pipeline.checkpoint_folder(query), "repartitioning its state")
     with CheckpointLock(folder, f"{pipeline.name}.{query} plan --apply"):
         if conflict := find_repartition_conflict(folder):
             raise CheckpointError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from millstream.checkpoint.lock import require_lease
 from millstream.connectors.api.writer import conflicting_batch_error, keep_metrics
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.engine.delivery.dead_letters import count_rejected
@@ -18,6 +19,7 @@ from millstream.spark import internals
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.writer import Writer
     from millstream.engine.delivery.batch_metadata import BatchNotes
     from millstream.engine.delivery.dead_letters import DeadLetters
@@ -59,6 +61,8 @@ class Delivery:
     """The number of batches that reached every sink since the start."""
     probing: SpoolRetry | None = None
     """Delivers spooled batches in the background."""
+    checkpoint: CheckpointPath | None = None
+    """The folder of the query's checkpoint, of which another run may have the lease."""
     is_last: bool = False
     """Whether the query ends after the batch that is delivered now, or that is delivered next."""
     generation: CodeGeneration | None = None
@@ -95,6 +99,9 @@ class Delivery:
             raise
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
+        # A driver that was suspended may run a batch that another one has taken over.
+        if self.checkpoint is not None:
+            require_lease(self.checkpoint)
         hit_failpoint("batch.begun")
         self.events.emit("batch_started", self.query, batch=batch_id, sinks=list(self.writers))
         self.notes.running(batch_id, self.handle)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.private_folder import make_private
+from millstream.checkpoint.remote.path import delete_folder, rename_path
+from millstream.checkpoint.replacement import flush_folder, flush_path
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, parse_metadata
 from millstream.engine.events.event_bus import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
 
 FOLDER = "_set_aside"
@@ -42,12 +44,12 @@ class SpooledBatch:
     reason: str
     at: datetime
     """The time at which the batch was spooled."""
-    folder: Path
+    folder: CheckpointPath
     note: BatchMetadata = UNTOLD
     """The metadata for the sink's ledger. Empty for a batch that an older version spooled."""
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> CheckpointPath:
         """The folder of the query's checkpoint, which is next to the spool."""
         checkpoints, query = self.folder.parents[3].parent, self.folder.parents[2].name
         return checkpoints / query
@@ -64,20 +66,20 @@ class SpooledBatch:
     def forget(self) -> None:
         """Delete the batch. If the process is killed halfway, the rest stays hidden and is deleted with the next."""
         renamed = self.folder.with_name(f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}")
-        self.folder.rename(renamed)
-        shutil.rmtree(renamed, ignore_errors=True)
+        rename_path(self.folder, renamed)
+        delete_folder(renamed)
 
 
 @dataclass(frozen=True)
 class BatchSpool:
     """The spooled batches of one sink of one checkpoint. Only the run that has the checkpoint's lock uses it."""
 
-    folder: Path
+    folder: CheckpointPath
 
     @classmethod
     def of(cls, pipeline: Pipeline, query: str, query_id: str, sink: str) -> BatchSpool:
         """Return the spool of a sink of a query."""
-        return cls(_spool_folder(pipeline, query) / query_id / quote(sink, safe=""))
+        return cls(spool_folder(pipeline, query) / query_id / quote(sink, safe=""))
 
     def batches(self) -> list[SpooledBatch]:
         """List the spooled batches, oldest first."""
@@ -112,16 +114,13 @@ class BatchSpool:
         make_private(self.folder.parents[2])
         self.folder.mkdir(parents=True, exist_ok=True)
         for partial in self.folder.glob(f"{_PARTIAL_PREFIX}*"):
-            shutil.rmtree(partial, ignore_errors=True)
+            delete_folder(partial)
         partial = self.folder / f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}"
         frame.write.parquet(str(partial))
         stored_metadata = replace(metadata, content=None).plain()
         content = {"reason": reason, "at": now(), "schema": frame.schema.jsonValue(), "note": stored_metadata}
-        (partial / _METADATA_FILE).write_text(json.dumps(content), encoding="utf-8")
-        for file in (*partial.iterdir(), partial):
-            _sync(file)
-        partial.rename(self._batch_folder(batch))
-        _sync(self.folder)
+        write_durably(partial / _METADATA_FILE, json.dumps(content))
+        _publish(partial, self._batch_folder(batch))
 
     def note(self, batch: int) -> BatchMetadata | None:
         """Return the metadata of a batch that is spooled here, or None for another batch or without metadata."""
@@ -131,12 +130,13 @@ class BatchSpool:
             return None
         return None if metadata == UNTOLD else metadata
 
-    def _batch_folder(self, batch: int) -> Path:
+    def _batch_folder(self, batch: int) -> CheckpointPath:
         return self.folder / str(batch)
 
-    def _read_batch(self, batch: int, folder: Path) -> SpooledBatch:
+    def _read_batch(self, batch: int, folder: CheckpointPath) -> SpooledBatch:
         content = json.loads((folder / _METADATA_FILE).read_text(encoding="utf-8"))
-        query, query_id, sink = (unquote(part) for part in self.folder.parts[-3:])
+        places = (self.folder.parents[1], self.folder.parent, self.folder)
+        query, query_id, sink = (unquote(place.name) for place in places)
         return SpooledBatch(
             query,
             query_id,
@@ -151,9 +151,7 @@ class BatchSpool:
 
 def find_spools(pipeline: Pipeline, query: str) -> Iterator[BatchSpool]:
     """Yield every spool of a query, including those of deleted checkpoints, least recently used first."""
-    if pipeline.checkpoint(query).local is None:
-        return
-    yield from _spools(_spool_folder(pipeline, query))
+    yield from _spools(spool_folder(pipeline, query))
 
 
 def list_spooled_batches(
@@ -177,13 +175,14 @@ def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
 
     Another spec may have the query, because two specs may share a checkpoint folder.
     """
-    checkpoint_folders = [pipeline.checkpoints.local]
-    folders = [pipeline.checkpoint(query).local for query in pipeline.queries]
-    checkpoint_folders += [None if folder is None else folder.parent for folder in folders]
+    checkpoint_folders = {
+        pipeline.checkpoints_folder,
+        *(pipeline.checkpoint_folder(query).parent for query in pipeline.queries),
+    }
     homes = {
         home
         for checkpoints in checkpoint_folders
-        if checkpoints is not None and (checkpoints / FOLDER).is_dir()
+        if (checkpoints / FOLDER).is_dir()
         for home in (checkpoints / FOLDER).iterdir()
         if home.is_dir() and home.name not in pipeline.queries
     }
@@ -195,23 +194,23 @@ def is_for_sink(batch: SpooledBatch, sink: str | None) -> bool:
     return sink in (None, batch.sink, batch.sink.partition(":")[0])
 
 
-def _spools(home: Path) -> list[BatchSpool]:
+def _spools(home: CheckpointPath) -> list[BatchSpool]:
     return sorted((BatchSpool(folder) for folder in home.glob("*/*") if folder.is_dir()), key=_oldest_time)
 
 
-def _spool_folder(pipeline: Pipeline, query: str) -> Path:
-    folder = pipeline.checkpoint(query).local
-    assert folder is not None, "the checkpoint is locked, so it is on this machine"
-    return folder.parent / FOLDER / query
+def spool_folder(pipeline: Pipeline, query: str) -> CheckpointPath:
+    """Return the folder of a query's spools, next to its checkpoint."""
+    return pipeline.checkpoint_folder(query).parent / FOLDER / query
 
 
-def _sync(path: Path) -> None:
-    """Flush a file or folder to disk, because the commit that follows declares the batch done."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _publish(partial: CheckpointPath, target: CheckpointPath) -> None:
+    """Give a complete batch its name. It is on the disk then, because the commit that follows declares it done."""
+    # A remote file system has what was written once a file is closed.
+    if isinstance(partial, Path):
+        flush_folder(partial)
+    rename_path(partial, target)
+    if isinstance(target, Path):
+        flush_path(target.parent)
 
 
 def _oldest_time(spool: BatchSpool) -> float:

@@ -393,7 +393,7 @@ def _unspooled_writer(
 ) -> Writer:
     """Return the writer of a sink that does not spool batches."""
     sink_writer = bind_functions(entry.sink, pipeline.folder).writer(identity)
-    sink_writer.note, sink_writer.checkpoint = note, pipeline.checkpoint(identity.query).local
+    sink_writer.note, sink_writer.checkpoint = note, pipeline.checkpoint_folder(identity.query)
     if entry.on_error is OnError.DEAD_LETTER_ROWS:
         return create_row_isolation_writer(pipeline, identity, sink_writer, events)
     return sink_writer

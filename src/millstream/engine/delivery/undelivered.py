@@ -32,8 +32,8 @@ def check_start(pipeline: Pipeline, queries: Sequence[str]) -> None:
 
 def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) -> None:
     first = batches[0]
-    folder = pipeline.checkpoint(first.query).local
-    current_id = None if folder is None else Checkpoint(folder).query_id()
+    folder = pipeline.checkpoint_folder(first.query)
+    current_id = Checkpoint(folder).query_id()
     keys = sink_keys(pipeline, first.query)
     if first.sink not in keys:
         raise missing_sink_error(pipeline, batches)

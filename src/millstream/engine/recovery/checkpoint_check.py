@@ -8,13 +8,14 @@ from millstream.checkpoint import former_checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.integrity.damage_report import AFRESH
 from millstream.checkpoint.integrity.repair import repair
+from millstream.checkpoint.remote.path import relative_path
 from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from millstream.checkpoint.integrity.corruption import CheckpointDamage
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.writer import Writer
     from millstream.pipeline.model import Pipeline
 
@@ -32,8 +33,7 @@ def check_checkpoints(
     do.
     """
     for query in queries:
-        folder = pipeline.checkpoint(query).local
-        assert folder is not None, "the checkpoint is locked, so it is on this machine"
+        folder = pipeline.checkpoint_folder(query)
         former = former_checkpoint.read(folder)
         if former is not None and former.is_pending:
             raise CheckpointError(
@@ -47,11 +47,13 @@ def check_checkpoints(
             if not (repair and damage_found.is_repairable):
                 raise _refusal(query, damages)
             for copy in _repair(folder, damage_found):
-                say(f"{query}: {damage_found.file.relative_to(folder)} is kept as {copy.relative_to(folder)}")
+                say(
+                    f"{query}: {relative_path(damage_found.file, folder)} is kept as {relative_path(copy, folder)}"
+                )
             say(f"{query}: {damage_found.what}; done: {damage_found.cure}; {damage_found.why}")
 
 
-def _repair(folder: Path, damage_found: CheckpointDamage) -> list[Path]:
+def _repair(folder: CheckpointPath, damage_found: CheckpointDamage) -> list[CheckpointPath]:
     try:
         return repair(folder, damage_found)
     except OSError as error:

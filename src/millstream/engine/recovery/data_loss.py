@@ -38,8 +38,7 @@ def find_missing_offsets(pipeline: Pipeline, query: str, probed: ProbeResults) -
     Raises `CheckpointMismatch` if a source was replaced since the checkpoint was created (such as a topic that was
     recreated).
     """
-    folder = pipeline.checkpoint(query).local
-    assert folder is not None, "the checkpoint is locked, so it is on this machine"
+    folder = pipeline.checkpoint_folder(query)
     record = metadata.read(folder)
     if record is None:
         return []
@@ -76,8 +75,7 @@ def accept_gaps(
         if not accepted and (stopping := [gap for gap in gaps if stops_query(pipeline, gap)]):
             raise missing_records_error(query, stopping)
     for query, gaps in by_query.items():
-        folder = pipeline.checkpoint(query).local
-        assert folder is not None, "the checkpoint is locked, so it is on this machine"
+        folder = pipeline.checkpoint_folder(query)
         entries = [gap_to_dict(gap) for gap in gaps]
         gap_log.add(folder, [{**gap, "accepted": accepted, "at": now()} for gap in entries])
         for gap in entries:

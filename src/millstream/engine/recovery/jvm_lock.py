@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from millstream.checkpoint.lock import jvm_lock_file
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def lock_in_jvm(spark: SparkSession, pipeline: Pipeline, queries: Sequence[str])
     channels = []
     try:
         for query in queries:
-            folder = pipeline.checkpoint(query).local
-            if folder is None:
+            folder = pipeline.checkpoint_folder(query)
+            # The lease names the JVM, which renews it: no lock of a local file is needed beside it.
+            if isinstance(folder, RemotePath):
                 continue
             file = jvm_lock_file(folder)
             file.parent.mkdir(parents=True, exist_ok=True)

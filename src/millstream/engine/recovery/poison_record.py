@@ -80,8 +80,8 @@ def _read_batch_input(pipeline: Pipeline, query: str, batch: int) -> tuple[str, 
         for source in PipelineGraph.of(pipeline).sources_of(query)
         if not pipeline.sources[source].static
     ]
-    folder = pipeline.checkpoint(query).local
-    if len(streams) != 1 or folder is None:
+    folder = pipeline.checkpoint_folder(query)
+    if len(streams) != 1:
         return None
     checkpoint = Checkpoint(folder)
     try:

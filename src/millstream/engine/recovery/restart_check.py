@@ -79,11 +79,7 @@ def read_base(pipeline: Pipeline, query: str) -> QueryMetadata | QueryPlan:
 
     Settings that Spark keeps in the checkpoint are those of its newest offsets, whatever later sessions had.
     """
-    location = pipeline.checkpoint(query)
-    folder = location.local
-    if folder is None:
-        unknown = judge_change(PlanUnknown("the checkpoint is not on a file system of this machine"))
-        return QueryPlan(query, str(location), (unknown,))
+    location, folder = pipeline.checkpoint(query), pipeline.checkpoint_folder(query)
     finish_replacement(folder)
     checkpoint = Checkpoint(folder)
     planned = checkpoint.planned()

@@ -24,9 +24,7 @@ class UncommittedBatch:
 
 def find_uncommitted_batch(pipeline: Pipeline, query: str) -> UncommittedBatch | None:
     """Return the batch in progress according to the checkpoint, or None between batches. Does not connect."""
-    folder = pipeline.checkpoint(query).local
-    if folder is None:
-        return None
+    folder = pipeline.checkpoint_folder(query)
     checkpoint = Checkpoint(folder)
     batch = checkpoint.planned()
     if batch is None or batch == checkpoint.committed():

@@ -17,6 +17,8 @@ from millstream.diagnostics.failure import NotReady
 from millstream.spark import cache_folder
 from millstream.spark.jars import ivy_download
 
+REQUIRED = ("spark", "broker")
+"""The groups that every run and every local stack needs. The others are fetched when they are first used."""
 LOCK = Path(__file__).with_name("jars.lock")
 
 Progress = Callable[[str], None]
@@ -58,7 +60,7 @@ def is_cached(group: str) -> bool:
 
 
 def ensure_jars(group: str, progress: Progress | None = None, *, verify: bool = False) -> list[Path]:
-    """Return the group's jars ("spark" or "broker") as local files, downloaded and verified if needed.
+    """Return the group's jars ("spark", "broker" or "hdfs") as local files, downloaded and verified if needed.
 
     A verified jar is trusted by its size and modification time. `verify` hashes each again. Two processes may call
     this at the same time. Raises NotReady if a jar cannot be downloaded, or is not the locked one.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.errors import PySparkException
 
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.remote.path import require_local
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.failure_classifier import FailureKind, classify
@@ -251,9 +252,7 @@ class Harness:
 
     @property
     def _checkpoint(self) -> Path:
-        folder = self._isolated.pipeline.checkpoint(self.case.query).local
-        assert folder is not None, "moved below a folder of this machine"
-        return folder
+        return require_local(self._isolated.pipeline.checkpoint_folder(self.case.query), "a test")
 
     def _encode_feed(self, name: str, records: Sequence[Fed], pipeline: Pipeline) -> list[str]:
         entry = pipeline.sources.get(name)

@@ -19,10 +19,10 @@ from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.spec.output_mode import OutputMode
 
 # Seconds. A step takes about 0.1 s, and about 10 s on a loaded machine or with the first Python worker.
@@ -87,7 +87,11 @@ class ManualClockQuery:
     """Spark's status message at the last poll."""
 
     def start(
-        self, frame: DataFrame, mode: OutputMode, deliver: Callable[[DataFrame, int], None], checkpoint: Path
+        self,
+        frame: DataFrame,
+        mode: OutputMode,
+        deliver: Callable[[DataFrame, int], None],
+        checkpoint: CheckpointPath,
     ) -> StreamingQuery:
         """Start the query. Its first trigger follows at once. Raises Spark's AnalysisException."""
         jvm: Any = internals.jvm(self.spark)
