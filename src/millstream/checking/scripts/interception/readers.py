@@ -155,7 +155,12 @@ class ReaderPatch:
         spark, kind = reader._spark, settings.format
         schema = settings.schema or KNOWN.get(kind)
         if schema is None and kind not in FIXED:
-            infers = not streaming or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
+            # Auto Loader of Databricks infers columns from the files.
+            infers = (
+                not streaming
+                or kind == "cloudfiles"
+                or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
+            )
             if infers:
                 return self._known_columns_or_unknown(spark, settings, place, streaming=streaming)
         return self._empty(spark, settings, schema, place, streaming=streaming)

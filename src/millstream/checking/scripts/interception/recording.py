@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
+from millstream.checking.scripts.interception import call_sites
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
@@ -110,6 +112,8 @@ class Recording:
     """The call that changes each of them, if it is known."""
     handles: list[CheckedQuery] = field(default_factory=list)
     """The query handles that the script received."""
+    last_error: Exception | None = None
+    """The error that Spark raised last, whoever caught it."""
     has_emptied_sources: bool = False
     """True if the script read a source that is empty only in the check."""
 
@@ -118,6 +122,13 @@ class Recording:
         if doubt not in self.doubts:
             self.doubts.append(doubt)
         return doubt
+
+    @property
+    def spark_error(self) -> Exception | None:
+        """The error that Spark raised last, if it came to the script's own code."""
+        trace = traceback.walk_tb(self.last_error.__traceback__ if self.last_error else None)
+        came = any(call_sites.is_user_file(frame.f_code.co_filename) for frame, _ in trace)
+        return self.last_error if came else None
 
     def columns_of(self, name: str) -> Any:
         """Return the columns that the script or the user gives for a table, path or topic; None if neither does."""
