@@ -45,10 +45,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.checking.scripts.execution.spark_version import SparkVersion
+    from millstream.checking.scripts.interception.execution import ScriptExecution
     from millstream.diagnostics.finding import Span
 
 # Seconds. A script that runs longer waits for something in a way that is not recognised.
 PATIENCE = 60.0
+
+# Seconds for a script whose queries run, in a proof.
+LONG_PATIENCE = 600.0
 
 # Each missing module and each statement that is left out costs one more run of the script.
 MOST_RUNS = 40
@@ -100,14 +104,15 @@ def run_script(
     parts: Sequence[CodePart],
     args: Sequence[str] = (),
     known_columns: Mapping[str, str] = NOTHING_GIVEN,
+    execution: ScriptExecution | None = None,
 ) -> ScriptRun:
     """Run the script as `python path args…` would, in this process, without connecting or writing to anything.
 
     `parts` are its code: one, or the cells of a notebook. `known_columns` are those of tables, paths and topics.
     If a module is not installed, or a statement has no result in a check, a placeholder replaces it and the script
-    runs again. Never raises for anything that the script does.
+    runs again. With an `execution`, its queries run. Never raises for anything that the script does.
     """
-    retries = Retries(known_columns)
+    retries = Retries(known_columns, execution=execution)
     end = time.monotonic() + MOST_SECONDS
     for _ in range(MOST_RUNS):
         script_run, goes_further = _run_once(spark, path, parts, list(args), retries)
@@ -141,7 +146,7 @@ def _run_once(
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         try:
-            with time_limit(PATIENCE):
+            with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
             _raise_handled_error(recording)
@@ -202,6 +207,8 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
+        if recording.execution is not None:
+            recording.execution.begin(patches)
         patches.set(error_utils, "_capture_call_site", _call_site)
         patches.wrap(captured, "convert_exception", partial(_record_error, recording))
         SparkSession._instantiatedSession = SparkSession._activeSession = lent

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.checking.scripts.interception.execution import ScriptExecution
     from millstream.checking.scripts.interception.monkeypatch import Patches
 
 # Names that a notebook defines for its cells, and a script does not have.
@@ -58,11 +59,13 @@ class Retries:
     skipped: SkippedStatements = field(default_factory=SkippedStatements)
     roots: list[str] = field(default_factory=list)
     """Folders above the script that hold packages of its project."""
+    execution: ScriptExecution | None = None
+    """Runs the queries of the script, in a proof."""
 
     def recording(self) -> Recording:
         """Return an empty recording with the doubts that are known before the run."""
         doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
-        recording = Recording(doubts=doubts, known_columns=self.known_columns)
+        recording = Recording(doubts=doubts, known_columns=self.known_columns, execution=self.execution)
         for doubt in self.skipped.doubts.values():
             recording.doubt(doubt)
         return recording

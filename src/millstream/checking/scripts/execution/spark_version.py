@@ -32,7 +32,8 @@ _IN_PROJECT = (
 )
 _FILES = (
     "requirements*.txt", "requirements/*.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile",
-    "environment.y*ml", "Dockerfile*", "docker-compose*.y*ml", "compose*.y*ml", "Makefile", "*.sh",
+    "environment.y*ml", "Dockerfile*", "docker-compose*.y*ml", "compose*.y*ml",
+    "docker/Dockerfile*", "docker/*compose*.y*ml", "Makefile", "*.sh",
 )  # fmt: skip
 _MOST_BYTES = 200_000
 

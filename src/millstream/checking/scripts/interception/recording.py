@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from millstream.checking.scripts.interception.execution import ScriptExecution
     from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.streaming_query import CheckedQuery
     from millstream.diagnostics.finding import Span
@@ -112,6 +113,10 @@ class Recording:
     """The call that changes each of them, if it is known."""
     handles: list[CheckedQuery] = field(default_factory=list)
     """The query handles that the script received."""
+    schemas: dict[str, StructType] = field(default_factory=dict)
+    """Columns of each source, by the source's name."""
+    execution: ScriptExecution | None = None
+    """Runs the queries, in a proof. A check only records them."""
     last_error: Exception | None = None
     """The error that Spark raised last, whoever caught it."""
     has_emptied_sources: bool = False
