@@ -71,7 +71,7 @@ def java_frame(frame: DataFrame) -> Any:
 
 def java_column(column: Column) -> Any:
     """Return the JVM's column."""
-    return column._jc  # type: ignore[attr-defined]
+    return column._jc
 
 
 def analyzed_plan(frame: DataFrame) -> Any:

@@ -164,7 +164,7 @@ def test_the_function_of_a_batch_writes_nowhere_but_into_the_proof(
     text = FILES + (
         "def store(batch, number):\n"
         f"    batch.write.mode('append').parquet('{tmp_path}/real')\n"
-        f"    open('{tmp_path}/done', 'w').write('yes')\n"
+        f"    with open('{tmp_path}/done', 'w') as file:\n        file.write('yes')\n"
         "views.writeStream.foreachBatch(store).option('checkpointLocation', 'cp/o').start()\n"
     )
 

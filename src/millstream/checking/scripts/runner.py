@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.checking.scripts.execution.spark_version import SparkVersion
-    from millstream.checking.scripts.interception.execution import ScriptExecution
+    from millstream.checking.scripts.interception.recording import ScriptExecution
     from millstream.diagnostics.finding import Span
 
 # Seconds. A script that runs longer waits for something in a way that is not recognised.

@@ -121,7 +121,7 @@ def _read_sample(text: str) -> tuple[str, Path]:
 def _print_verdicts(verdicts: Sequence[QueryVerdict], *, as_json: bool) -> int:
     """Print the verdicts and return the exit code."""
     from millstream.checking.batch_check import NOTHING_JUDGED
-    from millstream.proof.migration.verdict import Outcome
+    from millstream.proof.migration.verdict import TableOutcome
 
     if as_json:
         click.echo(json.dumps({"queries": [verdict.to_json() for verdict in verdicts]}, indent=2))
@@ -129,6 +129,6 @@ def _print_verdicts(verdicts: Sequence[QueryVerdict], *, as_json: bool) -> int:
         for verdict in verdicts:
             click.echo(str(verdict))
     outcomes = {verdict.outcome for verdict in verdicts}
-    if Outcome.DIFFERENT in outcomes:
+    if TableOutcome.DIFFERENT in outcomes:
         return 1
-    return 0 if Outcome.SAME in outcomes else NOTHING_JUDGED
+    return 0 if TableOutcome.SAME in outcomes else NOTHING_JUDGED

@@ -130,7 +130,7 @@ class ProjectRun:
 
 
 class _Running(ProofExecution):
-    """An execution that goes on with the tables of another one, for the functions of the project."""
+    """An execution that continues with the tables of another one, for the functions of the project."""
 
     def __init__(self, execution: ProofExecution) -> None:
         self.__dict__ = execution.__dict__

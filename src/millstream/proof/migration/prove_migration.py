@@ -15,7 +15,7 @@ from millstream.proof.migration.column_hints import read_column_hints
 from millstream.proof.migration.input_files import write_input
 from millstream.proof.migration.project_run import ProjectRun
 from millstream.proof.migration.script_execution import ProofExecution
-from millstream.proof.migration.verdict import Outcome, QueryVerdict, compare_tables
+from millstream.proof.migration.verdict import QueryVerdict, TableOutcome, compare_tables
 from millstream.spark.session_scope import separate_session
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def prove_migration(
     loaded = load_spec(project / "pipeline.yml", env or {})
     if loaded.pipeline is None:
         reason = "; ".join(finding.message for finding in loaded.findings)
-        return [_left(query, f"the spec cannot be read: {reason}") for query in recording.queries]
+        return [_not_compared(query, f"the spec cannot be read: {reason}") for query in recording.queries]
     with tempfile.TemporaryDirectory(prefix="millstream-migrate-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         hints = read_column_hints(
@@ -81,16 +81,18 @@ def _verdicts(
         number = query.number
         skipped = [*execution.skipped.get(number, ()), *project.execution.skipped.get(number, ())]
         if number not in queries:
-            yield _left(query, "it is not in the project")
+            yield _not_compared(query, "it is not in the project")
         elif len(executed.queries) < number:
-            yield _left(query, "the script did not start it over these rows")
+            yield _not_compared(query, "the script did not start it over these rows")
         elif number in execution.failures:
-            yield _left(query, f"the script's query fails over these rows: {execution.failures[number]}")
+            yield _not_compared(
+                query, f"the script's query fails over these rows: {execution.failures[number]}"
+            )
         elif number in project.execution.failures:
             reason = f"only the project's query fails: {project.execution.failures[number]}"
-            yield QueryVerdict(query.name, _line(query), Outcome.DIFFERENT, reason)
+            yield QueryVerdict(query.name, _line(query), TableOutcome.DIFFERENT, reason)
         elif skipped:
-            yield _left(query, f"the proof does not run {skipped[0]}")
+            yield _not_compared(query, f"the proof does not run {skipped[0]}")
         else:
             pairs = list(_pairs(spark, number, execution, project))
             yield compare_tables(query.name, _line(query), pairs)
@@ -113,8 +115,8 @@ def _pairs(
             yield place, mine, project.execution.tables.read(spark, other)
 
 
-def _left(query: StartedQuery, reason: str) -> QueryVerdict:
-    return QueryVerdict(query.name, _line(query), Outcome.NOT_COMPARED, reason)
+def _not_compared(query: StartedQuery, reason: str) -> QueryVerdict:
+    return QueryVerdict(query.name, _line(query), TableOutcome.NOT_COMPARED, reason)
 
 
 def _line(query: StartedQuery) -> int:

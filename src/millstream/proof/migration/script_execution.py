@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.checking.scripts.interception.execution import WriterCall
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.recording import StartedQuery
+    from millstream.checking.scripts.interception.recording import StartedQuery, WriterCall
     from millstream.proof.migration.input_files import SourceFiles
 
 # Spark's own methods, before a check replaces them.

@@ -53,7 +53,7 @@ class ProofTables:
             places.append(_key(place))
 
     def read(self, spark: SparkSession, place: str, *, streaming: bool = False) -> DataFrame | None:
-        """Return a table; None if nobody has written it."""
+        """Return a table; None if no query has written it."""
         form = self.formats.get(_key(place))
         if form is None:
             return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EXAMPLES = 3
 
 
-class Outcome(StrEnum):
+class TableOutcome(StrEnum):
     """What the comparison of a query's tables says."""
 
     SAME = "same"
@@ -31,7 +31,7 @@ class QueryVerdict:
 
     query: str
     line: int
-    outcome: Outcome
+    outcome: TableOutcome
     reason: str = ""
     rows: int = 0
     """Rows of the script's tables."""
@@ -41,9 +41,9 @@ class QueryVerdict:
 
     def __str__(self) -> str:
         where = f"query '{self.query}' (line {self.line})"
-        if self.outcome is Outcome.SAME:
+        if self.outcome is TableOutcome.SAME:
             return f"{where}: the same {self.rows} rows"
-        if self.outcome is Outcome.NOT_COMPARED:
+        if self.outcome is TableOutcome.NOT_COMPARED:
             return f"{where}: not compared: {self.reason}"
         if self.reason:
             return f"{where}: different: {self.reason}"
@@ -74,10 +74,10 @@ def compare_tables(
     examples: list[str] = []
     for name, script, project in pairs:
         if project is None:
-            return QueryVerdict(query, line, Outcome.DIFFERENT, f"the project does not write '{name}'")
+            return QueryVerdict(query, line, TableOutcome.DIFFERENT, f"the project does not write '{name}'")
         if sorted(script.columns) != sorted(project.columns):
             reason = f"the columns are {', '.join(script.columns)}, and {', '.join(project.columns)} in the project"
-            return QueryVerdict(query, line, Outcome.DIFFERENT, reason)
+            return QueryVerdict(query, line, TableOutcome.DIFFERENT, reason)
         mine = count_rows(script, script.columns, script.schema)
         theirs = count_rows(project, script.columns, script.schema)
         rows += sum(mine.values())
@@ -87,13 +87,13 @@ def compare_tables(
         examples += _examples("project", script.columns, theirs - mine)
     if only_script or only_project:
         return QueryVerdict(
-            query, line, Outcome.DIFFERENT, "", rows, only_script, only_project, tuple(examples)
+            query, line, TableOutcome.DIFFERENT, "", rows, only_script, only_project, tuple(examples)
         )
     if not rows:
         return QueryVerdict(
-            query, line, Outcome.NOT_COMPARED, "both tables are empty; give rows with --input"
+            query, line, TableOutcome.NOT_COMPARED, "both tables are empty; give rows with --input"
         )
-    return QueryVerdict(query, line, Outcome.SAME, "", rows)
+    return QueryVerdict(query, line, TableOutcome.SAME, "", rows)
 
 
 def _examples(side: str, columns: Sequence[str], rows: Counter[tuple[str | None, ...]]) -> list[str]:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.scripts.interception.execution import ScriptExecution
     from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import ScriptExecution
 
 # Names that a notebook defines for its cells, and a script does not have.
 NOTEBOOK = ("dbutils", "display", "displayHTML")

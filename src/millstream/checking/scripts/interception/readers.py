@@ -93,7 +93,7 @@ class ReaderPatch:
         key = name.replace("`", "").lower()
         dataset = self.read_dataset(session, name, streaming)
         if dataset is None:
-            dataset = self._written(session, name, streaming=streaming)
+            dataset = self._read_written_table(session, name, streaming=streaming)
         if dataset is not None:
             return dataset
         if key in self.recording.unknown:
@@ -140,7 +140,7 @@ class ReaderPatch:
         kind = short_name(settings.format or default)
         settings.format = kind
         place = path if isinstance(path, str) else (path[0] if path else settings.options.get("path", ""))
-        written = self._written(reader._spark, str(place), streaming=streaming)
+        written = self._read_written_table(reader._spark, str(place), streaming=streaming)
         if written is not None:
             return written
         if kind in UNCONNECTED and (streaming or kind != spark_formats.KAFKA):
@@ -152,7 +152,7 @@ class ReaderPatch:
     def _unconnected(self, reader: Reader, settings: _ReaderSettings, *, streaming: bool) -> Any:
         """Return Spark's own frame for a format that connects only when its query starts."""
         name = self._record_source(settings, "", streaming=streaming)
-        rows = self._executed(reader._spark, name, streaming=streaming)
+        rows = self._read_input(reader._spark, name, streaming=streaming)
         if rows is not None:
             return rows
         reader._jreader = reader._jreader.option(SOURCE_OPTION, name)
@@ -205,7 +205,7 @@ class ReaderPatch:
     ) -> DataFrame:
         """Return a recorded frame with these columns and no rows."""
         name = self._record_source(settings, place, streaming=streaming)
-        rows = self._executed(spark, name, streaming=streaming)
+        rows = self._read_input(spark, name, streaming=streaming)
         if rows is not None:
             return rows
         self.recording.has_emptied_sources = True
@@ -227,12 +227,12 @@ class ReaderPatch:
         self.recording.schemas[name] = frame.schema
         return frame
 
-    def _executed(self, spark: Any, name: str, *, streaming: bool) -> DataFrame | None:
+    def _read_input(self, spark: Any, name: str, *, streaming: bool) -> DataFrame | None:
         """Return the rows of a source in a proof; None in a check."""
         execution = self.recording.execution
         return None if execution is None else execution.read(spark, name, streaming=streaming)
 
-    def _written(self, spark: Any, place: str, *, streaming: bool) -> DataFrame | None:
+    def _read_written_table(self, spark: Any, place: str, *, streaming: bool) -> DataFrame | None:
         """Return a table that the script has written in a proof; None in a check."""
         execution = self.recording.execution
         if execution is None or not place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.types import StructType
 
@@ -14,14 +14,40 @@ from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.checking.scripts.interception.execution import ScriptExecution
+    from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.streaming_query import CheckedQuery
     from millstream.diagnostics.finding import Span
+
+
+WriterCall = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A method of a writer, and its arguments."""
+
+
+class ScriptExecution(Protocol):
+    """Runs the queries of a script over given rows, in its own folder."""
+
+    def begin(self, patches: Patches) -> None:
+        """Forget an earlier run of the script, and replace what a run needs in addition."""
+
+    def read(self, spark: SparkSession, source: str, *, streaming: bool) -> DataFrame | None:
+        """Return the rows of a source by its name; None if there are none for it."""
+
+    def read_table(self, spark: SparkSession, place: str, *, streaming: bool) -> DataFrame | None:
+        """Return a table that the script has written; None if it has not."""
+
+    def start(self, query: StartedQuery) -> None:
+        """Run a query until it has read everything."""
+
+    def write(self, frame: DataFrame, calls: Sequence[WriterCall]) -> None:
+        """Write a batch by the calls of Spark's batch writer, of which the last one writes."""
+
+    def skip(self, what: str) -> None:
+        """Note something that a run of the script would do, and this one does not."""
 
 
 @dataclass
@@ -118,7 +144,7 @@ class Recording:
     execution: ScriptExecution | None = None
     """Runs the queries, in a proof. A check only records them."""
     last_error: Exception | None = None
-    """The error that Spark raised last, whoever caught it."""
+    """The error that Spark raised last, also if the script caught it."""
     has_emptied_sources: bool = False
     """True if the script read a source that is empty only in the check."""
 
