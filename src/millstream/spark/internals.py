@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -67,6 +67,11 @@ def clone_session(spark: SparkSession) -> Any:
 def java_frame(frame: DataFrame) -> Any:
     """Return Spark's own DataFrame: `org.apache.spark.sql.classic.Dataset`."""
     return frame._jdf
+
+
+def java_column(column: Column) -> Any:
+    """Return the JVM's column."""
+    return column._jc
 
 
 def analyzed_plan(frame: DataFrame) -> Any:

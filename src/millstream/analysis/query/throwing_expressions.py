@@ -47,13 +47,11 @@ class EvaluatedExpression:
 
 
 def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[EvaluatedExpression]:
-    """Yield the expressions of a query's streaming operators, each once; none if ANSI mode is off.
+    """Yield the expressions of a query's streaming operators, each once.
 
     Operators that Millstream adds to a source, such as decoding, belong to no view and are skipped. A view that
     several queries share is checked for the first of them.
     """
-    if query.spark.get(_ANSI, "true").lower() == "false":
-        return
     decoded = _list_decoded_names(query)
     for operator in query.walk():
         if not operator.is_streaming or not _belongs_to_user(operator, query, facts):
@@ -62,6 +60,12 @@ def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Evaluated
         for expression in list_needed_expressions(query.root, operator):
             for node in _list_unconditional(expression):
                 yield EvaluatedExpression(node, operator, checked, decoded)
+
+
+def find_throwing(query: PlannedQuery, facts: Facts | None) -> Iterator[EvaluatedExpression]:
+    """Yield what `find_exposed` yields; nothing if ANSI mode is off, in which a failing expression is NULL."""
+    if query.spark.get(_ANSI, "true").lower() != "false":
+        yield from find_exposed(query, facts)
 
 
 def list_columns(expression: Expression) -> Iterator[Column]:

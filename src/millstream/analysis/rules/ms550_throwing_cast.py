@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_exposed, get_type, list_columns
+from millstream.analysis.query.throwing_expressions import find_throwing, get_type, list_columns
 from millstream.analysis.rule_context import Code, Facts
 from millstream.analysis.sql_edits import replace_in_marked_text
 
@@ -35,7 +35,7 @@ _HARMLESS_TYPES = ("string", "char", "varchar", "binary", "variant", "void")
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report casts of a source's text, and functions that parse it, without a condition that checks it."""
-    for candidate in find_exposed(query, facts):
+    for candidate in find_throwing(query, facts):
         reading = _find_failing_read(candidate)
         if reading is None:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_exposed, get_type
+from millstream.analysis.query.throwing_expressions import find_throwing, get_type
 from millstream.analysis.rule_context import Code, Facts
 from millstream.analysis.sql_edits import replace_in_marked_text
 
@@ -20,7 +20,7 @@ CODE = Code.of(__name__)
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report `items[0]` and `element_at(items, 1)` of a source's array or split text, without a condition."""
-    for candidate in find_exposed(query, facts):
+    for candidate in find_throwing(query, facts):
         array = _find_array_column(candidate)
         if array is None:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_exposed, strip_casts
+from millstream.analysis.query.throwing_expressions import find_throwing, strip_casts
 from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _DIVIDES = frozenset({"divide", "integral_divide", "remainder", "pmod"})
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report divisors that are a source's column, without a condition that checks it."""
-    for candidate in find_exposed(query, facts):
+    for candidate in find_throwing(query, facts):
         if candidate.expression.function not in _DIVIDES or len(candidate.expression.inputs) < 2:
             continue
         divisor = strip_casts(candidate.expression.inputs[1]).column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_exposed
+from millstream.analysis.query.throwing_expressions import find_throwing
 from millstream.analysis.rule_context import Code, Facts
 from millstream.analysis.sql_edits import replace_in_marked_text
 
@@ -23,7 +23,7 @@ _WIDE_TYPES = ("bigint", "float", "double", "decimal")
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report casts of a source's wider number to INT and smaller, without a condition that checks it."""
-    for candidate in find_exposed(query, facts):
+    for candidate in find_throwing(query, facts):
         cast = candidate.expression
         if cast.function != "cast" or cast.type not in _DIGITS or cast.type == "bigint" or not cast.inputs:
             continue

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from millstream.checking.scripts.declarative.check import check_project
 from millstream.checking.scripts.declarative.project_spec import NAMES
+from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.runner import NOTHING_GIVEN, run_script, unreadable_script
+from millstream.checking.scripts.runner import run_script, unreadable_script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

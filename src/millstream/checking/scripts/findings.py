@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 
+# How a script ends with an error, by whether it catches it.
+_ENDS = {False: "the script ends here", True: "the script catches this error, and starts no query"}
+
 # Rules that read the function of foreachBatch or foreach.
 _FUNCTION_RULES = "MS34"
 
@@ -127,7 +130,7 @@ def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
     if raised is not None:
         yield build_finding(
             "MS114",
-            f"the script ends here: {raised.what}".replace(MARK, "…"),
+            f"{_ENDS[raised.is_handled]}: {raised.what}".replace(MARK, "…"),
             raised.span,
             severity=Severity.INFO if raised.is_only_here else Severity.ERROR,
             why="the cause is the check: the code after this line is not checked"

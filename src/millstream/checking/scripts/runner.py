@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import sys
 import tempfile
@@ -14,34 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark
 from pyspark.errors import ParseException, PySparkException
 from pyspark.errors import utils as error_utils
+from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import jvm_access
-from millstream.checking.scripts.execution.error_causes import find_cause
-from millstream.checking.scripts.execution.module_search import (
-    AbsentModuleFinder,
-    find_package_root,
-    forget_absent_modules,
-)
-from millstream.checking.scripts.execution.notebook_utilities import (
-    NOTEBOOK_DOUBT,
-    NotebookUtilities,
-    run_notebook,
-)
-from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
-from millstream.checking.scripts.execution.source_files import RUN, CodePart, is_notebook
+from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
+from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
+from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
-from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.readers import ReaderPatch
-from millstream.checking.scripts.interception.recording import Doubt, Recording
+from millstream.checking.scripts.interception.recording import Recording
 from millstream.checking.scripts.interception.sandbox import (
     ScriptSandbox,
     WaitReached,
@@ -57,18 +44,15 @@ from millstream.diagnostics.failure import MillstreamError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from millstream.checking.scripts.execution.spark_version import SparkVersion
+    from millstream.checking.scripts.interception.recording import ScriptExecution
     from millstream.diagnostics.finding import Span
 
 # Seconds. A script that runs longer waits for something in a way that is not recognised.
 PATIENCE = 60.0
 
-# Names that a notebook defines for its cells, and a script does not have.
-NOTEBOOK = ("dbutils", "display", "displayHTML")
-
-# Names for which the check has a value.
-_PROVIDED = ("name spark", "name sc")
-
-NOTHING_GIVEN: Mapping[str, str] = types.MappingProxyType({})
+# Seconds for a script whose queries run, in a proof.
+LONG_PATIENCE = 600.0
 
 # Each missing module and each statement that is left out costs one more run of the script.
 MOST_RUNS = 40
@@ -86,6 +70,8 @@ class ScriptError:
     fix: str = ""
     is_only_here: bool = False
     """True if the error has its cause in the check."""
+    is_handled: bool = False
+    """True if the script catches the error itself, and starts no query because of it."""
 
 
 @dataclass
@@ -99,32 +85,12 @@ class ScriptRun:
     is_endless: bool = False
     keeps_queries: bool = False
     """True for a notebook, whose queries run on after its last line."""
+    spark_version: SparkVersion | None = None
+    """The version of Spark for which the script is written, if it is known."""
     mentions_queries: bool = True
     """False if the script's own text has no `writeStream`."""
     is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
-
-
-@dataclass
-class _Retries:
-    """What earlier runs of a script lacked, and the next run is given."""
-
-    absent: dict[str, Doubt] = field(default_factory=dict)
-    """Missing modules and names, each of which has a placeholder."""
-    skipped: SkippedStatements = field(default_factory=SkippedStatements)
-    roots: list[str] = field(default_factory=list)
-    """Folders above the script that hold packages of its project."""
-
-    known_columns: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the user gives, by the name of the table, path or topic."""
-
-    def recording(self) -> Recording:
-        """Return an empty recording with the doubts that are known before the run."""
-        doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
-        recording = Recording(doubts=doubts, known_columns=self.known_columns)
-        for doubt in self.skipped.doubts.values():
-            recording.doubt(doubt)
-        return recording
 
 
 def unreadable_script(error: SyntaxError, path: Path) -> ScriptRun:
@@ -138,14 +104,15 @@ def run_script(
     parts: Sequence[CodePart],
     args: Sequence[str] = (),
     known_columns: Mapping[str, str] = NOTHING_GIVEN,
+    execution: ScriptExecution | None = None,
 ) -> ScriptRun:
     """Run the script as `python path args…` would, in this process, without connecting or writing to anything.
 
     `parts` are its code: one, or the cells of a notebook. `known_columns` are those of tables, paths and topics.
     If a module is not installed, or a statement has no result in a check, a placeholder replaces it and the script
-    runs again. Never raises for anything that the script does.
+    runs again. With an `execution`, its queries run. Never raises for anything that the script does.
     """
-    retries = _Retries(known_columns=known_columns)
+    retries = Retries(known_columns, execution=execution)
     end = time.monotonic() + MOST_SECONDS
     for _ in range(MOST_RUNS):
         script_run, goes_further = _run_once(spark, path, parts, list(args), retries)
@@ -155,31 +122,34 @@ def run_script(
 
 
 def _run_once(
-    spark: SparkSession, path: Path, parts: Sequence[CodePart], args: list[str], retries: _Retries
+    spark: SparkSession, path: Path, parts: Sequence[CodePart], args: list[str], retries: Retries
 ) -> tuple[ScriptRun, bool]:
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
     recording = retries.recording()
-    has_notebook_names = any(name.startswith("name ") for name in retries.absent)
-    script_run = ScriptRun(recording, keeps_queries=has_notebook_names or is_notebook(path))
+    script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
     script_run.mentions_queries = any("writeStream" in part.text for part in parts)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
         as_python_runs(path, args) as printed,
-        _placeholders(retries.absent, inside.session, recording),
         Patches() as patches,
-        retries.skipped.applied(patches, lambda doubt, starts: _stand_in(doubt, recording, starts=starts)),
+        retries.applied(inside.session, recording, patches),
     ):
         script_run.texts = inside.statements.texts
-        sys.path.extend(retries.roots)
+        version = find_spark_version(path, "".join(part.text for part in parts))
+        if version is not None and not version.has_ansi_mode:
+            inside.session.conf.set(ANSI, "false")
+            recording.conf[ANSI] = "false"
+        script_run.spark_version = version
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         try:
-            with time_limit(PATIENCE):
+            with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
+            _raise_handled_error(recording)
         except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
@@ -187,36 +157,21 @@ def _run_once(
                 return script_run, False
             if isinstance(error, Exception) and _is_bug(error):
                 raise
-            if _provide(error, path, retries, recording):
+            if retries.provide(error, path, recording):
                 return script_run, True
-            cause = find_cause(error, recording, printed.getvalue())
-            script_run.raised = describe_error(error, path, script_run.texts)
-            if cause is not None:
+            is_only_here, goes_further = retries.skip_cause(error, recording, printed.getvalue())
+            is_handled = error is recording.spark_error
+            script_run.raised = replace(describe_error(error, path, script_run.texts), is_handled=is_handled)
+            if is_only_here:
                 script_run.raised = replace(script_run.raised, is_only_here=True)
-                return script_run, retries.skipped.add(*cause)
+                return script_run, goes_further
     return script_run, False
 
 
-def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:
-    """Return the placeholder for the result of a statement. If it starts a query, record an unknown one."""
-    recording.doubt(doubt)
-    if starts:
-        return Unknown(doubt, recording, streaming=True).writeStream.start()
-    return Absent(doubt)
-
-
-def _provide(error: BaseException, path: Path, retries: _Retries, recording: Recording) -> bool:
-    """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        root = find_package_root(error.name, path)
-        if root is not None and str(root) not in (*retries.roots, str(path.parent.resolve())):
-            retries.roots.append(str(root))
-            return True
-    missing = _missing(error, path, recording)
-    if missing is None or missing.what in retries.absent:
-        return False
-    retries.absent[missing.what] = missing
-    return True
+def _raise_handled_error(recording: Recording) -> None:
+    """Raise Spark's last error in a script that caught it and started no query."""
+    if recording.spark_error is not None and not recording.queries:
+        raise recording.spark_error
 
 
 @dataclass
@@ -252,7 +207,10 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
+        if recording.execution is not None:
+            recording.execution.begin(patches)
         patches.set(error_utils, "_capture_call_site", _call_site)
+        patches.wrap(captured, "convert_exception", partial(_record_error, recording))
         SparkSession._instantiatedSession = SparkSession._activeSession = lent
         kind.setActiveSession(lent._jsparkSession)
         kind.setDefaultSession(lent._jsparkSession)
@@ -264,39 +222,16 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
             kind.setDefaultSession(spark._jsparkSession)
 
 
+def _record_error(recording: Recording, original: Any, error: Any) -> Any:
+    """Record an error of Spark, because the script may catch it."""
+    recording.last_error = converted = original(error)
+    return converted
+
+
 def _call_site(_depth: int) -> str:
     """Return the user's line, which Spark stores with the nodes that the call creates."""
     frame = call_sites.find_user_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-@contextlib.contextmanager
-def _placeholders(absent: dict[str, Doubt], session: SparkSession, recording: Recording) -> Iterator[None]:
-    """Provide placeholders for missing modules and for the names that a notebook defines."""
-    names: dict[str, Any]
-    modules = {
-        name.removeprefix("module "): doubt for name, doubt in absent.items() if name.startswith("module ")
-    }
-    finder = AbsentModuleFinder(modules)
-    names = {
-        name.removeprefix("name "): NotebookUtilities(doubt) if name == "name dbutils" else Absent(doubt)
-        for name, doubt in absent.items()
-        if name.startswith("name ")
-    }
-    names[RUN] = partial(run_notebook, recording)
-    names |= {
-        name: value for name, value in (("spark", session), ("sc", session.sparkContext)) if name in names
-    }
-    for name, value in names.items():
-        setattr(builtins, name, value)
-    sys.meta_path.append(finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        for name in names:
-            delattr(builtins, name)
-        forget_absent_modules()
 
 
 def _is_bug(error: Exception) -> bool:
@@ -319,28 +254,6 @@ def _is_bug(error: Exception) -> bool:
     )
 
 
-def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | None:
-    """Return the module or name whose absence ended the script."""
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        is_removed = error.name.partition(".")[0] == "pyspark"
-        reason = (
-            f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
-            if is_removed
-            else "it is not installed here, so what the script does with it is not checked"
-        )
-        fix = "" if is_removed else "install it in Millstream's environment to have it checked"
-        return Doubt(f"module {error.name}", reason, _user_line(error, path), fix)
-    if isinstance(error, NameError) and error.name in (*NOTEBOOK, "spark", "sc"):
-        reason = "notebooks define this name, and scripts do not have it"
-        return Doubt(f"name {error.name}", reason, _user_line(error, path))
-    if isinstance(error, NameError) and any(
-        doubt.what.startswith(NOTEBOOK_DOUBT) for doubt in recording.doubts
-    ):
-        reason = "a notebook that is not among the files here may define it"
-        return Doubt(f"name {error.name}", reason, _user_line(error, path))
-    return None
-
-
 def describe_error(
     error: BaseException, path: Path, texts: dict[str, call_sites.SqlText], text: str | None = None
 ) -> ScriptError:
@@ -349,9 +262,11 @@ def describe_error(
         location = call_sites.line_span(error.filename or str(path), error.lineno or 1)
         return ScriptError(f"the script cannot be read: {error.msg}", "", location)
     if not isinstance(error, Exception):
-        return ScriptError(f"it exits with {getattr(error, 'code', error)!r}", "", _user_line(error, path))
+        return ScriptError(
+            f"it exits with {getattr(error, 'code', error)!r}", "", call_sites.error_span(error, path)
+        )
     message, reason = error_parser.split_message(error)
-    span = _user_line(error, path)
+    span = call_sites.error_span(error, path)
     text = text or _failed_text(error, texts)
     if isinstance(error, PySparkException) and text in texts:
         span = call_sites.span_within(texts[text], *error_parser.error_range(error, text))
@@ -365,23 +280,3 @@ def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str 
         return None
     is_sql = any(context.contextType().name == "SQL" for context in error.getQueryContext() or ())
     return last if is_sql or isinstance(error, ParseException) else None
-
-
-def _user_line(error: BaseException, path: Path) -> Span | None:
-    """Return the innermost line of the user's code in an error's traceback."""
-    innermost = None
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if call_sites.is_user_file(frame.f_code.co_filename):
-            innermost = frame
-    if innermost is None:
-        return call_sites.line_span(str(path), 1) if path.is_file() else None
-    last = [entry for entry in _traceback_entries(error) if entry[0] is innermost]
-    return call_sites.span_of(innermost, last[-1][1] if last else None)
-
-
-def _traceback_entries(error: BaseException) -> list[tuple[types.FrameType, int]]:
-    entries, entry = [], error.__traceback__
-    while entry is not None:
-        entries.append((entry.tb_frame, entry.tb_lasti))
-        entry = entry.tb_next
-    return entries

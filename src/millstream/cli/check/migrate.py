@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from millstream.cli.check.check import print_progress
 from millstream.cli.project import load_project
 from millstream.diagnostics.failure import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from millstream.proof.migration.verdict import QueryVerdict
 
 
 @click.command(
@@ -21,7 +31,28 @@ from millstream.diagnostics.failure import InvalidInput
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder to create. Default: the script's name."
 )
-def command(script: Path, arguments: tuple[str, ...], output: Path | None) -> int:
+@click.option(
+    "--prove",
+    is_flag=True,
+    help="Run the script and the project over the same rows, and compare their tables.",
+)
+@click.option(
+    "--input",
+    "samples",
+    multiple=True,
+    metavar="SOURCE=FILE",
+    help="Rows for a source in --prove, in place of generated ones: its files, or one message a line.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts of --prove as JSON.")
+def command(
+    script: Path,
+    arguments: tuple[str, ...],
+    output: Path | None,
+    samples: tuple[str, ...],
+    *,
+    prove: bool,
+    as_json: bool,
+) -> int:
     """Write a project for a PySpark script: a spec, the code of its views, and MIGRATION.md.
 
     The script runs as in 'millstream check' and is not changed. Sources, sinks, output modes and triggers become a
@@ -29,27 +60,75 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None) -> in
     moved, what the project does in another way, and what was not moved, with lines. Words after the script are its
     arguments.
 
-    Exits with 0 if at least one query was moved, and with 5 if none was.
+    --prove then runs both over the same generated rows, and compares the tables of each query. Every read and write
+    of the script is redirected. A project that exists is not written again, so that you can prove it after you have
+    changed it.
+
+    Exits with 0 if at least one query was moved, and with 5 if none was. With --prove, exits with 0 if all compared
+    tables are the same, with 1 if one differs, and with 5 if none could be compared.
     """
     from millstream.checking.batch_check import NOTHING_JUDGED, Checker
 
     if script.suffix != ".py":
         raise InvalidInput(f"{script} is not a Python script", "name a .py file")
     folder = output or Path(script.stem)
-    if folder.exists() and any(folder.iterdir()):
+    is_written = prove and (folder / "pipeline.yml").is_file()
+    if not is_written and folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"the folder {folder} is not empty", "choose another one with -o")
+    files = dict(_read_sample(sample) for sample in samples)
     folder.mkdir(parents=True, exist_ok=True)
     with Checker(load=load_project, say=print_progress, confines=True, writable=(folder,)) as checker:
-        from millstream.checking.scripts.migration.migrate import migrate_script
+        spark = checker.spark()
+        for sentence in checker.confinement.open_doors() if prove else ():
+            click.echo(f"warning: {sentence}", err=True)
+        moved = is_written or _write_project(spark, script, arguments, folder)
+        if not moved:
+            return NOTHING_JUDGED
+        if not prove:
+            click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
+            return 0
+        from millstream.proof.migration.prove_migration import prove_migration
 
-        project = migrate_script(checker.spark(), script, arguments)
+        print_progress("running the script and the project over the same rows ...")
+        verdicts = prove_migration(spark, script, folder, arguments, files, os.environ)
+    print_progress("")
+    return _print_verdicts(verdicts, as_json=as_json)
+
+
+def _write_project(spark: SparkSession, script: Path, arguments: tuple[str, ...], folder: Path) -> bool:
+    """Write the files of a project. Return whether a query was moved."""
+    from millstream.checking.scripts.migration.migrate import migrate_script
+
+    project = migrate_script(spark, script, arguments)
     print_progress("")
     for name, text in project.files.items():
         (folder / name).write_text(text, encoding="utf-8")
-        click.echo(f"wrote {folder / name}")
+        click.echo(f"wrote {folder / name}", err=True)
     for reason in project.left:
         click.echo(f"not moved: {reason}", err=True)
-    if not project.moved:
-        return NOTHING_JUDGED
-    click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
-    return 0
+    return bool(project.moved)
+
+
+def _read_sample(text: str) -> tuple[str, Path]:
+    name, separator, path = text.partition("=")
+    if not separator or not Path(path).exists():
+        raise InvalidInput(
+            f"--input {text} names no file", "give it as SOURCE=FILE, with the name of a source in the script"
+        )
+    return name, Path(path)
+
+
+def _print_verdicts(verdicts: Sequence[QueryVerdict], *, as_json: bool) -> int:
+    """Print the verdicts and return the exit code."""
+    from millstream.checking.batch_check import NOTHING_JUDGED
+    from millstream.proof.migration.verdict import TableOutcome
+
+    if as_json:
+        click.echo(json.dumps({"queries": [verdict.to_json() for verdict in verdicts]}, indent=2))
+    else:
+        for verdict in verdicts:
+            click.echo(str(verdict))
+    outcomes = {verdict.outcome for verdict in verdicts}
+    if TableOutcome.DIFFERENT in outcomes:
+        return 1
+    return 0 if TableOutcome.SAME in outcomes else NOTHING_JUDGED

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 import types
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +18,18 @@ from millstream.checking.scripts.declarative.dlt_module import build_dlt_module
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
+from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Recording, StartedQuery
 from millstream.checking.scripts.interception.sandbox import WaitReached, as_python_runs, time_limit
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.runner import (
-    NOTHING_GIVEN,
+    MOST_RUNS,
+    MOST_SECONDS,
     PATIENCE,
     ScriptRun,
     describe_error,
@@ -32,10 +37,12 @@ from millstream.checking.scripts.runner import (
 )
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.judged_query import JudgedQuery
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
@@ -57,52 +64,126 @@ def check_project(
     writes nothing. Never raises for anything in the project.
     """
     project = read_project_spec(spec)
-    recording = Recording(known_columns=known_columns)
+    retries = Retries(known_columns)
+    end = time.monotonic() + MOST_SECONDS
+    for _ in range(MOST_RUNS):
+        result, goes_further = _check_once(spark, spec, project, retries)
+        if not goes_further or time.monotonic() > end:
+            break
+    return result
+
+
+def _check_once(
+    spark: SparkSession, spec: Path, project: Project, retries: Retries
+) -> tuple[CheckResult, bool]:
+    """Load and check the project once. The second value is whether another run can go further."""
+    recording = retries.recording()
     script_run = ScriptRun(recording, is_endless=True, is_script=False)
     findings = list(project.findings)
+    batch_flows: list[JudgedQuery] = []
     if not any(entry.code == "MS001" for entry in findings):
         call_sites.reset_caches()
-        with intercept_spark(spark, recording) as inside, as_python_runs(spec, []), Patches() as patches:
+        with (
+            intercept_spark(spark, recording) as inside,
+            as_python_runs(spec, []) as printed,
+            Patches() as patches,
+            retries.applied(inside.session, recording, patches),
+        ):
             script_run.texts = inside.statements.texts
             graph = FlowGraph(project, inside.reading)
             inside.reading.read_dataset = lambda session, name, streaming: graph.read(
                 session, name, streaming=streaming
             )
             patches.set(pipelines, "create_auto_cdc_flow", _auto_cdc_replacement(graph))
+            dlt = build_dlt_module(graph)
+            # Databricks has more functions in this module than Spark.
+            for name, value in vars(dlt).items():
+                if not name.startswith("_") and not hasattr(pipelines, name):
+                    patches.set(pipelines, name, graph.for_databricks(value))
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
             if importlib.util.find_spec("dlt") is None:
-                sys.modules["dlt"] = build_dlt_module(graph)
+                sys.modules["dlt"] = dlt
                 patches.after(partial(sys.modules.__delitem__, "dlt"))
-            findings += _load_files(project, graph, inside)
+            loader = _FileLoader(project, graph, inside, retries, printed)
+            findings += loader.load()
+            if loader.lacks_more:
+                return check_recording(script_run, project.file, findings), True
             findings += _build_flows(project, graph, script_run)
             findings += graph.findings
-    return check_recording(script_run, project.file, findings)
+            batch_flows = _list_batch_flows(graph)
+    result = check_recording(script_run, project.file, findings)
+    return replace(result, judged=(*(result.judged or ()), *batch_flows)), False
 
 
-def _load_files(project: Project, graph: FlowGraph, inside: ScriptPatches) -> Iterator[Finding]:
-    """Load the project's files. If one of them raises an error, load the others nevertheless."""
-    graph.sql = SqlFile(inside.session, graph, inside.statements).register
-    os.chdir(project.folder)
-    sys.path.insert(0, str(project.folder))
-    with graph_element_registration_context(graph):
-        for file in project.sources:
-            try:
-                if file.suffix == ".sql":
-                    graph.register_sql(file.read_text(encoding="utf-8"), file)
-                    continue
-                module = types.ModuleType(file.stem)
-                module.__file__ = str(file)
-                vars(module)["spark"] = inside.session
-                with time_limit(PATIENCE):
-                    exec(compile(file.read_bytes(), str(file), "exec"), vars(module))  # noqa: S102 - the purpose of the check
-            except WaitReached:
-                yield build_finding("MS114", "the file does not finish", call_sites.line_span(str(file), 1))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
-                raised = describe_error(error, file, inside.statements.texts)
-                yield build_finding(
-                    "MS114", f"the file ends here: {raised.what}", raised.span, why=raised.why, fix=raised.fix
-                )
+def _list_batch_flows(graph: FlowGraph) -> list[JudgedQuery]:
+    """Return the flows of materialized views, which Spark runs as batch queries."""
+    flows = []
+    for flow in graph.flows:
+        if flow.frame is None or bool(flow.frame.isStreaming):
+            continue
+        doubt = flow.frame.doubt if isinstance(flow.frame, Unknown) else None
+        reason = f"{doubt.what} is not known, because {doubt.why}".replace(MARK, "…") if doubt else ""
+        flows.append(JudgedQuery(flow.name, flow.span, reason))
+    return flows
+
+
+@dataclass
+class _FileLoader:
+    """Loads the files of a project. If one of them raises an error, the others are loaded nevertheless."""
+
+    project: Project
+    graph: FlowGraph
+    inside: ScriptPatches
+    retries: Retries
+    printed: io.StringIO
+    lacks_more: bool = False
+    """True if a placeholder of the next run lets a file go further."""
+
+    def load(self) -> Iterator[Finding]:
+        """Load all files, and yield a finding for each one that does not reach its end."""
+        self.graph.sql = SqlFile(self.inside.session, self.graph, self.inside.statements).register
+        os.chdir(self.project.folder)
+        sys.path.insert(0, str(self.project.folder))
+        with graph_element_registration_context(self.graph):
+            for file in self.project.sources:
+                try:
+                    self._load_file(file)
+                except WaitReached:
+                    place = call_sites.line_span(str(file), 1)
+                    yield build_finding("MS114", "the file does not finish", place)
+                except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
+                    yield from self._failure(error, file)
+
+    def _load_file(self, file: Path) -> None:
+        if file.suffix == ".sql":
+            self.graph.register_sql(file.read_text(encoding="utf-8"), file)
+            return
+        module = types.ModuleType(file.stem)
+        module.__file__ = str(file)
+        vars(module)["spark"] = self.inside.session
+        code = self.retries.skipped.compile(file.read_bytes(), str(file))
+        with time_limit(PATIENCE):
+            exec(code, vars(module))  # noqa: S102 - the purpose of the check
+
+    def _failure(self, error: BaseException, file: Path) -> Iterator[Finding]:
+        recording = self.graph.reading.recording
+        if self.retries.provide(error, file, recording):
+            self.lacks_more = True
+            return
+        is_only_here, goes_further = self.retries.skip_cause(error, recording, self.printed.getvalue())
+        if goes_further:
+            self.lacks_more = True
+            return
+        raised = describe_error(error, file, self.inside.statements.texts)
+        yield build_finding(
+            "MS114",
+            f"the file ends here: {raised.what}",
+            raised.span,
+            severity=Severity.INFO if is_only_here else Severity.ERROR,
+            why=raised.why,
+            fix=raised.fix,
+        )
 
 
 def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> Iterator[Finding]:
@@ -126,7 +207,8 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
                 query=flow.name,
             )
         elif flow.frame is not None:
-            yield from _kind_findings(flow, dataset)
+            if not (graph.is_for_databricks and dataset.kind is DatasetKind.STREAMING_TABLE):
+                yield from _kind_findings(flow, dataset)
             if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK, DatasetKind.TABLE):
                 _record(flow, dataset, script_run.recording)
     targets = {graph.key(flow.target) for flow in graph.flows}

@@ -76,7 +76,18 @@ class FlowGraph(GraphElementRegistry):
         self.flows: list[DeclaredFlow] = []
         self.findings: list[Finding] = []
         self.sql: Callable[[str, Path], None] = lambda _text, _file: None
+        self.is_for_databricks = False
+        """True if the project uses what only Databricks has, where a table may be filled by a batch query."""
         self._in_progress: list[str] = []
+
+    def for_databricks(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that only Databricks has, which tells for whom the project is written."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.is_for_databricks = True
+            return function(*args, **kwargs)
+
+        return call
 
     def register_output(self, output: Output) -> None:
         """Add a dataset that Python declares."""

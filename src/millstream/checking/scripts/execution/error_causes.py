@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.checking.scripts.execution.skipped_statements import find_statement
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 # Modules that end a script whose arguments are missing.
 _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 _FIX = "pass the script's arguments after its name"
 
 
@@ -52,7 +56,8 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
         doubt = (
             _refused_call(raised, span)
             or _arguments(raised, library, statement, conditions, span, usage)
-            or _variable(raised, library, span)
+            or _variable(raised, library, frame, span)
+            or _missing_file(raised, library, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
             or _missing_row(raised, recording, span)
@@ -113,13 +118,44 @@ def _is_argv(node: ast.AST) -> bool:
     )
 
 
-def _variable(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
-    """Return the doubt about an environment variable that is not set."""
-    if not isinstance(error, KeyError) or not library or library[-1].f_globals.get("__name__") != "os":
+def _variable(error: BaseException, library: list[FrameType], frame: FrameType, span: Any) -> Doubt | None:
+    """Return the doubt about an environment variable that is not set: Python misses it, or the script says so."""
+    if isinstance(error, KeyError) and library and library[-1].f_globals.get("__name__") == "os":
+        name = str(error.args[0])
+    elif isinstance(error, Exception | SystemExit) and not library:
+        words = _VARIABLE.findall(str(error))
+        missing = [word for word in words if word not in os.environ and _asks_for(frame, word)]
+        if not missing:
+            return None
+        name = missing[0]
+    else:
         return None
-    name = str(error.args[0])
     fix = f"set it for the check: {name}=… millstream check …"
     return Doubt(f"environment variable {name}", "it is not set here", span, fix)
+
+
+def _asks_for(frame: FrameType, variable: str) -> bool:
+    """Return whether the file of a frame reads an environment variable."""
+    text = _read_file(frame.f_code.co_filename)
+    return ("environ" in text or "getenv" in text) and variable in text
+
+
+def _read_file(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about a file that the script reads, and that is not on this machine."""
+    if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
+        return None
+    # An error that the script raises itself is not about the files of this machine.
+    if not library and error.errno is None:
+        return None
+    name = error.filename.replace(MARK, "…")
+    return Doubt(f"the file {name}", "it is not on this machine", span, "put it where the script reads it")
 
 
 def _stand_in(

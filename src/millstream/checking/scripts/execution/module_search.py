@@ -22,15 +22,19 @@ _FEW = 2
 _MOST = 6
 
 
-def find_package_root(module: str, script: Path) -> Path | None:
-    """Return the folder above a script, up to the root of its project, that holds a module of this name."""
-    name = module.partition(".")[0]
+def list_project_folders(script: Path) -> list[Path]:
+    """Return the folders above a script, innermost first, up to the root of its project."""
     folders = list(script.resolve().parents)[:_MOST]
     roots = [
         index for index, folder in enumerate(folders) if any((folder / file).exists() for file in _ROOT_FILES)
     ]
-    last = roots[0] if roots else _FEW
-    for folder in folders[: last + 1]:
+    return folders[: (roots[0] if roots else _FEW) + 1]
+
+
+def find_package_root(module: str, script: Path) -> Path | None:
+    """Return the folder above a script, up to the root of its project, that holds a module of this name."""
+    name = module.partition(".")[0]
+    for folder in list_project_folders(script):
         for place in (folder, folder / "src"):
             if (place / f"{name}.py").is_file() or _is_package(place / name):
                 return place

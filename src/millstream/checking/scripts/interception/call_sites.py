@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 import sysconfig
+import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +40,7 @@ _EDGES = {
     (str(Path(__file__).parents[1] / file), name)
     for file, name in (
         ("runner.py", "_run_once"),
-        ("declarative/check.py", "_load_files"),
+        ("declarative/check.py", "_load_file"),
         ("declarative/check.py", "_build_flows"),
     )
 }
@@ -271,3 +272,23 @@ def span_within(argument: SqlText, start: int, stop: int) -> Span:
     line_end = text.find("\n", start, stop)
     # Only the first line of a longer part is marked.
     return lines.span(call.file, offset + start, offset + (line_end if line_end > start else stop))
+
+
+def error_span(error: BaseException, path: Path) -> Span | None:
+    """Return the innermost line of the user's code in an error's traceback."""
+    innermost = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if is_user_file(frame.f_code.co_filename):
+            innermost = frame
+    if innermost is None:
+        return line_span(str(path), 1) if path.is_file() else None
+    last = [entry for entry in _traceback_entries(error) if entry[0] is innermost]
+    return span_of(innermost, last[-1][1] if last else None)
+
+
+def _traceback_entries(error: BaseException) -> list[tuple[FrameType, int]]:
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        entries.append((entry.tb_frame, entry.tb_lasti))
+        entry = entry.tb_next
+    return entries

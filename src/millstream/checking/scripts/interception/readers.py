@@ -92,6 +92,8 @@ class ReaderPatch:
         """Return a table or view: Spark's own if the session has it, else an empty one with the recorded columns."""
         key = name.replace("`", "").lower()
         dataset = self.read_dataset(session, name, streaming)
+        if dataset is None:
+            dataset = self._read_written_table(session, name, streaming=streaming)
         if dataset is not None:
             return dataset
         if key in self.recording.unknown:
@@ -138,6 +140,9 @@ class ReaderPatch:
         kind = short_name(settings.format or default)
         settings.format = kind
         place = path if isinstance(path, str) else (path[0] if path else settings.options.get("path", ""))
+        written = self._read_written_table(reader._spark, str(place), streaming=streaming)
+        if written is not None:
+            return written
         if kind in UNCONNECTED and (streaming or kind != spark_formats.KAFKA):
             return self._unconnected(reader, settings, streaming=streaming)
         if kind in FILES or (kind in KNOWN and settings.schema is None):
@@ -147,15 +152,25 @@ class ReaderPatch:
     def _unconnected(self, reader: Reader, settings: _ReaderSettings, *, streaming: bool) -> Any:
         """Return Spark's own frame for a format that connects only when its query starts."""
         name = self._record_source(settings, "", streaming=streaming)
+        rows = self._read_input(reader._spark, name, streaming=streaming)
+        if rows is not None:
+            return rows
         reader._jreader = reader._jreader.option(SOURCE_OPTION, name)
-        return reader._df(reader._jreader.load())
+        frame = reader._df(reader._jreader.load())
+        self.recording.schemas[name] = frame.schema
+        return frame
 
     def _files(self, reader: Reader, settings: _ReaderSettings, place: str, *, streaming: bool) -> Any:
         """Return an empty frame for a file format or a format with fixed columns."""
         spark, kind = reader._spark, settings.format
         schema = settings.schema or KNOWN.get(kind)
         if schema is None and kind not in FIXED:
-            infers = not streaming or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
+            # Auto Loader of Databricks infers columns from the files.
+            infers = (
+                not streaming
+                or kind == "cloudfiles"
+                or spark.conf.get("spark.sql.streaming.schemaInference") == "true"
+            )
             if infers:
                 return self._known_columns_or_unknown(spark, settings, place, streaming=streaming)
         return self._empty(spark, settings, schema, place, streaming=streaming)
@@ -190,6 +205,9 @@ class ReaderPatch:
     ) -> DataFrame:
         """Return a recorded frame with these columns and no rows."""
         name = self._record_source(settings, place, streaming=streaming)
+        rows = self._read_input(spark, name, streaming=streaming)
+        if rows is not None:
+            return rows
         self.recording.has_emptied_sources = True
         options = {
             key: value for key, value in settings.options.items() if key.lower() not in ("path", "paths")
@@ -205,7 +223,21 @@ class ReaderPatch:
         if kind == settings.format:
             for key, value in options.items():
                 reader = reader.option(key, value)
-        return DataFrame(reader.load(self.empty), spark)
+        frame = DataFrame(reader.load(self.empty), spark)
+        self.recording.schemas[name] = frame.schema
+        return frame
+
+    def _read_input(self, spark: Any, name: str, *, streaming: bool) -> DataFrame | None:
+        """Return the rows of a source in a proof; None in a check."""
+        execution = self.recording.execution
+        return None if execution is None else execution.read(spark, name, streaming=streaming)
+
+    def _read_written_table(self, spark: Any, place: str, *, streaming: bool) -> DataFrame | None:
+        """Return a table that the script has written in a proof; None in a check."""
+        execution = self.recording.execution
+        if execution is None or not place:
+            return None
+        return execution.read_table(spark, place, streaming=streaming)
 
     def _record_source(self, settings: _ReaderSettings, place: str, *, streaming: bool) -> str:
         """Record a source and return its name."""

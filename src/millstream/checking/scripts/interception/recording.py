@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.types import StructType
 
+from millstream.checking.scripts.interception import call_sites
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.streaming_query import CheckedQuery
     from millstream.diagnostics.finding import Span
+
+
+WriterCall = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A method of a writer, and its arguments."""
+
+
+class ScriptExecution(Protocol):
+    """Runs the queries of a script over given rows, in its own folder."""
+
+    def begin(self, patches: Patches) -> None:
+        """Forget an earlier run of the script, and replace what a run needs in addition."""
+
+    def read(self, spark: SparkSession, source: str, *, streaming: bool) -> DataFrame | None:
+        """Return the rows of a source by its name; None if there are none for it."""
+
+    def read_table(self, spark: SparkSession, place: str, *, streaming: bool) -> DataFrame | None:
+        """Return a table that the script has written; None if it has not."""
+
+    def start(self, query: StartedQuery) -> None:
+        """Run a query until it has read everything."""
+
+    def write(self, frame: DataFrame, calls: Sequence[WriterCall]) -> None:
+        """Write a batch by the calls of Spark's batch writer, of which the last one writes."""
+
+    def skip(self, what: str) -> None:
+        """Note something that a run of the script would do, and this one does not."""
 
 
 @dataclass
@@ -110,6 +139,12 @@ class Recording:
     """The call that changes each of them, if it is known."""
     handles: list[CheckedQuery] = field(default_factory=list)
     """The query handles that the script received."""
+    schemas: dict[str, StructType] = field(default_factory=dict)
+    """Columns of each source, by the source's name."""
+    execution: ScriptExecution | None = None
+    """Runs the queries, in a proof. A check only records them."""
+    last_error: Exception | None = None
+    """The error that Spark raised last, also if the script caught it."""
     has_emptied_sources: bool = False
     """True if the script read a source that is empty only in the check."""
 
@@ -118,6 +153,13 @@ class Recording:
         if doubt not in self.doubts:
             self.doubts.append(doubt)
         return doubt
+
+    @property
+    def spark_error(self) -> Exception | None:
+        """The error that Spark raised last, if it came to the script's own code."""
+        trace = traceback.walk_tb(self.last_error.__traceback__ if self.last_error else None)
+        came = any(call_sites.is_user_file(frame.f_code.co_filename) for frame, _ in trace)
+        return self.last_error if came else None
 
     def columns_of(self, name: str) -> Any:
         """Return the columns that the script or the user gives for a table, path or topic; None if neither does."""

@@ -54,7 +54,9 @@ class WriterPatch:
         patches.wrap(DataStreamWriter, "start", self._start)
         patches.wrap(DataStreamWriter, "toTable", self._to_table)
         for method in _BATCH:
-            patches.wrap(DataFrameWriter, method, self._batch)
+            patches.wrap(DataFrameWriter, method, self._batch(method))
+        for method in ("format", "mode", "option", "options"):
+            patches.wrap(DataFrameWriter, method, self._batch_setting(method))
         for method in _TABLE:
             patches.wrap(DataFrameWriterV2, method, self._into_table)
         patches.wrap(MergeIntoWriter, "merge", lambda *_args: None)
@@ -92,6 +94,8 @@ class WriterPatch:
             for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
         self.recording.queries.append(query)
+        if self.recording.execution is not None:
+            self.recording.execution.start(query)
         return CheckedQuery(query, self.recording)
 
     def _with_recording(self, method: str) -> Callable[..., Any]:
@@ -141,13 +145,34 @@ class WriterPatch:
     ) -> CheckedQuery:  # fmt: skip
         return self._start(None, writer, tableName, format, outputMode, partitionBy, queryName, **options)
 
-    def _batch(self, _original: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
-        target = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, str)), "")
-        if target and absent.MARK not in target and not isinstance(writer._df, Unknown):
-            self.recording.tables.setdefault(target.replace("`", "").rstrip("/").lower(), writer._df.schema)
+    def _batch(self, method: str) -> Callable[..., None]:
+        """Return a replacement for a method that writes: it records the columns, and writes in a proof only."""
 
-    def _into_table(self, _original: Any, writer: Any, *_args: Any) -> None:
+        def write(_original: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+            strings = (argument for argument in (*args, *kwargs.values()) if isinstance(argument, str))
+            target = next(strings, "")
+            if self.recording.execution is not None:
+                calls = [*writer.__dict__.get("_millstream", ()), (method, args, kwargs)]
+                self.recording.execution.write(writer._df, calls)
+            if target and absent.MARK not in target and not isinstance(writer._df, Unknown):
+                key = target.replace("`", "").rstrip("/").lower()
+                self.recording.tables.setdefault(key, writer._df.schema)
+
+        return write
+
+    def _batch_setting(self, method: str) -> Callable[..., Any]:
+        """Return a replacement for a method of the batch writer that keeps its arguments."""
+
+        def record(original: Any, writer: Any, *args: Any, **kwargs: Any) -> Any:
+            writer.__dict__.setdefault("_millstream", []).append((method, args, kwargs))
+            return original(writer, *args, **kwargs)
+
+        return record
+
+    def _into_table(self, _original: Any, _writer: Any, *_args: Any) -> None:
         """Ignore a write of DataFrameWriterV2, because only the JVM knows the table's name."""
+        if self.recording.execution is not None:
+            self.recording.execution.skip("writeTo")
 
 
 def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -44,6 +44,11 @@ class ScriptCode:
             id(child): node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
         }
 
+    @property
+    def defined_names(self) -> set[str]:
+        """The names of the functions and classes of the script's module."""
+        return {node.name for node in self._tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
     def extract(self, name: str, line: int) -> CodeSlice:
         """Return the function for the query that is started on a line. Raises NotMovable."""
         call = next((node for node in ast.walk(self._tree) if _is_start(node) and _ends_on(node, line)), None)

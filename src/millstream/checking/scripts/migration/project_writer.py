@@ -40,6 +40,10 @@ class MigratedProject:
     moved: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
     """What the project does in another way than the script."""
+    queries: dict[int, str] = field(default_factory=dict)
+    """The name in the spec of each query that was moved, by its number in the script."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The name in the spec of each source."""
     left: list[str] = field(default_factory=list)
     """What was not moved, with the reason."""
 
@@ -58,7 +62,7 @@ class ProjectWriter:
             if source.span
         }
         self.code = ScriptCode(script.read_text(encoding="utf-8"), lines)
-        self.project = MigratedProject()
+        self.project = MigratedProject(names=self.names)
         self.sources: dict[str, Any] = {}
         self.views: dict[str, Any] = {}
         self.queries: dict[str, Any] = {}
@@ -95,7 +99,8 @@ class ProjectWriter:
             raise NotMovable(f"{query.frame.doubt.what} is not known")
         sink, notes = self._sink(query)
         name = _identifier(_find_name(query.name, sink))
-        while name in self.queries or name in self.names.values():
+        # A view is a function of the module that also has the script's own functions.
+        while name in self.queries or name in self.names.values() or name in self.code.defined_names:
             name = f"{name}_query"
         code = self.code.extract(name, line)
         plan = self.plans[query.name]
@@ -114,6 +119,7 @@ class ProjectWriter:
         if (trigger := build_trigger(query)) is not None:
             entry["trigger"] = trigger
         self.queries[name] = entry | {"to": sink}
+        self.project.queries[query.number] = name
         self.project.moved.append(f"query '{query.name}' (line {line}): query and view '{name}'")
         self.project.differences += [note for note in notes if note not in self.project.differences]
         if query.checkpoint:

@@ -88,7 +88,9 @@ def build_sink(query: StartedQuery) -> tuple[dict[str, Any], list[str]]:
         settings["format"] = "raw"
         if query.columns is not None and "key" in query.columns.names:
             settings["key"] = "key"
-    elif kind not in ("console", "memory"):
+    elif kind == "memory":
+        settings["table"] = re.sub(r"\W+", "_", query.name)
+    elif kind != "console":
         raise NotMovable(f"there is no sink kind for {kind}")
     notes += [f"the option '{key}' of the sink is left out" for key in options]
     return {kind: settings}, notes

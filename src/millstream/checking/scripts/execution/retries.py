@@ -1,0 +1,159 @@
+"""What a run of a script lacked, and how the next run gets a placeholder for it."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from millstream.checking.scripts.execution.error_causes import find_cause
+from millstream.checking.scripts.execution.module_search import (
+    AbsentModuleFinder,
+    find_package_root,
+    forget_absent_modules,
+)
+from millstream.checking.scripts.execution.notebook_utilities import (
+    NOTEBOOK_DOUBT,
+    NotebookUtilities,
+    run_notebook,
+)
+from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
+from millstream.checking.scripts.execution.source_files import RUN
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.call_sites import error_span
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.recording import Doubt, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import ScriptExecution
+
+# Names that a notebook defines for its cells, and a script does not have.
+NOTEBOOK = ("dbutils", "display", "displayHTML")
+
+# Names for which the check has a value.
+_PROVIDED = ("name spark", "name sc")
+
+NOTHING_GIVEN: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass
+class Retries:
+    """What earlier runs of a script lacked, and the next run is given."""
+
+    known_columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the user gives, by the name of the table, path or topic."""
+    absent: dict[str, Doubt] = field(default_factory=dict)
+    """Missing modules and names, each of which has a placeholder."""
+    skipped: SkippedStatements = field(default_factory=SkippedStatements)
+    roots: list[str] = field(default_factory=list)
+    """Folders above the script that hold packages of its project."""
+    execution: ScriptExecution | None = None
+    """Runs the queries of the script, in a proof."""
+
+    def recording(self) -> Recording:
+        """Return an empty recording with the doubts that are known before the run."""
+        doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
+        recording = Recording(doubts=doubts, known_columns=self.known_columns, execution=self.execution)
+        for doubt in self.skipped.doubts.values():
+            recording.doubt(doubt)
+        return recording
+
+    @property
+    def has_notebook_names(self) -> bool:
+        """True if the script uses names that only a notebook has."""
+        return any(name.startswith("name ") for name in self.absent)
+
+    @contextlib.contextmanager
+    def applied(self, session: SparkSession, recording: Recording, patches: Patches) -> Iterator[None]:
+        """Provide placeholders for missing modules, for names of a notebook, and for skipped statements."""
+        modules = {
+            name.removeprefix("module "): doubt
+            for name, doubt in self.absent.items()
+            if name.startswith("module ")
+        }
+        finder = AbsentModuleFinder(modules)
+        names: dict[str, Any] = {
+            name.removeprefix("name "): NotebookUtilities(doubt) if name == "name dbutils" else Absent(doubt)
+            for name, doubt in self.absent.items()
+            if name.startswith("name ")
+        }
+        names[RUN] = partial(run_notebook, recording)
+        own = (("spark", session), ("sc", session.sparkContext))
+        names |= {name: value for name, value in own if name in names}
+        for name, value in names.items():
+            setattr(builtins, name, value)
+        sys.meta_path.append(finder)
+        sys.path.extend(self.roots)
+        try:
+            with self.skipped.applied(
+                patches, lambda doubt, starts: _stand_in(doubt, recording, starts=starts)
+            ):
+                yield
+        finally:
+            sys.meta_path.remove(finder)
+            for name in names:
+                delattr(builtins, name)
+            forget_absent_modules()
+
+    def provide(self, error: BaseException, path: Path, recording: Recording) -> bool:
+        """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            root = find_package_root(error.name, path)
+            if root is not None and str(root) not in (*self.roots, str(path.parent.resolve())):
+                self.roots.append(str(root))
+                return True
+        missing = _missing(error, path, recording)
+        if missing is None or missing.what in self.absent:
+            return False
+        self.absent[missing.what] = missing
+        return True
+
+    def skip_cause(self, error: BaseException, recording: Recording, usage: str) -> tuple[bool, bool]:
+        """Leave out the statement that fails only in a check. Returns whether there is one, and if it is a new one.
+
+        `usage` is what the script printed last.
+        """
+        cause = find_cause(error, recording, usage)
+        return cause is not None, cause is not None and self.skipped.add(*cause)
+
+
+def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:
+    """Return the placeholder for the result of a statement. If it starts a query, record an unknown one."""
+    recording.doubt(doubt)
+    if starts:
+        return Unknown(doubt, recording, streaming=True).writeStream.start()
+    return Absent(doubt)
+
+
+def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | None:
+    """Return the module or name whose absence ended the script."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        is_removed = error.name.partition(".")[0] == "pyspark"
+        reason = (
+            f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
+            if is_removed
+            else "it is not installed here, so what the script does with it is not checked"
+        )
+        fix = "" if is_removed else "install it in Millstream's environment to have it checked"
+        return Doubt(f"module {error.name}", reason, error_span(error, path), fix)
+    if isinstance(error, NameError) and error.name in (*NOTEBOOK, "spark", "sc"):
+        reason = "notebooks define this name, and scripts do not have it"
+        return Doubt(f"name {error.name}", reason, error_span(error, path))
+    if isinstance(error, NameError) and any(
+        doubt.what.startswith(NOTEBOOK_DOUBT) for doubt in recording.doubts
+    ):
+        reason = "a notebook that is not among the files here may define it"
+        return Doubt(f"name {error.name}", reason, error_span(error, path))
+    return None
