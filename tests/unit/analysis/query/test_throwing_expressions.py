@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.analysis.query.plan_model import Column, Expression, Operator, PlannedQuery, Read
-from millstream.analysis.query.throwing_expressions import EvaluatedExpression, find_exposed
+from millstream.analysis.query.throwing_expressions import EvaluatedExpression, find_exposed, find_throwing
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
@@ -21,10 +21,13 @@ def where(condition: Expression) -> Operator:
     return Operator(1, "Filter", "", (SOURCE,), (AMOUNT,), (condition,), is_streaming=True)
 
 
-def list_exposed(root: Operator, **spark: str) -> list[EvaluatedExpression]:
+def query_of(root: Operator, **spark: str) -> PlannedQuery:
     settings = {key.replace("_", "."): value for key, value in spark.items()}
-    query = PlannedQuery("rows", root, OutputMode.APPEND, Trigger(), spark=settings)
-    return [item for item in find_exposed(query, None) if item.expression is CAST]
+    return PlannedQuery("rows", root, OutputMode.APPEND, Trigger(), spark=settings)
+
+
+def list_exposed(root: Operator) -> list[EvaluatedExpression]:
+    return [item for item in find_exposed(query_of(root), None) if item.expression is CAST]
 
 
 def raw(root: Operator) -> list[str]:
@@ -64,7 +67,8 @@ def test_a_condition_that_fails_itself_looks_at_nothing() -> None:
 
 
 def test_nothing_is_thrown_where_ansi_mode_is_off() -> None:
-    assert list_exposed(project(CAST), spark_sql_ansi_enabled="false") == []
+    assert list(find_throwing(query_of(project(CAST)), None))
+    assert list(find_throwing(query_of(project(CAST), spark_sql_ansi_enabled="false"), None)) == []
 
 
 def test_a_static_table_is_no_row_from_outside() -> None:
