@@ -206,7 +206,8 @@ def _compare_watermarks(before: RecordedPlan, now: RecordedPlan) -> Iterator[Cha
     has_state = bool(now.stateful)
     for column in old.keys() & new.keys():
         if old[column] != new[column]:
-            yield WatermarkDelayChanged(column, old[column], new[column])
+            is_stored = any("within the watermark" in operator.kind for operator in now.stateful)
+            yield WatermarkDelayChanged(column, old[column], new[column], is_stored)
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for former, column in zip(removed, added, strict=False):
         yield WatermarkColumnChanged(former, column, has_state)

@@ -38,6 +38,14 @@ def judge_state(change: StateChange) -> Judgement:
     """Return what a change of an operator with state, or of a watermark, means for the checkpoint."""
     kind = name_kind(change)
     match change:
+        case WatermarkDelayChanged(column, before, now, is_stored=True):
+            return _judge_as_wrong(
+                kind,
+                f"the watermark on {column} waits {now}; it was {before}",
+                "the deduplication has stored for each key when it is removed, by the former delay",
+                "a row that is repeated later is dropped or kept by the former delay",
+                "sources",
+            )
         case WatermarkDelayChanged(column, before, now):
             return Judgement(
                 RestartVerdict.CONTINUES_WITH_NOTE,

@@ -85,6 +85,10 @@ OTHER_FILES: dict[str, tuple[list[Any], list[Any]]] = {
             [_order(25, 30, "a", 6, 5)],
             # Repeated after ten minutes by one event time, and before that by the other.
             [_order(21, 34, "c", 3, 3)],
+            # Repeated after the shorter of two delays and before the longer one.
+            [_order(26, 54, "a", 1, 1)],
+            [_order(27, 55, "a", 1, 1)],
+            [_order(21, 56, "c", 3, 3)],
         ],
     ),
     "pays": ([[_pay(1, 2, 50), _pay(9, 15, 20)]], [[_pay(3, 16, 44)], [_pay(24, 31, 5)]]),

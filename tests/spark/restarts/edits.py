@@ -85,6 +85,7 @@ _FOUND: dict[str, tuple[str, str]] = {
     "left: wider bound": (WRONG, FALSE),
     "union: one source twice": (WRONG, RIGHT),
     "unrepeated: watermark of another time": (WRONG, RIGHT),
+    "unrepeated: longer delay": (WRONG, RIGHT),
     "rows: RocksDB": (OK, RIGHT),
     "totals: more files a batch": (OK, RIGHT),
     "closed: more files a batch": (OK, RIGHT),

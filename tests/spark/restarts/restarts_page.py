@@ -41,9 +41,10 @@ def update_page(first: Mapping[Edit, Outcome], others: Iterable[Edit]) -> None:
     for edit, outcome in first.items():
         verdict = outcome.plan.verdict.replace("_", " ")
         former = lines.get((edit.base, edit.name), "")
-        lines[edit.base, edit.name] = f"| {edit.name} | {verdict} | {_WORDS[outcome.what]} |"
-        if outcome.what == "right" and former.endswith(f"{verdict} | {_OTHER} |"):
-            lines[edit.base, edit.name] = former
+        what = _WORDS[outcome.what]
+        if outcome.what == "right" and outcome.plan.verdict.is_refused and former.endswith(f"| {_OTHER} |"):
+            what = _OTHER
+        lines[edit.base, edit.name] = f"| {edit.name} | {verdict} | {what} |"
     for edit in others:
         line = lines[edit.base, edit.name]
         lines[edit.base, edit.name] = line.replace(f"| {_WORDS['right']} |", f"| {_OTHER} |")

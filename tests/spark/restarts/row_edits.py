@@ -101,7 +101,7 @@ ROWS: dict[str, list[Row]] = {
         ("one column more", {f"{ORDERS}/drop_duplicates_within_watermark": ["id", "v"]}, AFRESH, REFUSED),
         ("column of another type", {f"{ORDERS}/drop_duplicates_within_watermark": ["v"]}, AFRESH, REFUSED),
         ("no deduplication", {f"{ORDERS}/drop_duplicates_within_watermark": []}, AFRESH, ""),
-        ("longer delay", {DELAY: "30 minutes"}, NOTE, RIGHT),
+        ("longer delay", {DELAY: "30 minutes"}, WRONG, RIGHT),
         ("filter above", "FROM orders=>FROM orders WHERE v > 2", NOTE, RIGHT),
         ("one column less for the sink", "id, k, v=>id, k", NOTE, RIGHT),
         ("watermark of another time", {f"{ORDERS}/watermark/event_time": "at2"}, WRONG, ""),

@@ -30,9 +30,10 @@ JOIN = RecordedStatefulOperator(
     condition=("(pays.at >= orders.at)",),
 )
 COLUMNS = (PlanExpression("orders.k", "string", name="k"),)
-ON_KEY, ON_VALUE = "filter (orders.k = a)", "filter (orders.v > 1)"
+ON_KEY = "filter (orders.k = a)"
 PAIR = [PlanExpression("orders.k", "string"), PlanExpression("orders.g", "string")]
 DISTINCT, SWAPPED = (RecordedStatefulOperator("aggregation", keys=tuple(keys)) for keys in (PAIR, PAIR[::-1]))
+WITHIN = RecordedStatefulOperator("deduplication within the watermark", keys=(PAIR[0],))
 SUMS = RecordedStatefulOperator("aggregation", keys=(PAIR[0],), values=(SUM,))
 SCHEMA = {"orders": {"json": {"path": "in"}, "schema": {"k": "string", "v": "bigint", "at": "timestamp"}}}
 
@@ -80,8 +81,7 @@ def with_key(text: str, type_: str = "string", *, nullable: bool = True) -> Reco
 
 
 SOURCE = {"name": "pays", "kind": "json", "path": "/pays", "folder": "1"}
-ORDERS = record(None).sources[0]
-STATE = plan(GROUPS)
+ORDERS, STATE = record(None).sources[0], plan(GROUPS)
 WATERMARKED = plan(GROUPS, watermarks=(RecordedWatermark("orders.at", "10 minutes"),))
 ZONE = {"spark.sql.session.timeZone": "Europe/Berlin"}
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -191,8 +191,14 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "silently_wrong",
         ["join_condition_changed"],
     ),
+    "another delay of a deduplication within the watermark": (
+        record(plan(WITHIN, watermarks=(RecordedWatermark("orders.at", "10 minutes"),))),
+        record(plan(WITHIN, watermarks=(RecordedWatermark("orders.at", "1 hours"),))),
+        "silently_wrong",
+        ["watermark_delay_changed"],
+    ),
     "a filter on the key in update mode": (
-        record(plan(GROUPS)),
+        record(STATE),
         record(plan(replace(GROUPS, input=(ON_KEY,)))),
         "continues_with_note",
         ["key_filter_added"],
@@ -205,18 +211,18 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
     ),
     "a filter on the key removed": (
         record(plan(replace(GROUPS, input=(ON_KEY,)))),
-        record(plan(GROUPS)),
+        record(STATE),
         "silently_wrong",
         ["state_input_changed"],
     ),
     "a filter on the key and one on a value": (
-        record(plan(GROUPS)),
-        record(plan(replace(GROUPS, input=(ON_KEY, ON_VALUE)))),
+        record(STATE),
+        record(plan(replace(GROUPS, input=(ON_KEY, "filter (orders.v > 1)")))),
         "silently_wrong",
         ["state_input_changed"],
     ),
     "a random filter on the key": (
-        record(plan(GROUPS)),
+        record(STATE),
         record(plan(replace(GROUPS, input=("filter (hash(orders.k) > rand(7))",)))),
         "silently_wrong",
         ["state_input_changed"],

@@ -12,6 +12,8 @@ class WatermarkDelayChanged:
     column: str
     before: str
     now: str
+    is_stored: bool = False
+    """Whether the state has times that the former delay has set, as a deduplication within the watermark does."""
 
 
 @dataclass(frozen=True)
