@@ -143,7 +143,7 @@ def finish_past(
         if _has_rows_to_replace(pipeline, query):
             rows = select_past_rows(pipeline, planned, record, former.watermark)
             options = BackfillOptions(replace=True, past=rows)
-            former_pipeline = _with_checkpoint(pipeline, query, folder.with_name(former.folder))
+            former_pipeline = _with_checkpoint(pipeline, query, former_checkpoint.locate(folder, former))
             backfill(spark, former_pipeline, [planned], [query], options, say)
         hit_failpoint("renewal.filled")
         adopt_rows(spark, pipeline, query, folder)

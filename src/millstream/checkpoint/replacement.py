@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint.remote.path import CheckpointPath
 
+_JOURNAL = ".replace.json"
+
 
 def prepare_folder(folder: Path) -> Path:
     """Return the path at which the successor of a checkpoint is built. Deletes one that was never used."""
@@ -66,6 +68,14 @@ def finish_replacement(folder: CheckpointPath) -> None:
     journal.unlink(missing_ok=True)
 
 
+def finish_replacements(parent: CheckpointPath) -> None:
+    """Finish the replacements of all checkpoints in a folder of this machine."""
+    if isinstance(parent, RemotePath):
+        return
+    for journal in parent.glob(f".*{_JOURNAL}"):
+        finish_replacement(parent / journal.name.removeprefix(".").removesuffix(_JOURNAL))
+
+
 def name_backup(folder: Path, reason: str, batch: int | None) -> Path:
     """Return the path at which a replaced checkpoint is kept: `.sums.before-rewind-1-at-batch-7`."""
     number = len(list_backups(folder)) + 1
@@ -95,4 +105,4 @@ def flush_path(path: Path) -> None:
 
 
 def _journal(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.replace.json")
+    return folder.with_name(f".{folder.name}{_JOURNAL}")

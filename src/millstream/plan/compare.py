@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.query_changes import (
     ColumnsChanged,
     FunctionChanged,
     OutputModeChanged,
     PinnedSettingChanged,
     PlanUnknown,
-    ProcessorCodeChanged,
     RowsChanged,
     SettingChanged,
     ShufflePartitionsChanged,
     SinkAdded,
     SinkRemoved,
-    StateFunctionChanged,
     TriggerChanged,
     VersionChanged,
     ViewChanged,
 )
+from millstream.plan.change_kinds.state_changes import ProcessorCodeChanged, StateFunctionChanged
 from millstream.plan.compare_sources import compare_sources
 from millstream.plan.compare_state import compare_state, subtract
+from millstream.plan.zone_dependence import can_depend_on_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from millstream.plan.changes import Change
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+_TIME_ZONE = "spark.sql.session.timeZone"
 # Settings that change how a batch runs, not its rows.
 _HARMLESS_SETTINGS = (
     "spark.sql.adaptive.enabled",
@@ -64,10 +65,10 @@ def _compare_plans(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change
             yield PlanUnknown("an older version of Millstream wrote the checkpoint's record")
         return
     if before.plan.fingerprint != now.plan.fingerprint:
-        yield from compare_state(before.plan, now.plan)
+        yield from compare_state(before.plan, now.plan, now.output_mode)
         yield from _compare_output(before.plan, now)
     else:
-        yield from compare_state(before.plan, now.plan)
+        yield from compare_state(before.plan, now.plan, now.output_mode)
     yield from _compare_functions(before, now)
 
 
@@ -145,7 +146,10 @@ def _compare_settings(before: QueryMetadata, now: QueryMetadata) -> Iterator[Cha
     for setting, value in now.unpinned.items():
         recorded = before.unpinned.get(setting, value)
         if recorded != value and setting not in _HARMLESS_SETTINGS:
-            yield SettingChanged(setting, recorded, value, has_state)
+            affects_state = has_state and (
+                setting != _TIME_ZONE or plan is None or can_depend_on_zone(plan, now.inputs)
+            )
+            yield SettingChanged(setting, recorded, value, affects_state)
     for what, value in now.versions.items():
         recorded = before.versions.get(what, value)
         if recorded != value and what in ("spark", "millstream"):

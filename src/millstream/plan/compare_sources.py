@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.source_changes import (
     SourceAdded,
     SourceColumnsChanged,
     SourceGrew,
@@ -34,13 +35,14 @@ _IDS = ("topic.", "table_id")
 _ADDRESSES = ("bootstrap_servers", "database", "url", "host", "port")
 # Options of an entry that change no row.
 _HARMLESS = ("expect",)
+_PATTERN = re.compile(r"[*+?|()\[\]{}\\^$]")
 
 
 def compare_sources(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
     """Yield the changes of streaming sources, by position, then those of their options and of static sources."""
     old, new = _distinct(before.sources), _distinct(now.sources)
     has_state = bool(now.plan and now.plan.stateful)
-    yield from _compare_positions(old, new)
+    yield from _compare_positions(old, new, (len(before.sources), len(now.sources)))
     names = {entry["name"]: entry for entry in old}
     for entry in new:
         former = names.get(entry["name"]) or _find_renamed(entry, old, new)
@@ -64,7 +66,10 @@ def _distinct(sources: tuple[dict[str, str], ...]) -> list[dict[str, str]]:
     return list(by_folder.values())
 
 
-def _compare_positions(old: list[dict[str, str]], new: list[dict[str, str]]) -> Iterator[Change]:
+def _compare_positions(
+    old: list[dict[str, str]], new: list[dict[str, str]], positions: tuple[int, int]
+) -> Iterator[Change]:
+    """Compare distinct sources. `positions` are the numbers of places at which the two plans read a source."""
     old_names, new_names = [entry["name"] for entry in old], [entry["name"] for entry in new]
     if old_names == new_names:
         for former, entry in zip(old, new, strict=True):
@@ -88,7 +93,9 @@ def _compare_positions(old: list[dict[str, str]], new: list[dict[str, str]]) -> 
                     entry["name"], "source", f"source '{former['name']}'", f"source '{entry['name']}'"
                 )
         return
-    yield from (SourceRemoved(name) for name in old_names if name not in new_names)
+    for name in old_names:
+        if name not in new_names:
+            yield SourceRemoved(name, is_refused=positions[0] != positions[1])
     yield from (SourceAdded(name) for name in new_names if name not in old_names)
 
 
@@ -122,13 +129,24 @@ def _compare_identity(former: Entry, entry: Entry) -> Iterator[Change]:
         old, new = set(recorded.split(",")), set(value.split(","))
         if old == new:
             continue
-        if old < new:
+        if old < new or all(any(_is_pattern_of(text, name) for text in new) for name in old):
             yield SourceGrew(entry["name"], key, tuple(sorted(new - old)))
         else:
             yield SourceMoved(entry["name"], key, recorded, value)
     for key, value in entry.items():
         if key.startswith(_IDS) and former.get(key, value) != value:
             yield SourceRecreated(entry["name"], key.removeprefix("topic.") if "." in key else "the table")
+
+
+def _is_pattern_of(text: str, name: str) -> bool:
+    """Return whether a text is a regular expression, such as `orders-.*`, that a name matches.
+
+    The names of topics have no other special character than the dot.
+    """
+    try:
+        return bool(_PATTERN.search(text)) and re.fullmatch(text, name) is not None
+    except re.error:
+        return False
 
 
 def _compare_options(
@@ -172,7 +190,8 @@ def _effect(option: str) -> Literal["start", "rate", "place", "rows"]:
         return "start"
     if option.startswith(("max_", "min_", "rows_per", "ramp_up", "num_partitions", "latest_first", "clean")):
         return "rate"
-    if option.startswith("on_malformed"):
+    # A stream fails at a commit with changes unless it skips them, so none of its rows depends on that.
+    if option.startswith(("on_malformed", "skip_change_commits")):
         return "rate"
     return "rows"
 

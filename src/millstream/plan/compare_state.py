@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.state_changes import (
     AggregatesChanged,
+    DistinctRowsChanged,
     JoinConditionChanged,
     JoinTypeChanged,
     KeyChanged,
+    KeyFilterAdded,
     LimitChanged,
     ProcessorStateChanged,
     StatefulOperatorsChanged,
@@ -20,6 +23,7 @@ from millstream.plan.changes import (
     WatermarkRemoved,
     WindowChanged,
 )
+from millstream.plan.join_bounds import is_stricter_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,26 +34,36 @@ if TYPE_CHECKING:
 _WINDOWS = ("window(", "session_window(")
 # The optimiser adds it for each key of a join and for the time of a window.
 _DERIVED = "filter isnotnull("
+_COLUMN = re.compile(r"\b[A-Za-z_]\w*\.\w+")
+# Functions with another result for the same key.
+_VARYING = ("rand(", "randn(", "uuid(", "current_", "now(", "pythonUDF")
 
 
-def compare_state(before: RecordedPlan, now: RecordedPlan) -> Iterator[Change]:
-    """Yield the changes of operators with state and of watermarks."""
+def compare_state(before: RecordedPlan, now: RecordedPlan, output_mode: str) -> Iterator[Change]:
+    """Yield the changes of operators with state and of watermarks. `output_mode` is that of the query now."""
     kinds = [tuple(operator.kind for operator in plan.stateful) for plan in (before, now)]
     if kinds[0] != kinds[1]:
         yield StatefulOperatorsChanged(*kinds)
     else:
         for old, new in zip(before.stateful, now.stateful, strict=True):
-            yield from _compare_operator(old, new)
+            yield from _compare_operator(old, new, is_alone=len(kinds[1]) == 1, output_mode=output_mode)
     yield from _compare_watermarks(before, now)
 
 
-def _compare_operator(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
+def _compare_operator(
+    old: RecordedStatefulOperator, new: RecordedStatefulOperator, *, is_alone: bool, output_mode: str
+) -> Iterator[Change]:
+    """Compare one operator. `is_alone` if the query has no other."""
     changes = [
         *_compare_keys(old, new),
         *_compare_values(old, new),
         *_compare_join(old, new),
         *_compare_processor(old, new),
     ]
+    is_update = is_alone and output_mode == "update"
+    if is_update and _is_distinct(old) and _is_distinct(new):
+        yield from _compare_distinct(old, new, changes)
+        return
     yield from changes
     added, removed = subtract(new.input, old.input), subtract(old.input, new.input)
     if changes:
@@ -58,8 +72,44 @@ def _compare_operator(old: RecordedStatefulOperator, new: RecordedStatefulOperat
             tuple(line for line in lines if not line.startswith((_DERIVED, "Expand:")))
             for lines in (added, removed)
         )
-    if added or removed:
+    if added and not removed and not changes and _filters_keys(new, added, is_update=is_update):
+        yield KeyFilterAdded(new.kind, added)
+    elif added or removed:
         yield StateInputChanged(new.kind, added, removed)
+
+
+def _is_distinct(operator: RecordedStatefulOperator) -> bool:
+    """Return whether an operator stores keys and nothing else, as `SELECT DISTINCT` does."""
+    return operator.kind == "aggregation" and not operator.values
+
+
+def _compare_distinct(
+    old: RecordedStatefulOperator, new: RecordedStatefulOperator, changes: Sequence[Change]
+) -> Iterator[Change]:
+    """Compare groupings without aggregates in update mode, whose results do not come from the state."""
+    refused = [change for change in changes if isinstance(change, KeyChanged) and change.is_refused]
+    yield from refused
+    lines = [(*_texts(operator.keys), *operator.input) for operator in (old, new)]
+    if lines[0] != lines[1] and not refused:
+        yield DistinctRowsChanged(subtract(lines[1], lines[0]), subtract(lines[0], lines[1]))
+
+
+def _filters_keys(operator: RecordedStatefulOperator, lines: Sequence[str], *, is_update: bool) -> bool:
+    """Return whether new lines of the input keep or drop whole keys, and no result of a dropped key follows.
+
+    Such a result follows in append and complete mode, where an aggregation writes state of keys without new rows.
+    """
+    keys = set(_texts(operator.keys))
+    writes_new_only = (
+        is_update if operator.kind == "aggregation" else operator.kind.startswith("deduplication")
+    )
+    return writes_new_only and all(
+        line.startswith("filter ")
+        and (columns := set(_COLUMN.findall(line)))
+        and columns <= keys
+        and not any(word in line for word in _VARYING)
+        for line in lines
+    )
 
 
 def _compare_keys(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
@@ -109,22 +159,24 @@ def _compare_join(old: RecordedStatefulOperator, new: RecordedStatefulOperator) 
         if new.kind == "limit":
             yield LimitChanged(*(operator.condition[0] for operator in (old, new)))
             return
-        yield JoinConditionChanged(
-            subtract(new.condition, old.condition),
-            subtract(old.condition, new.condition),
-            new.join_type == "Inner",
-        )
+        added, removed = subtract(new.condition, old.condition), subtract(old.condition, new.condition)
+        is_stricter = is_stricter_condition(added, removed)
+        yield JoinConditionChanged(added, removed, new.join_type == "Inner", is_stricter)
 
 
 def _compare_processor(old: RecordedStatefulOperator, new: RecordedStatefulOperator) -> Iterator[Change]:
     if old.state == new.state or not old.state:
         return
-    changed = [
-        f"{name}: {old.state.get(name)} -> {new.state.get(name)}"
+    changed = {
+        name: f"{name}: {old.state.get(name)} -> {new.state.get(name)}"
         for name in dict.fromkeys((*old.state, *new.state))
         if old.state.get(name) != new.state.get(name)
-    ]
-    yield ProcessorStateChanged(new.view or old.view, tuple(changed), is_refused=True)
+    }
+    # Each variable of transformWithState has a store, and Spark compares those that both have.
+    is_accepted = "transformWithState" in new.kind and all(
+        name.startswith("state ") and (name in old.state) != (name in new.state) for name in changed
+    )
+    yield ProcessorStateChanged(new.view or old.view, tuple(changed.values()), is_refused=not is_accepted)
 
 
 def accepts_schema(stored: Sequence[PlanExpression], now: Sequence[PlanExpression]) -> bool:
@@ -154,7 +206,8 @@ def _compare_watermarks(before: RecordedPlan, now: RecordedPlan) -> Iterator[Cha
     has_state = bool(now.stateful)
     for column in old.keys() & new.keys():
         if old[column] != new[column]:
-            yield WatermarkDelayChanged(column, old[column], new[column])
+            is_stored = any("within the watermark" in operator.kind for operator in now.stateful)
+            yield WatermarkDelayChanged(column, old[column], new[column], is_stored)
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for former, column in zip(removed, added, strict=False):
         yield WatermarkColumnChanged(former, column, has_state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.query_changes import (
     ColumnsChanged,
     FunctionChanged,
     OutputModeChanged,
@@ -23,7 +23,7 @@ from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, name_kind, phrase_difference
 
 if TYPE_CHECKING:
-    from millstream.plan.changes import QueryChange
+    from millstream.plan.change_kinds.query_changes import QueryChange
 
 _NEW_ROWS = "rows written before stay as they are"
 
@@ -108,9 +108,9 @@ def judge_query(change: QueryChange) -> Judgement:
                 "the rows are right",
                 "spark",
             )
-        case SettingChanged(setting, before, now, has_state):
+        case SettingChanged(setting, before, now, affects_state):
             what = f"{setting} is {now}; it was {before}"
-            if has_state:
+            if affects_state:
                 return Judgement(
                     RestartVerdict.SILENTLY_WRONG,
                     kind,

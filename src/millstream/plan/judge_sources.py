@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.source_changes import (
     SourceAdded,
     SourceColumnsChanged,
     SourceGrew,
@@ -21,7 +21,7 @@ from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, join_words, name_kind
 
 if TYPE_CHECKING:
-    from millstream.plan.changes import SourceChange
+    from millstream.plan.change_kinds.source_changes import SourceChange
 
 
 def judge_source(change: SourceChange) -> Judgement:
@@ -38,13 +38,15 @@ def judge_source(change: SourceChange) -> Judgement:
                 FRESH,
                 f"sources.{source}",
             )
-        case SourceRemoved(source):
+        case SourceRemoved(source, is_refused):
             return Judgement(
-                RestartVerdict.START_AFRESH,
+                RestartVerdict.START_AFRESH if is_refused else RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"source '{source}' is no longer read",
-                "Spark keeps offsets by position and refuses another number of sources",
-                "nothing is written",
+                "Spark keeps offsets by position and refuses another number of sources"
+                if is_refused
+                else "another source is read at its place in the plan, and continues from its offsets",
+                "nothing is written" if is_refused else "rows are missing or repeated",
                 FRESH,
                 "sources",
             )

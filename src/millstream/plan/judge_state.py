@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from millstream.plan.changes import (
+from millstream.plan.change_kinds.state_changes import (
     AggregatesChanged,
+    DistinctRowsChanged,
     JoinConditionChanged,
     JoinTypeChanged,
     KeyChanged,
+    KeyFilterAdded,
     LimitChanged,
     ProcessorCodeChanged,
     ProcessorStateChanged,
@@ -26,7 +28,7 @@ from millstream.plan.verdict import Judgement, RestartVerdict
 from millstream.plan.words import FRESH, join_words, name_kind, phrase_difference
 
 if TYPE_CHECKING:
-    from millstream.plan.changes import StateChange
+    from millstream.plan.change_kinds.state_changes import StateChange
 
 _MIXED = "results mix rows of both versions, without an error"
 _NOTHING = "nothing is written"
@@ -36,6 +38,14 @@ def judge_state(change: StateChange) -> Judgement:
     """Return what a change of an operator with state, or of a watermark, means for the checkpoint."""
     kind = name_kind(change)
     match change:
+        case WatermarkDelayChanged(column, before, now, is_stored=True):
+            return _judge_as_wrong(
+                kind,
+                f"the watermark on {column} waits {now}; it was {before}",
+                "the deduplication has stored for each key when it is removed, by the former delay",
+                "a row that is repeated later is dropped or kept by the former delay",
+                "sources",
+            )
         case WatermarkDelayChanged(column, before, now):
             return Judgement(
                 RestartVerdict.CONTINUES_WITH_NOTE,
@@ -152,27 +162,56 @@ def judge_state(change: StateChange) -> Judgement:
                 "Spark does not compare what is below an operator with state",
                 _MIXED,
             )
+        case KeyFilterAdded(operator, filters):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"fewer keys reach the {operator}: {phrase_difference(filters, ())}",
+                "the filter is on the key alone, so the state of the other keys has all its rows",
+                "keys that the filter removes keep their last rows, and stay in the state",
+                place="views",
+            )
+        case DistinctRowsChanged(added, removed):
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                f"other rows are grouped: {phrase_difference(added, removed)}",
+                "update mode writes each key of a batch; without aggregates nothing of it comes from the state",
+                "rows written before stay as they are",
+                place="views",
+            )
         case StateFunctionChanged(view, operator):
-            return _judge_as_wrong(
+            return Judgement(
+                RestartVerdict.CANNOT_TELL,
                 kind,
                 f"the Python code of view '{view}', whose rows reach the {operator}, has changed",
                 "Spark does not compare code",
-                _MIXED,
+                "if the new code gives other values for a row, results mix rows of both versions, without an error",
+                "start it if the new code gives the same; if not, " + FRESH,
                 f"views.{view}",
             )
         case ProcessorStateChanged(view, what, is_refused):
             text = f"the processor of view '{view}' has other state: {'; '.join(what)}"
             if is_refused:
                 return _refuse(kind, text, "Spark compares state variables and modes with the checkpoint")
-            return _judge_as_wrong(kind, text, "Spark accepts the stored values", _MIXED, f"views.{view}")
+            return Judgement(
+                RestartVerdict.CANNOT_TELL,
+                kind,
+                text,
+                "Spark accepts the checkpoint; a new variable is empty for keys that it has",
+                "the new code may need values that the former code did not store",
+                "start it if the new code can do without them; if not, " + FRESH,
+                f"views.{view}",
+            )
         case ProcessorCodeChanged(view):
             return Judgement(
-                RestartVerdict.CONTINUES_WITH_NOTE,
+                RestartVerdict.CANNOT_TELL,
                 kind,
                 f"the code of the processor of view '{view}' has changed",
                 "Spark does not compare code; the new code reads values that the former code stored",
-                "keys continue with their stored values",
-                place=f"views.{view}",
+                "keys continue with their stored values, which may not be those that the new code would have stored",
+                "start it if the new code understands the former values; if not, " + FRESH,
+                f"views.{view}",
             )
         case _:
             assert_never(change)
@@ -181,7 +220,7 @@ def judge_state(change: StateChange) -> Judgement:
 def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
     """Return what another condition of a join means. A stricter one is right for an inner join."""
     what = f"the join has another condition: {phrase_difference(change.added, change.removed)}"
-    if change.is_inner and not change.removed:
+    if change.is_inner and change.is_stricter:
         return Judgement(
             RestartVerdict.CONTINUES_WITH_NOTE,
             kind,

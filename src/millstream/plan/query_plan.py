@@ -6,7 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from millstream.plan.changes import QueryChange, SourceChange, StateChange
+from millstream.plan.change_kinds.query_changes import QueryChange
+from millstream.plan.change_kinds.source_changes import SourceChange
+from millstream.plan.change_kinds.state_changes import StateChange
 from millstream.plan.compare import compare_records
 from millstream.plan.judge_query import judge_query
 from millstream.plan.judge_sources import judge_source
@@ -27,6 +29,9 @@ class QueryPlan:
     judgements: tuple[Judgement, ...] = ()
     is_new: bool = False
     """Whether there is no checkpoint yet, so that the query begins with its sources' first records."""
+
+    is_unfinished: bool = False
+    """Whether `plan --apply` was interrupted: the checkpoint is new, and the rows in the sinks are to be replaced."""
 
     @property
     def verdict(self) -> RestartVerdict:

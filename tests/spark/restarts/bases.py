@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from code_bases import make_code_bases
+
 Spec = dict[str, Any]
 
 
@@ -63,6 +65,33 @@ FILES: dict[str, tuple[list[Any], list[Any]]] = {
             [_pay(11, 45, 20), _pay(12, 48, 30)],
         ],
     ),
+}
+
+# Rows that show the difference where those above do not.
+OTHER_FILES: dict[str, tuple[list[Any], list[Any]]] = {
+    "orders": (
+        [
+            [
+                _order(30, -5, "b", 4, 4),
+                _order(1, 1, "a", 5, 2),
+                _order(3, 8, "b", 2, 9),
+                _order(21, 12, "c", 3, 3),
+            ],
+            [_order(6, 18, "a", 6, 6)],
+        ],
+        [
+            # A row of a window that is closed, one of a group with a small value before, and a later time.
+            [_order(22, -4, "b", 9, 1), _order(23, 15, "c", 8, 2), _order(24, 29, "a", 7, 7)],
+            [_order(25, 30, "a", 6, 5)],
+            # Repeated after ten minutes by one event time, and before that by the other.
+            [_order(21, 34, "c", 3, 3)],
+            # Repeated after the shorter of two delays and before the longer one.
+            [_order(26, 54, "a", 1, 1)],
+            [_order(27, 55, "a", 1, 1)],
+            [_order(21, 56, "c", 3, 3)],
+        ],
+    ),
+    "pays": ([[_pay(1, 2, 50), _pay(9, 15, 20)]], [[_pay(3, 16, 44)], [_pay(24, 31, 5)]]),
 }
 
 _COLUMNS = {
@@ -144,4 +173,23 @@ BASES: dict[str, Spec] = {
             "pays": _source("pays", _PAYS, watermark=False),
         },
     ),
+}
+
+
+def _read_by(kind: Spec, columns: dict[str, str] | None = None) -> Spec:
+    return {**kind, "schema": dict(columns)} if columns else dict(kind)
+
+
+_DELTA = {"delta": {"path": "$IN/orders", "max_files_per_trigger": 1}}
+_TOPICS = {
+    name: _read_by({"kafka": {"bootstrap_servers": "$KAFKA", "subscribe": f"{name}-$NUMBER"}}, columns)
+    for name, columns in (("orders", _COLUMNS), ("pays", _PAYS))
+}
+BASES |= {
+    "delta": _base("SELECT k, sum(v) AS s FROM orders GROUP BY k", "update", {"orders": _DELTA}),
+    "kafka": _base("SELECT id, k, v FROM orders WHERE v > 1", "append", {"orders": _TOPICS["orders"]}),
+    "topics": _base(
+        "SELECT id, k, v FROM orders UNION ALL SELECT id, k, v FROM pays", "append", dict(_TOPICS)
+    ),
+    **make_code_bases(_ONE["orders"], _PLAIN["orders"]),
 }

@@ -1,4 +1,4 @@
-"""Write docs/reference/restarts.md from a whole run of the matrix."""
+"""Write docs/reference/restarts.md from runs of the matrix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from restart_run import Edit, Outcome
 
@@ -16,38 +16,72 @@ _WORDS = {
     "wrong": "**wrong rows, no error**",
     "refused": "refuses the start",
 }
+_OTHER = "right rows with this input, **wrong rows, no error** with other input"
 HEADING = """# What a changed query does with its checkpoint
 
-Each line is one change of a query that had run: what `millstream plan` says, and what Spark 4.2.0 then does with the
-checkpoint. *Right rows* are those that the changed query writes if it has always been like this, for the input after
-the change. Where `plan` refuses and the rows are right, the input of the table has no row that shows the difference,
-and other input would: a filter below state, for example, that no earlier row would have failed.
+Each line is one change of a query that had run: what `millstream plan` says, and what Spark 4.2.0 then does with
+the checkpoint. *Right rows* are those that the changed query writes if it has always been like this, for the input
+after the change. Some changes of a query's state show only with certain rows: they were run with a second input too.
+
+*Cannot tell* stands for changed Python code. Whether the new code can continue with values that the former code
+stored is not decided by its text: the table has changes of both kinds.
 
 The table is written by `MILLSTREAM_SWEEP=all pytest tests/spark/restarts`, which runs every line.
 """
 
 
-def write_page(outcomes: Mapping[Edit, Outcome]) -> None:
-    """Write the page if every line of the matrix has run."""
+def update_page(first: Mapping[Edit, Outcome], others: Iterable[Edit]) -> None:
+    """Write the page with what has run: outcomes with the first input, and edits that the second one gets wrong.
+
+    Lines of other edits stay as a former run has written them.
+    """
     from edits import EDITS
 
-    if len(outcomes) == len(EDITS):
-        PAGE.write_text(format_page([(edit, outcomes[edit]) for edit in EDITS]))
+    lines = read_lines(PAGE.read_text())
+    for edit, outcome in first.items():
+        verdict = outcome.plan.verdict.replace("_", " ")
+        former = lines.get((edit.base, edit.name), "")
+        what = _WORDS[outcome.what]
+        if outcome.what == "right" and outcome.plan.verdict.is_refused and former.endswith(f"| {_OTHER} |"):
+            what = _OTHER
+        lines[edit.base, edit.name] = f"| {edit.name} | {verdict} | {what} |"
+    for edit in others:
+        line = lines[edit.base, edit.name]
+        lines[edit.base, edit.name] = line.replace(f"| {_WORDS['right']} |", f"| {_OTHER} |")
+    PAGE.write_text(format_page(EDITS, lines))
 
 
-def format_page(lines: Sequence[tuple[Edit, Outcome]]) -> str:
+def format_page(edits: Iterable[Edit], lines: Mapping[tuple[str, str], str]) -> str:
     """Return the page: a table for each base pipeline."""
     from bases import BASES
 
-    parts = [HEADING]
+    parts, edits = [HEADING], list(edits)
     for base, spec in BASES.items():
-        sql = " ".join(spec["views"]["result"]["sql"].split())
-        mode = spec["queries"]["out"]["output_mode"]
-        parts.append(f"\n## {base.capitalize()}\n\n```sql\n{sql}  -- output mode {mode}\n```\n")
+        table = [lines[base, edit.name] for edit in edits if edit.base == base and (base, edit.name) in lines]
+        if not table:
+            continue
+        parts.append(f"\n## {base.replace('_', ' ').capitalize()}\n\n{_describe(spec)}\n")
         parts.append("\n| change | `plan` says | Spark |\n| --- | --- | --- |\n")
-        parts += [
-            f"| {edit.name} | {outcome.plan.verdict.replace('_', ' ')} | {_WORDS[outcome.what]} |\n"
-            for edit, outcome in lines
-            if edit.base == base
-        ]
+        parts += [f"{line}\n" for line in table]
     return "".join(parts)
+
+
+def _describe(spec: Mapping[str, object]) -> str:
+    """Return the SQL of a pipeline, or its Python code."""
+    view, mode = spec["views"]["result"], spec["queries"]["out"]["output_mode"]  # type: ignore[index]
+    sql = " ".join(view.get("sql", "").split())
+    parts = [f"```python\n{code.strip()}\n```\n" for code in spec.get("code", {}).values()]  # type: ignore[attr-defined]
+    if sql:
+        parts.append(f"```sql\n{sql}  -- output mode {mode}\n```\n")
+    return "\n".join(parts).rstrip()
+
+
+def read_lines(text: str) -> dict[tuple[str, str], str]:
+    """Return the lines of the tables by base and change."""
+    base, lines = "", {}
+    for line in text.splitlines():
+        if line.startswith("## "):
+            base = line.removeprefix("## ").lower().replace(" ", "_")
+        elif line.startswith("| ") and not line.startswith(("| change", "| ---")):
+            lines[base, line.split(" | ")[0].removeprefix("| ")] = line
+    return lines

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.former_checkpoint import keep_place
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import require_local
-from millstream.checkpoint.replacement import flush_folder
+from millstream.checkpoint.replacement import finish_replacement, flush_folder
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def copy_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     source, target = require_local(source, "a copy"), require_local(target, "a copy")
     _require(source, target)
     with CheckpointLock(source, f"copy to {target}"):
+        keep_place(source, target)
         _copy_whole(source, target)
     return target
 
@@ -50,6 +52,7 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
             "leave the checkpoint where it is, or give the query a new one",
         )
     with CheckpointLock(source, f"move to {target}"):
+        keep_place(source, target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             source.rename(target)
@@ -97,6 +100,7 @@ def _copy_whole(source: Path, target: Path) -> None:
 
 
 def _require(source: Path, target: Path) -> None:
+    finish_replacement(source)
     if Checkpoint(source).query_id() is None:
         raise InvalidInput(f"{source} is not a checkpoint", "name a folder that contains a file 'metadata'")
     if target.exists():

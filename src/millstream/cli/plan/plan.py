@@ -14,7 +14,6 @@ from millstream.cli.project import open_project, project_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
 
@@ -95,24 +94,10 @@ def command(
     else:
         plans = _plan_fast(loaded, queries) if fast else _plan(loaded, queries)
     click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
-    unfinished = [] if against is not None else _list_unfinished(pipeline, queries)
-    for query in unfinished:
-        click.echo(
-            f"{query}: the rows in its sinks are yet to be replaced; --apply was interrupted", err=True
-        )
-    fine = all(plan.verdict.can_continue for plan in plans) and not unfinished
+    fine = all(plan.verdict.can_continue and not plan.is_unfinished for plan in plans)
     if form == "text" and not as_json:
         click.echo(f"next: {_next(plans, fine=fine)}", err=True)
     return 0 if fine else 1
-
-
-def _list_unfinished(pipeline: Pipeline, queries: Sequence[str]) -> list[str]:
-    """Return the queries whose checkpoint was replaced, and whose sinks do not yet have the rows for it."""
-    from millstream.checkpoint import former_checkpoint
-
-    folders = {query: pipeline.checkpoint_folder(query) for query in queries}
-    formers = {query: former_checkpoint.read(folder) for query, folder in folders.items()}
-    return [query for query, former in formers.items() if former is not None and former.is_pending]
 
 
 def _next(plans: Sequence[QueryPlan], *, fine: bool) -> str:

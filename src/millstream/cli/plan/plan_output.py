@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millstream.plan.verdict import Judgement
 
 _WIDTH = 110
+_UNFINISHED = "the rows in its sinks are yet to be replaced; --apply was interrupted"
 _SEVERITIES = {
     RestartVerdict.CONTINUES: Severity.INFO,
     RestartVerdict.CONTINUES_WITH_NOTE: Severity.INFO,
@@ -54,6 +55,7 @@ def _to_json(plan: QueryPlan) -> dict[str, object]:
         "verdict": plan.verdict.value,
         "checkpoint": plan.checkpoint,
         "begins": plan.is_new,
+        "unfinished": plan.is_unfinished,
         "changes": plan.list_changes(),
     }
     return {**data, "accept": plan.accept_code} if plan.verdict.is_refused else data
@@ -66,6 +68,8 @@ def _format(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[str]:
     yield f"{plan.query}: {plan.verdict.replace('_', ' ')}" + (
         "" if plan.judgements else "; nothing has changed"
     )
+    if plan.is_unfinished:
+        yield f"  {_UNFINISHED}"
     for judgement in plan.judgements:
         span = locate(loaded, plan.query, judgement)
         yield from _indent(f"{judgement.what} ({judgement.verdict.replace('_', ' ')})", "  ")
@@ -89,7 +93,18 @@ def _indent(text: str, indent: str) -> list[str]:
 
 
 def list_findings(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[Finding]:
-    """Yield the changes of a query as findings of the spec."""
+    """Yield the changes of a query as findings of the spec, and an `--apply` that was interrupted."""
+    if plan.is_unfinished:
+        yield Finding(
+            code="plan",
+            name="unfinished-apply",
+            severity=Severity.ERROR,
+            message=f"query '{plan.query}': {_UNFINISHED}",
+            span=loaded.places.key("queries", plan.query),
+            why="no run starts until then",
+            fix=f"run 'millstream plan --apply --select {plan.query}'",
+            query=plan.query,
+        )
     for judgement in plan.judgements:
         yield Finding(
             code="plan",

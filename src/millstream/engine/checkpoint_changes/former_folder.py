@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.remote.path import list_folder
+from millstream.checkpoint.replacement import finish_replacements
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.sink_keys import sink_keys
 from millstream.plan.declared_query import declare_without_plan
@@ -26,6 +27,8 @@ def find_former_folder(pipeline: Pipeline, query: str) -> tuple[CheckpointPath, 
     own, parent = pipeline.checkpoint_folder(query), pipeline.checkpoints_folder
     if not parent.is_dir() or Checkpoint(own).planned() is not None:
         return None
+    # A replacement that was killed may have left a checkpoint under its backup's name.
+    finish_replacements(parent)
     used = {pipeline.checkpoint_folder(name) for name in pipeline.queries}
     candidates = []
     for folder in list_folder(parent):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from enum import StrEnum
@@ -64,7 +65,7 @@ def prepare_fresh_checkpoint(
     begin at a position.
     """
     folder = require_local(pipeline.checkpoint_folder(query), "a fresh checkpoint")
-    backup = folder.with_name(former.folder)
+    backup = former_checkpoint.locate(folder, former)
     base = Checkpoint(backup if backup.is_dir() else folder)
     recorded = metadata.read(base.folder)
     offsets = base.offsets(former.batch)
@@ -164,7 +165,9 @@ def read_former(folder: Path, past: str, *, is_pending: bool) -> FormerCheckpoin
             "finish it with the former spec: 'millstream run --until-caught-up'; then change the spec again",
         )
     return FormerCheckpoint(
-        name_backup(folder, "renewal", committed).name if base == folder else base.name,
+        name_backup(folder, "renewal", committed).name
+        if base == folder
+        else os.path.relpath(str(base), str(folder.parent)),
         str(checkpoint.query_id()),
         committed,
         checkpoint.next_watermark(committed),

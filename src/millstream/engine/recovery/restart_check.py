@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint import metadata
+from millstream.checkpoint import former_checkpoint, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.replacement import finish_replacement
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.source_offsets import list_origins
 from millstream.engine.sink_keys import sink_keys
-from millstream.plan.changes import PlanUnknown
+from millstream.plan.change_kinds.query_changes import PlanUnknown
 from millstream.plan.declared_query import declare_without_plan
 from millstream.plan.query_plan import QueryPlan, judge_change, plan_query
 
@@ -62,7 +62,8 @@ def plan_restart(
     if not isinstance(recorded, metadata.QueryMetadata):
         return recorded
     now = build_record(spark, pipeline, query, recorded.query_id, frame, list_origins(frame), probed, {})
-    return plan_query(query, folder, recorded, restrict_pinned(pipeline, now))
+    plan = plan_query(query, folder, recorded, restrict_pinned(pipeline, now))
+    return replace(plan, is_unfinished=_is_unfinished(pipeline, query))
 
 
 def plan_without_spark(pipeline: Pipeline, query: str) -> QueryPlan:
@@ -71,7 +72,13 @@ def plan_without_spark(pipeline: Pipeline, query: str) -> QueryPlan:
     if not isinstance(recorded, metadata.QueryMetadata):
         return recorded
     now = declare_without_plan(pipeline, query, sink_keys(pipeline, query), recorded)
-    return plan_query(query, str(pipeline.checkpoint(query)), recorded, now)
+    plan = plan_query(query, str(pipeline.checkpoint(query)), recorded, now)
+    return replace(plan, is_unfinished=_is_unfinished(pipeline, query))
+
+
+def _is_unfinished(pipeline: Pipeline, query: str) -> bool:
+    former = former_checkpoint.read(pipeline.checkpoint_folder(query))
+    return former is not None and former.is_pending
 
 
 def read_base(pipeline: Pipeline, query: str) -> QueryMetadata | QueryPlan:

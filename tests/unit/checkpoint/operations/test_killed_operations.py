@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.checkpoint import former_checkpoint
+from millstream.checkpoint.former_checkpoint import FormerCheckpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.rewind import rewind_checkpoint
@@ -162,3 +164,19 @@ def test_a_killed_move_leaves_the_checkpoint_at_one_of_its_places(
         places.append((read(folder), read(target)))
         assert places[-1] in ((before, None), (None, before), (before, before))
     assert (places[0], places[-1]) == ((before, None), (None, before))
+
+
+def test_a_killed_move_leaves_a_checkpoint_that_finds_its_former_one(folder: Path) -> None:
+    target = folder.parent / "elsewhere" / "totals"
+    former = FormerCheckpoint(".sums.before-renewal-1", "one", 3, 0, "backfill", is_pending=True)
+    backup = folder.with_name(former.folder)
+    copy_files(folder, backup)
+    former_checkpoint.write(folder, former)
+
+    for _ in kill_at_each_change(folder, lambda: move_checkpoint(folder, target)):
+        place = target if target.exists() else folder
+        found = former_checkpoint.read(place)
+        assert found is not None
+        assert found.is_pending
+        assert former_checkpoint.locate(place, found).resolve() == backup.resolve()
+    assert target.exists()

@@ -176,8 +176,13 @@ def test_a_checkpoint_whose_sinks_are_not_done_does_not_pass(folder: Folder) -> 
     done = folder.run("plan", "--fast")
 
     assert done.return_value == 1
-    assert "sums: the rows in its sinks are yet to be replaced" in done.stderr
+    assert "the rows in its sinks are yet to be replaced" in done.stdout
     assert done.stderr.endswith("next: millstream plan --apply\n")
+    code, query = folder.plan()
+    assert (code, query["unfinished"], query["changes"]) == (1, True, [])
+    findings = folder.run("plan", "--fast", "--format", "github").stdout
+    assert findings.startswith("::error")
+    assert "millstream plan --apply --select sums" in findings
 
 
 def test_two_specs_in_two_folders_are_compared(folder: Folder, tmp_path: Path) -> None:
