@@ -79,7 +79,7 @@ def expected(journals: Iterable[Path], kafka: str, catalog: Path, prefix: str = 
             case "duplicate":
                 pass
             case other:
-                raise AssertionError(f"the oracle cannot tell what becomes of a record that is {other}")
+                raise AssertionError(f"the oracle cannot tell what happens to a record that is {other}")
     values = _values(kafka, f"{prefix}purchases") if bought else {}
     priced = {
         row["product_id"]: (row["category"], row["price"]) for row in pq.read_table(catalog).to_pylist()

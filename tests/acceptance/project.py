@@ -241,7 +241,7 @@ def last(folder: Path) -> int:
 def adapt(folder: Path, prefix: str) -> None:
     """Give a copy of the example topics of its own, and take late records out of its traffic.
 
-    What becomes of a late record depends on the batches; all else has one right answer.
+    What happens to a late record depends on the batches; all else has one right answer.
     """
     spec = (folder / "pipeline.yml").read_text(encoding="utf-8")
     for name in STREAMS:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class PastChoice(StrEnum):
-    """What becomes of the past of a query that begins with a new checkpoint over filled sinks."""
+    """What happens to the past of a query that begins with a new checkpoint over filled sinks."""
 
     BACKFILL = "backfill"
     """The rows in the sinks are replaced by the result over everything that was read."""

@@ -65,7 +65,7 @@ class RunOptions:
     adopt: bool = False
     """Continue from sink state that other checkpoints of the same queries wrote."""
     accept: tuple[str, ...] = ()
-    """Codes of verdicts on changed queries, with which they start all the same."""
+    """Codes of verdicts on changed queries, with which they start anyway."""
 
 
 def choose_queries(pipeline: Pipeline, options: RunOptions) -> list[str]:

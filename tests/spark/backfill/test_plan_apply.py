@@ -51,7 +51,7 @@ def test_without_questions_the_past_must_be_named_and_possible(shop: Shop) -> No
     unnamed = plan(shop, "--select", "copy", "--yes")
     impossible = plan(shop, "--select", "copy", "--yes", "--past", "backfill")
 
-    assert "--yes does not say what becomes of its rows" in str(unnamed.exception)
+    assert "--yes does not say what happens to its rows" in str(unnamed.exception)
     assert "cannot begin with a new checkpoint and '--past backfill': parquet" in str(impossible.exception)
     assert Checkpoint(shop.folder / "checkpoints" / "copy").committed() == 0
 

@@ -1,4 +1,4 @@
-"""What becomes of a query that fails, and of one that is asked to end."""
+"""What happens to a query that fails, and of one that is asked to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test files of the examples: they pass, and each example's say what becomes of the rows that hurt."""
+"""The test files of the examples: they pass, and each example's say what happens to the rows that hurt."""
 
 from __future__ import annotations
 

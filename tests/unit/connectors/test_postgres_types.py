@@ -1,4 +1,4 @@
-"""What becomes of Spark's types in a column of Postgres; each row was tried with COPY on PostgreSQL 18."""
+"""What happens to Spark's types in a column of Postgres; each row was tried with COPY on PostgreSQL 18."""
 
 from __future__ import annotations
 

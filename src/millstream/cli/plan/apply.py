@@ -147,7 +147,7 @@ class _Cures:
         return True
 
     def _choose_past(self, query: str) -> PastChoice | None:
-        """Return what becomes of the rows in the sinks, or None to leave the query as it is."""
+        """Return what happens to the rows in the sinks, or None to leave the query as it is."""
         from millstream.backfill.fresh_start import PastChoice, find_conflict
 
         conflicts = {past: find_conflict(self.pipeline, query, past) for past in PastChoice}
@@ -162,7 +162,7 @@ class _Cures:
             return chosen if self.yes or click.confirm(sentence, err=True) else None
         if self.yes:
             raise InvalidInput(
-                f"query '{query}' needs a new checkpoint, and --yes does not say what becomes of its rows",
+                f"query '{query}' needs a new checkpoint, and --yes does not say what happens to its rows",
                 f"add --past {', --past '.join(past for past, conflict in conflicts.items() if not conflict)}",
             )
         click.echo(f"{query}: begins with a new checkpoint; the former one is kept. The past:", err=True)

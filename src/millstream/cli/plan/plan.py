@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--past",
     type=click.Choice(("backfill", "continue", "now")),
-    help="With --apply: what becomes of the rows in the sinks of a query that gets a new checkpoint.",
+    help="With --apply: what happens to the rows in the sinks of a query that gets a new checkpoint.",
 )
 @click.option("--fast", is_flag=True, help="Start no Spark: a changed view gives 'cannot tell'.")
 @click.option(

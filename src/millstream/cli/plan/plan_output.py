@@ -83,7 +83,7 @@ def _format(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[str]:
             if sentence:
                 yield from _indent(f"{label}: {sentence}", "    ")
     if plan.verdict.is_refused:
-        yield f"  to start all the same: millstream run --accept {plan.accept_code}"
+        yield f"  to start anyway: millstream run --accept {plan.accept_code}"
 
 
 def _indent(text: str, indent: str) -> list[str]:

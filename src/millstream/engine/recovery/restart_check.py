@@ -119,5 +119,5 @@ def _refuse(plan: QueryPlan) -> CheckpointError:
     return CheckpointError(
         f"query '{plan.query}' does not fit its checkpoint {plan.checkpoint}: {worst.what}: "
         f"{worst.spark}{consequence}{others}",
-        f"{worst.fix}; or start all the same: 'millstream run --accept {plan.accept_code}'",
+        f"{worst.fix}; or start anyway: 'millstream run --accept {plan.accept_code}'",
     )

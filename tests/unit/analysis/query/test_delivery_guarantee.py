@@ -223,7 +223,7 @@ def test_a_function_of_the_users_is_a_condition() -> None:
 
 
 TABLE = [
-    # source, path, and what becomes of sinks that are exactly-once, effectively-once, at-least-once, at-most-once
+    # source, path, and what happens to sinks that are exactly-once, effectively-once, at-least-once, at-most-once
     (Replayability.EXACT, ReplayEffect.NOTHING, (ONCE, EFFECT, LEAST, MOST)),
     (Replayability.EXACT, ReplayEffect.VALUES, (ONCE, EFFECT, LEAST, MOST)),
     (Replayability.EXACT, ReplayEffect.ROWS, (ONCE, LEAST, LEAST, MOST)),

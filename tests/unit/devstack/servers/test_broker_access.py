@@ -1,4 +1,4 @@
-"""What becomes of the local broker where the class that keeps other users away cannot be had."""
+"""What happens to the local broker where the class that keeps other users away cannot be had."""
 
 from __future__ import annotations
 

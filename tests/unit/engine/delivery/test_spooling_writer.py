@@ -75,7 +75,7 @@ def test_a_sink_for_which_the_first_batch_waits_has_had_none(
 def deliver(
     folder: Path, found: LedgerEntry | None, last: int | None = None
 ) -> tuple[Batch, WriteResult | CheckpointMismatch]:
-    """Deliver batch 1 to a sink that passes it over; what becomes of it, and what is returned or raised."""
+    """Deliver batch 1 to a sink that passes it over; what happens to it, and what is returned or raised."""
     writer = SpoolingWriter(IDENTITY, lambda: Passing(found, last), BatchSpool(folder), None)
     nobody: Any = None
     columns: Any = []

@@ -1,4 +1,4 @@
-"""Which batches are interpreted, and what becomes of the settings that a session had before."""
+"""Which batches are interpreted, and what happens to the settings that a session had before."""
 
 from __future__ import annotations
 
