@@ -34,6 +34,7 @@ def restarts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     return Restarts(spark, tmp_path_factory.mktemp("random"), make_rows(SPECS))
 
 
+@pytest.mark.timeout(3600)
 def test_no_random_change_of_an_example_that_continues_is_silently_wrong(restarts: Restarts) -> None:
     outcomes: Counter[str] = Counter()
 
