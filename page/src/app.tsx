@@ -13,6 +13,7 @@ import { LogPanel } from "./parts/log";
 import { PlotsPanel, SPANS } from "./parts/plots";
 import { QueriesPanel } from "./parts/queries";
 import { ResultsPanel } from "./parts/results";
+import { StatePanel } from "./parts/state";
 import { AlertsPanel, FindingsPanel, GuaranteesPanel, PlanPanel } from "./parts/words";
 import type { Store } from "./store";
 import type { Lag, Level, Node, State } from "./wire";
@@ -130,6 +131,7 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
       <div class="two">
         <div class="stack">
           <PlotsPanel query={query} series={store.series} now={now} started={Date.parse(state.run.started)} span={span} theme={theme} onSpan={setSpan} />
+          {query?.state_rows != null && <StatePanel query={query.name} keys={query.state_rows} live={live} />}
           <GuaranteesPanel guarantees={state.guarantees} query={chosen} />
           <PlanPanel plans={state.plans} query={chosen} />
         </div>

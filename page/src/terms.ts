@@ -39,6 +39,7 @@ export const TERMS = {
   commitOffsets: "Recording in the checkpoint that the batch is done.",
   other: "The rest of the batch, for which Spark reports no phase.",
   stalled: "The query is running, but no batch has been committed for much longer than usual.",
+  statestore: "What Spark keeps between batches: open windows, rows that wait for the other side of a join, keys already seen, and the values of processors. It is read from the checkpoint, as of a batch.",
   results: "A sample of the newest rows that a query wrote.",
   events: "Events of this run, newest first.",
   growing: "How long the lag of the partition has been growing since its last minimum. It counts as growing if the mean of each quarter of that time is above the one before, and the last mean is a fifth above the first, or if the last batch left more than twice as many records as any before it. Smaller changes from batch to batch do not count.",

@@ -167,6 +167,25 @@ export interface LettersAnswer extends Letters {
   note: string;
 }
 
+/** One part of an operator's state, as of a batch: keys by partition, and some of them. */
+export interface StateStore {
+  operator: number;
+  state: string;
+  batch: number;
+  partitions: number[];
+  /** Of all partitions together, over so many batches. */
+  growth: number;
+  batches: number;
+  columns: string[];
+  rows: (string | number | boolean | null)[][];
+}
+
+export interface StateAnswer {
+  query: string;
+  stores: StateStore[];
+  note: string;
+}
+
 export interface Entry {
   id: string;
   at: string;

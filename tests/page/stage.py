@@ -13,6 +13,7 @@ from millstream.dashboard.export.prometheus import EventCounters
 from millstream.dashboard.http.app import serve
 from millstream.dashboard.http.auth import AccessGuard
 from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.replay_server import GeneratedPreviews
 from millstream.dashboard.run_actions import NAMES, RunActions
 from millstream.dashboard.state.run_state import new_run_state
 from page.made import text
@@ -103,6 +104,10 @@ class Looks:
         self.drawn: list[list[Any]] | None = None
         self.values = ['{"event_id": "e-%d", "user_id": "u%04d", "product_id": "p%03d", "event_time": "%s"}']
         self.latest: list[dict[str, Any]] = []
+
+    def state(self, query: str, keys: int | None, /) -> dict[str, Any] | None:
+        """The windows of an aggregation."""
+        return GeneratedPreviews().state(query, keys)
 
     def rows(self, sink: str) -> dict[str, Any] | None:
         """Windows of five minutes by category."""

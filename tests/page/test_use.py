@@ -56,6 +56,21 @@ def test_keys_choose_queries_and_lead_to_every_part(page_view: Shown) -> None:
         expect(page.locator(f"#{part}-title")).to_be_focused()
 
 
+def test_the_state_of_a_query_is_read_when_it_is_asked_for(page_view: Shown) -> None:
+    page = page_view.page
+    panel = page.locator("#statestore")
+    expect(panel.locator("#statestore-title")).to_contain_text("State of funnel")
+    assert panel.locator("table").count() == 0
+
+    panel.get_by_role("button", name="Show").click()
+
+    expect(panel).to_contain_text("46 keys after batch 11, +4 in 2 batches")
+    expect(panel.locator(".partitions li")).to_have_count(4)
+    expect(panel.locator("tbody tr")).to_have_count(4)
+    panel.get_by_role("button", name="Hide").click()
+    expect(panel.locator("table")).to_have_count(0)
+
+
 def test_the_keys_are_listed_under_the_question_mark(page_view: Shown) -> None:
     page = page_view.page
     expect(page.locator("#queries table")).to_be_visible()

@@ -30,6 +30,7 @@ from millstream.diagnostics.formats import finding_to_json
 from millstream.engine.events.event_bus import Event
 from millstream.pipeline.graph import PipelineGraph
 from millstream.spark.jvm_metrics import Gauges
+from millstream.state.state_sample import sample_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +122,7 @@ class LivePage:
         poll.start()
 
     def _serve(self, stack: ExitStack) -> None:
-        preview = DataPreviews(self.pipeline)
+        preview = DataPreviews(self.pipeline, sample_query)
         stack.callback(preview.close)
         try:
             page = serve(self.feed, preview, host=self.options.host, port=self.options.port)

@@ -105,6 +105,22 @@ class GeneratedPreviews:
         }
         return {"latest": [letter], "stored": 1, "note": ""}
 
+    def state(self, query: str, _keys: int | None, /) -> dict[str, Any] | None:
+        """Return the windows of an aggregation."""
+        store = {
+            "operator": 0,
+            "state": "aggregation",
+            "batch": 11,
+            "partitions": [12, 9, 14, 11],
+            "growth": 4,
+            "batches": 2,
+            "columns": ["window", "count(1)", "removed after", "partition"],
+            "rows": [
+                ["12:00:00 - 12:15:00", 42 + number, "2026-03-01T12:15:00Z", number] for number in range(4)
+            ],
+        }
+        return {"query": query, "stores": [store], "note": ""}
+
 
 class NoPreviews:
     """Previews of a past run: none, because external systems may have changed since."""
@@ -129,6 +145,10 @@ class NoPreviews:
     def letters(self) -> dict[str, Any]:
         """Return no dead letters, and the command that lists them."""
         return {"latest": [], "stored": None, "note": "millstream deadletter list shows them"}
+
+    def state(self, query: str, _keys: int | None, /) -> dict[str, Any] | None:
+        """Return no state, and the command that shows it."""
+        return {"query": query, "stores": [], "note": f"millstream state show {query} shows it"}
 
 
 def shift_event(event: Event, by: float) -> Event:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from millstream.checkpoint import metadata
+from millstream.dashboard.http import data_preview
+from millstream.dashboard.http.data_preview import DataPreviews
 from millstream.engine.run import RunOptions
 from millstream.state.read_state import REMOVED, measure_stores, read_changes, read_store
+from millstream.state.state_sample import sample_query
 from millstream.state.stores import list_stores
 
 if TYPE_CHECKING:
@@ -55,6 +59,32 @@ def test_keys_and_values_have_the_names_of_the_query(spark: SparkSession, folder
     )
     assert str(first[REMOVED]) == "2026-01-01 12:10:00"
     assert sorted(row["id"] for row in rows) == ["a", "b", "c"]
+
+
+def test_the_page_shows_the_state_of_a_query(
+    project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = project.pipeline(
+        views={"sums": {"sql": SUMS}}, queries={"sums": {"to": {"delta": {"path": "unused"}}}}
+    )
+    assert made.checkpoint_folder("sums") == folder
+    monkeypatch.setattr(data_preview, "PATIENCE", 120.0)
+    previews = DataPreviews(made, sample_query)
+
+    answer = previews.state("sums", 3)
+    previews.close()
+
+    assert answer is not None
+    (store,) = answer["stores"]
+    assert (answer["note"], store["state"], store["batch"]) == ("", "aggregation", 2)
+    assert (sum(store["partitions"]), store["growth"], store["batches"]) == (3, 1, 2)
+    rows = [dict(zip(store["columns"], row, strict=True)) for row in store["rows"]]
+    assert {(row["id"], row["sum(orders.amount)"], row[REMOVED]) for row in rows} == {
+        ("a", 3, "2026-01-01T12:10:00.000Z"),
+        ("b", 5, "2026-01-01T12:10:00.000Z"),
+        ("c", 7, "2026-01-01T12:20:00.000Z"),
+    }
+    assert json.loads(json.dumps(answer)) == answer
 
 
 def test_the_state_of_an_earlier_batch_and_its_growth(spark: SparkSession, folder: Path) -> None:

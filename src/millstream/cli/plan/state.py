@@ -200,6 +200,7 @@ def _contains(frame: DataFrame, store: StateStore, text: str) -> Any:
 
 def _print(frame: DataFrame, store: StateStore, limit: int, *, as_json: bool) -> None:
     from millstream.cli.table import format_table
+    from millstream.state.state_sample import format_state_value
 
     rows = frame.limit(limit).collect()
     if as_json:
@@ -208,15 +209,5 @@ def _print(frame: DataFrame, store: StateStore, limit: int, *, as_json: bool) ->
             click.echo(json.dumps({"operator": store.operator, "state": store.label, **values}, default=str))
         return
     click.echo(f"operator {store.operator}: {store.label}, batches {store.first_batch} to {store.last_batch}")
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [[format_state_value(value) for value in row] for row in rows]
     click.echo(format_table(frame.columns, cells), nl=False)
-
-
-def _cell(value: Any) -> Any:
-    """Return a window as `start - end`, other structures as JSON."""
-    if hasattr(value, "asDict"):
-        fields = value.asDict(recursive=True)
-        if list(fields) == ["start", "end"]:
-            return f"{fields['start']} - {fields['end']}"
-        return json.dumps(fields, default=str)
-    return value

@@ -1,4 +1,4 @@
-"""Read rows of sinks, messages of sources and dead letters for the live page during a run."""
+"""Read rows of sinks, messages of sources, dead letters and state for the live page during a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLong
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from millstream.connectors.api.dead_letters import count_records
 from millstream.dashboard.state import timestamps
@@ -28,10 +28,16 @@ ROWS, MESSAGES, LETTERS = 500, 20, 50
 FRESH = 3.0
 # As long for the number of dead letters, which takes a look at all of them.
 COUNTED = 30.0
+# As long for the state of a query, which takes a Spark job for each of its stores; and the most keys to read so.
+STATE_FRESH, MOST_KEYS, KEYS = 30.0, 200_000, 20
 # Seconds to wait for a slow server. The read continues, and its result serves the next request.
 PATIENCE = 5.0
 # Number of characters shown of a message or value.
 SHOWN = 2_000
+
+
+StateSampler: TypeAlias = "Callable[[Pipeline, str, int], list[dict[str, Any]]]"
+"""Returns the stores of a query's state, with so many keys of each: `state_sample.sample_query`."""
 
 
 @dataclass
@@ -39,6 +45,7 @@ class DataPreviews:
     """Reads previews for one pipeline, with one cached read per sink or source at a time."""
 
     pipeline: Pipeline
+    sample_state: StateSampler
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "millstream-look"))
     _cache: dict[str, tuple[float, Future[Any]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -89,6 +96,26 @@ class DataPreviews:
 
     def _count_letters(self) -> int:
         return sum(count_records(self.pipeline.letters.counts()).values())
+
+    def state(self, query: str, keys: int | None) -> dict[str, Any] | None:
+        """Return the stores of a query's state with some keys, as of the newest batch; `keys` is its size if known.
+
+        A large state is not read: the running queries share this process's Spark.
+        """
+        if query not in self.pipeline.queries:
+            return None
+        stores: list[dict[str, Any]] | None = None
+        if keys is not None and keys > MOST_KEYS:
+            note = f"{keys:,} keys are too many to read during a run; use millstream state show {query}"
+        else:
+            stores, note = self._ask(f"state {query}", lambda: self._sample_state(query), fresh=STATE_FRESH)
+        return redact_deep({"query": query, "stores": stores or [], "note": note})  # type: ignore[no-any-return]
+
+    def _sample_state(self, query: str) -> list[dict[str, Any]]:
+        samples = self.sample_state(self.pipeline, query, KEYS)
+        for sample in samples:
+            sample["rows"] = [[to_json_value(value) for value in row] for row in sample["rows"]]
+        return samples
 
     def close(self) -> None:
         """Start no further read."""

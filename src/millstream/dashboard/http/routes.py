@@ -47,7 +47,7 @@ class Response:
 
 
 class PreviewReader(Protocol):
-    """Previews of external data: rows of sinks, messages of sources, dead letters."""
+    """Previews of data: rows of sinks, messages of sources, dead letters, state of queries."""
 
     def rows(self, sink: str) -> dict[str, Any] | None:
         """Return the latest rows of a sink by its id in the graph, or None if there is no such sink."""
@@ -57,6 +57,9 @@ class PreviewReader(Protocol):
 
     def letters(self) -> dict[str, Any]:
         """Return `latest` dead letters and a `note`."""
+
+    def state(self, query: str, keys: int | None, /) -> dict[str, Any] | None:
+        """Return `stores` of a query's state, which has so many keys, or None if there is no such query."""
 
 
 def json_response(value: Any, status: int = 200) -> Response:
@@ -94,6 +97,8 @@ class Routes:
                 )
             case "/api/letters":
                 return json_response({**self.feed.document()["letters"], **self.looks.letters()})
+            case "/api/statestore":
+                return self._state(parameters.get("query", ""))
             case "/api/findings":
                 state = self.feed.document()
                 return json_response(
@@ -117,6 +122,10 @@ class Routes:
             case "/readyz":
                 return self._ready()
         return self._file(path)
+
+    def _state(self, query: str) -> Response:
+        sizes = {item["name"]: item["state_rows"] for item in self.feed.document()["queries"]}
+        return self._looked(self.looks.state(query, sizes.get(query)), "query", query)
 
     def act(self, name: str, parameters: Mapping[str, str]) -> Response:
         """Carry out an action of the page, and return what happens."""

@@ -35,7 +35,7 @@ def looks(tmp_path: Path) -> Iterator[DataPreviews]:
         "queries": {"ticks": {"to": [{"delta": str(tmp_path / "lake")}, {"console": {}}]}},
     }
     REDACTOR.protect("S3CR3T")
-    result = DataPreviews(Pipeline.model_validate(spec))
+    result = DataPreviews(Pipeline.model_validate(spec), lambda *_: [])
     yield result
     result.close()
 
@@ -58,6 +58,16 @@ def test_a_sink_that_cannot_be_read_back_is_a_note(looks: DataPreviews) -> None:
 @pytest.mark.parametrize("sink", ["", "sink.ticks.2", "sink.nobody.0", "sink.ticks.x", "source.ticks"])
 def test_an_id_of_no_sink_is_none(looks: DataPreviews, sink: str) -> None:
     assert looks.rows(sink) is None
+
+
+def test_a_large_state_is_left_alone_and_that_of_an_unknown_query_is_none(looks: DataPreviews) -> None:
+    state = looks.state("ticks", data_preview.MOST_KEYS + 1)
+
+    assert state is not None
+    assert state["stores"] == []
+    assert state["note"].startswith("200,001 keys are too many")
+    assert state["note"].endswith("millstream state show ticks")
+    assert looks.state("nobody", 1) is None
 
 
 def test_a_source_without_messages_is_a_note_and_an_unknown_one_is_none(looks: DataPreviews) -> None:

@@ -192,6 +192,7 @@ def test_a_page_that_is_not_built_says_so(served: app.Page, tmp_path: Path) -> N
         ("/api/rows?sink=sink.funnel.0", 200),
         ("/api/messages?source=clicks", 200),
         ("/api/letters", 200),
+        ("/api/statestore?query=funnel", 200),
         ("/api/findings", 200),
         ("/metrics", 200),
         ("/healthz", 200),
