@@ -8,6 +8,9 @@ import { Empty, Panel, Wide } from "./panel";
 import { Bar } from "./sign";
 import { Term } from "./term";
 
+// So many partitions are listed, those with most keys.
+const MOST = 12;
+
 export const StatePanel = steady(function StatePanel({ query, keys, live }: { query: string; keys: number; live: boolean }): JSX.Element {
   const [open, setOpen] = useState(false);
   const asked = useAsked<StateAnswer>(open ? `api/statestore?query=${encodeURIComponent(query)}` : null, 15000, live);
@@ -34,6 +37,7 @@ export const StatePanel = steady(function StatePanel({ query, keys, live }: { qu
 function Store({ store }: { store: StateStore }): JSX.Element {
   const keys = store.partitions.reduce((sum, one) => sum + one, 0);
   const most = Math.max(1, ...store.partitions);
+  const largest = store.partitions.map((own, at): [number, number] => [own, at]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).slice(0, MOST);
   const grown = store.growth === 0 ? "unchanged" : `${store.growth > 0 ? "+" : "−"}${exact(Math.abs(store.growth))}`;
   return (
     <div class="sub">
@@ -42,9 +46,10 @@ function Store({ store }: { store: StateStore }): JSX.Element {
         <span class="dim">{plural(keys, "key")} after batch {store.batch}, {grown} in {plural(store.batches, "batch", "batches")}</span>
       </div>
       <ul class="list partitions" aria-label="Keys by partition">
-        {store.partitions.map((own, at) => (
+        {largest.map(([own, at]) => (
           <li key={at}><span class="dim">partition {at}</span> <Bar share={own / most} level="ok" /> <span class="num">{exact(own)}</span></li>
         ))}
+        {store.partitions.length > MOST && <li class="dim">{store.partitions.length - MOST} more with fewer keys</li>}
       </ul>
       {store.rows.length > 0 && (
         <Wide name={`Some keys: ${store.state}`} class="short">
