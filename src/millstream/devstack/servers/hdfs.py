@@ -6,12 +6,11 @@ HDFS believes the user name that a client gives, so that every user of this mach
 from __future__ import annotations
 
 import subprocess
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
-from millstream.devstack.ports import LOCAL, accepts_connections
+from millstream.devstack.ports import LOCAL
+from millstream.devstack.servers.registration import Registration
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.diagnostics.failure import NotReady
@@ -21,6 +20,7 @@ from millstream.spark.java_discovery import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from millstream.devstack.supervisor.state import Home
 
@@ -44,7 +44,7 @@ appender.console.target = SYSTEM_OUT
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d %p %c: %m%n
 """
-_STARTED, _REGISTERED = "STARTUP_MSG: Starting DataNode", "successfully registered with NN"
+REGISTRATION = Registration(NAME_NODE, "STARTUP_MSG: Starting DataNode", "successfully registered with NN")
 
 
 def prepare(home: Home, name: str, port: int, report: Callable[[str], None]) -> ServerSpec:
@@ -61,27 +61,6 @@ def prepare(home: Home, name: str, port: int, report: Callable[[str], None]) -> 
         _format(command)
     variables = {"JAVA_HOME": str(java.home), "HADOOP_CONF_DIR": str(conf)}
     return ServerSpec(name, command, str(home.log(name)), environment=variables)
-
-
-def wait_until_ready(part: ServerSpec, address: str, seconds: float, running: Callable[[], bool]) -> bool:
-    """Wait until the name node accepts connections, or the data node has registered; False after that time."""
-    port = int(address.rpartition(":")[2])
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and running():
-        if accepts_connections(port) if part.name == NAME_NODE else _has_registered(Path(part.log)):
-            return True
-        # There is no notification when a server is ready, so poll.
-        time.sleep(0.05)
-    return False
-
-
-def _has_registered(log: Path) -> bool:
-    """Return whether the data node's last start, of those in its log, has registered with the name node."""
-    try:
-        text = log.read_text(errors="replace")
-    except FileNotFoundError:
-        return False
-    return _REGISTERED in text[max(0, text.rfind(_STARTED)) :]
 
 
 def _format(command: tuple[str, ...]) -> None:

@@ -48,9 +48,9 @@ def _await_own(home: Home, part: ServerSpec) -> None:
     if part.name == "kafka":
         is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_running)
     elif part.name in hdfs.SERVERS:
-        is_ready = hdfs.wait_until_ready(part, endpoints.hdfs, _SECONDS, is_running)
+        is_ready = hdfs.REGISTRATION.wait(part, endpoints.hdfs, _SECONDS, is_running)
     elif part.name in spark_cluster.SERVERS:
-        is_ready = spark_cluster.wait_until_ready(part, endpoints.spark, _SECONDS, is_running)
+        is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_running)
     else:
         is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, is_running)
     if not is_ready:

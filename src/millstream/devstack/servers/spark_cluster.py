@@ -7,13 +7,13 @@ import json
 import os
 import secrets
 import shutil
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
-from millstream.devstack.ports import LOCAL, accepts_connections
+from millstream.devstack.ports import LOCAL
+from millstream.devstack.servers.registration import Registration
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import SPARK_MASTER
 from millstream.diagnostics.failure import InvalidInput
@@ -37,7 +37,9 @@ _SCALA = "2.13"
 # The web pages of master and workers show logs and can end applications. Spark has no switch for them, but a filter
 # that wants a signed token, which nobody has: the key is drawn for each start.
 _PAGES = "org.apache.spark.ui.JWSFilter"
-_STARTED, _REGISTERED = "Started daemon with process name", "Successfully registered with master"
+REGISTRATION = Registration(
+    SPARK_MASTER, "Started daemon with process name", "Successfully registered with master"
+)
 
 
 @dataclass(frozen=True)
@@ -93,27 +95,6 @@ def prepare(home: Home, name: str, port: int) -> ServerSpec:
     offer = ("--cores", str(size.cores), "--memory", f"{size.memory}m", "--work-dir", str(folder / "work"))
     words = ("org.apache.spark.deploy.worker.Worker", *common, *offer, f"spark://{LOCAL}:{port}")
     return _server(home, name, words, {"SPARK_LOCAL_DIRS": str(folder / "local")})
-
-
-def wait_until_ready(part: ServerSpec, master: str, seconds: float, running: Callable[[], bool]) -> bool:
-    """Wait until the master accepts connections, or a worker has registered; False if it ends or time is over."""
-    port = int(master.rpartition(":")[2])
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and running():
-        if accepts_connections(port) if part.name == SPARK_MASTER else _has_registered(Path(part.log)):
-            return True
-        # There is no notification when a server is ready, so poll.
-        time.sleep(0.05)
-    return False
-
-
-def _has_registered(log: Path) -> bool:
-    """Return whether the worker's last start, of those in its log, has registered with the master."""
-    try:
-        text = log.read_text(errors="replace")
-    except FileNotFoundError:
-        return False
-    return _REGISTERED in text[max(0, text.rfind(_STARTED)) :]
 
 
 def _server(home: Home, name: str, words: tuple[str, ...], environment: dict[str, str]) -> ServerSpec:

@@ -1,0 +1,46 @@
+"""Wait for servers of which one leads and the others register with it: Spark's master and workers, HDFS's nodes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.devstack.ports import accepts_connections
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.devstack.supervisor.server_spec import ServerSpec
+
+
+@dataclass(frozen=True)
+class Registration:
+    """The name of the leading server, and what the others write to their logs at a start and once registered."""
+
+    leader: str
+    started: str
+    registered: str
+
+    def wait(self, part: ServerSpec, address: str, seconds: float, running: Callable[[], bool]) -> bool:
+        """Wait until the leader accepts connections or another server has registered.
+
+        False if that takes longer than `seconds`, or if the server ends.
+        """
+        port = int(address.rpartition(":")[2])
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and running():
+            if accepts_connections(port) if part.name == self.leader else self._is_registered(Path(part.log)):
+                return True
+            # There is no notification when a server is ready, so poll.
+            time.sleep(0.05)
+        return False
+
+    def _is_registered(self, log: Path) -> bool:
+        """Return whether the last start in a log has registered."""
+        try:
+            text = log.read_text(errors="replace")
+        except FileNotFoundError:
+            return False
+        return self.registered in text[max(0, text.rfind(self.started)) :]
