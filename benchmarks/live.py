@@ -153,6 +153,7 @@ class Bench:
                 start_new_session=True,
             )  # fmt: skip
             try:
+                # The times that the figures are about: nothing is awaited.
                 time.sleep(self.asked.warm)
                 warm, warm_cpu = time.time(), tree_cpu_seconds(running.pid)
                 time.sleep(self.asked.seconds)
@@ -214,6 +215,7 @@ class Bench:
             if time.monotonic() > deadline or running.poll() is not None:
                 log = (place / "log").read_text(errors="replace")[-3000:]
                 raise SystemExit(f"{name} gave other tables than it should:\n{wrong}\n{log}")
+            # Nothing tells that a table of another process is complete: it is read again.
             time.sleep(1)
 
     def _commits(self, funnel: Path) -> list[tuple[float, int]]:

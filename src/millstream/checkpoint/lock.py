@@ -107,6 +107,7 @@ class CheckpointLock:
                     f"{process}) and may write to its sinks",
                     f"end it: kill -9 {process}",
                 )
+            # No event tells that a process that is not a child has ended.
             time.sleep(_POLL_SECONDS)
 
     def release(self) -> None:

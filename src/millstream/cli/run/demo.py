@@ -190,6 +190,7 @@ def _lock(folder: Path, steps: ProgressReporter) -> Iterator[int]:
                         "end it with Ctrl-C, or start this one in another folder",
                     ) from None
                 steps.show("waiting for an earlier demo to end")
+                # Not a blocking lock: this wait ends after a while, and with Ctrl-C.
                 time.sleep(_LOOK)
             else:
                 break

@@ -117,6 +117,7 @@ def _watch_starter(stop: threading.Event) -> None:
     while os.read(0, 1024):
         pass
     stop.set()
+    # The traffic ends the process itself, unless its broker does not answer.
     time.sleep(_FAREWELL)
     os._exit(1)
 

@@ -141,6 +141,7 @@ def _add_files(project: Project, document: YamlDocument, number: int, pattern: s
             if path.is_file() and "__pycache__" not in path.parts
         ]
     except (NotImplementedError, ValueError):
+        # What `glob` raises for an absolute and for an invalid pattern: reported below as one without files.
         files = []
     if not files:
         project.findings.append(

@@ -112,6 +112,7 @@ class ScriptSandbox:
         self.audit.start()
         patches.after(self.audit.stop)
 
+    # Bound here, before a script's `time.sleep` is replaced by this.
     def _sleep(self, seconds: float, original: Callable[[float], None] = time.sleep) -> None:
         if call_sites.find_user_frame() is None:
             original(seconds)

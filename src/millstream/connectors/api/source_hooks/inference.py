@@ -27,4 +27,5 @@ class SourceInference(Spec):
     @classmethod
     def sample_files(cls, files: Sequence[Path], limit: int) -> FileSample:
         """Read about `limit` rows from the beginning of files. Raises ValueError if they have another format."""
+        # Not abstract, because only kinds of files that `init` can read have it.
         raise NotImplementedError
