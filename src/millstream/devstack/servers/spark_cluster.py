@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
@@ -22,6 +21,7 @@ from millstream.spark.java_discovery import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from millstream.devstack.supervisor.state import Home
 
