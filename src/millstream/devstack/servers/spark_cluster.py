@@ -20,7 +20,6 @@ from millstream.spark.jars.ivy_download import pyspark_folder
 from millstream.spark.java_discovery import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from millstream.devstack.supervisor.state import Home
