@@ -138,8 +138,12 @@ def _list_causes(error: BaseException | None) -> list[BaseException]:
 
 
 def _extract_line(text: str, name: str) -> str:
+    """Return the first line of a stack trace with a name in it."""
+    return _remove_packages(next((line.strip() for line in text.splitlines() if name in line), name))
+
+
+def _remove_packages(line: str) -> str:
     """Return the line of a stack trace that names an exception, without its package."""
-    line = next((line.strip() for line in text.splitlines() if name in line), name)
     line = line.removeprefix("Caused by:").strip()
     return re.sub(r"\b(?:[a-z_]+\.)+([A-Z]\w+)", r"\1", line)[:300]
 
@@ -153,7 +157,7 @@ def _extract_message(text: str) -> str:
         name, message = conditions[-1]
         return f"{' '.join(message.split())[:500]} [{name}]"
     if java := _JAVA_RAISED.findall(text):
-        return _extract_line(java[-1], java[-1])
+        return _remove_packages(java[-1])
     python = [line for line in text.splitlines() if re.match(r"\w[\w.]*(?:Error|Exception): ", line)]
     return (python[-1] if python else next((line for line in text.splitlines() if line.strip()), "unknown"))[
         :500
