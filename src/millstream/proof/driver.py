@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Seconds that a killed process may take to disappear; the kernel needs milliseconds.
 GONE = 30.0
@@ -139,6 +139,17 @@ class Driver:
         except OSError:
             return False
         return stat.rpartition(")")[2].split()[0] == "T"
+
+    def has_locked(self, files: Iterable[Path]) -> bool:
+        """Return whether the driver's Python process has one of these files locked, by `flock`."""
+        inodes = {str(file.stat().st_ino) for file in files}
+        for line in Path("/proc/locks").read_text().splitlines():
+            # `1: FLOCK ADVISORY WRITE 4711 fe:00:123456 0 EOF`; a waiter has an arrow after the number.
+            match line.split():
+                case [_, "FLOCK", _, _, process, place, *_] if process == str(self._process.pid):
+                    if place.rpartition(":")[2] in inodes:
+                        return True
+        return False
 
     def last_words(self) -> str:
         """Return the last reported reason of a failure, or the last line of the log that names an error."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Exit code of a run that may not use a checkpoint, or that was replaced by another run.
 CANNOT_GO_ON = 3
+# Attempts to freeze a driver outside of a commit of another query.
+FREEZES = 10
 
 
 class Fault(Protocol):
@@ -83,9 +85,13 @@ class LockLoss:
 
 @dataclass(frozen=True)
 class FrozenDriver:
-    """A driver freezes at a failpoint, a successor writes its batch and more, and then the first driver resumes."""
+    """A driver freezes at a failpoint, a successor writes its batch and more, and then the first driver resumes.
+
+    `locks` are names of files that a process locks for a commit.
+    """
 
     point: str
+    locks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,9 +101,7 @@ class FrozenDriver:
     def play(self, scene: ProofRun) -> None:
         """Check that the frozen driver ends with an explanation after it resumes, and its successor continues."""
         first = scene.running("it was to freeze", f"{self.point}=stop")
-        scene.feed.extra()
-        scene.until(first, f"it reached {self.point}", lambda: first.is_frozen)
-        first.freeze()
+        self._freeze(scene, first)
         scene.unlock()
         second = scene.drivers.start()
         # Of each query: if the predecessor were the first to plan a batch of one, the successor would have to end.
@@ -106,6 +110,25 @@ class FrozenDriver:
         scene.until(second, "the frozen driver had ended", lambda: first.wait(0) is not None)
         require_explained_exit(first, self.name)
         scene.batches(second, 1, "a batch after its predecessor resumed")
+
+    def _freeze(self, scene: ProofRun, driver: Driver) -> None:
+        """Freeze a driver at the failpoint while none of its other queries is in a commit.
+
+        A successor would have to wait for the lock of that table, which a suspended process keeps.
+        """
+        for _ in range(FREEZES):
+            scene.feed.extra()
+            scene.until(driver, f"it reached {self.point}", lambda: driver.is_frozen)
+            driver.freeze()
+            files = [file for name in self.locks for file in driver.log.parent.rglob(name)]
+            if not driver.has_locked(files):
+                return
+            driver.arm(f"{self.point}=stop")
+            driver.resume()
+        raise MillstreamError(
+            f"each of {FREEZES} times that the driver reached {self.point}, another query was in a commit",
+            "run the proof again, or without this fault",
+        )
 
 
 def require_explained_exit(driver: Driver, fault: str) -> None:

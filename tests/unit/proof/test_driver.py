@@ -7,16 +7,21 @@ import signal
 import sys
 import threading
 from contextlib import closing
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from millstream.proof.driver import Driver, Order
 from millstream.proof.driver_pool import Drivers
+from millstream.proof.faults import FrozenDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from millstream.proof.environment import ProofRun
 
 # A driver in small: it tells what it was ordered, and stays until it is killed.
 OBEDIENT = """
@@ -85,3 +90,48 @@ def test_a_driver_that_stopped_itself_goes_on_when_it_is_told(drivers: Drivers) 
     driver.resume()
 
     assert driver.wait(30) == 3
+
+
+# It commits, with the lock of a table, whenever it is told to, and stops itself at the failpoint.
+COMMITTING = """
+import fcntl, json, os, signal, sys
+table = open("table_lock", "w")
+print(json.dumps({"event": "ready"}), flush=True)
+fcntl.flock(table, fcntl.LOCK_EX)
+for line in sys.stdin:
+    print(json.dumps({"event": "query_failed", "reason": line.strip()}), flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    fcntl.flock(table, fcntl.LOCK_UN)
+"""
+
+
+@dataclass
+class Scene:
+    """As much of a proof as freezes a driver: the input needs nothing, and a wait is one for the driver alone."""
+
+    feed: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(extra=lambda: None))
+
+    def until(
+        self, _driver: Driver, event: str, is_reached: Callable[[], bool], *, feeding: bool = True
+    ) -> None:
+        assert until(is_reached), (event, feeding)
+
+
+def test_a_driver_is_frozen_where_no_other_query_of_it_is_in_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    driver = Driver([sys.executable, "-c", COMMITTING], os.environ, tmp_path / "log")
+    lock = tmp_path / "table_lock"
+    fault = FrozenDriver("delta.before", ("table_lock",))
+    driver.go("delta.before=stop")
+    assert until(lambda: driver.is_frozen)
+    assert driver.has_locked([lock])
+    assert not driver.has_locked([tmp_path / "log"])
+
+    fault._freeze(cast("ProofRun", Scene()), driver)
+
+    assert driver.is_frozen
+    assert not driver.has_locked([lock])
+    assert len(driver.troubles) == 2
+    driver.kill()

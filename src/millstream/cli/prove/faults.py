@@ -43,8 +43,10 @@ def possible_faults(stage: FaultContext) -> dict[str, Fault]:
     from millstream.proof.full_disk import FullDisk
 
     possible: list[Fault] = [SecondDriver(), LockLoss()]
-    undecided = (system.undecided for system in registry.systems().values())
-    possible += [FrozenDriver(point) for point in undecided if point in stage.points]
+    systems = registry.systems().values()
+    locks = tuple(system.commit_lock for system in systems if system.commit_lock)
+    undecided = [system.undecided for system in systems if system.undecided in stage.points]
+    possible += [FrozenDriver(point, locks) for point in undecided]
     for server in stage.servers:
         possible.append(OutageFault(f"{server}-pause", _bound(_pause, stage.project, server)))
         possible.append(OutageFault(f"{server}-stop", _bound(_stop, stage.project, server)))

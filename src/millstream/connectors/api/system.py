@@ -18,13 +18,15 @@ class System:
 
     `outages` are regular expressions for a Java stack trace, such as class names: the server could not be reached or
     was not ready, and the same attempt may succeed later. `data_losses` are those of records that were deleted before
-    they were read.
+    they were read. `commit_lock` is the name of the file that a process of this machine locks for a commit, if there
+    is one: a suspended process keeps it.
     """
 
     failpoints: Mapping[str, str] = field(default_factory=dict)
     undecided: str = ""
     outages: tuple[str, ...] = ()
     data_losses: tuple[str, ...] = ()
+    commit_lock: str = ""
 
 
 NOTHING_TO_KNOW = System()

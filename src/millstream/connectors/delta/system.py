@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.connectors.api.system import System
+from millstream.connectors.delta.commit.commit_lock import LOCK_FILE
 
 DELTA = System(
     failpoints={
@@ -10,4 +11,5 @@ DELTA = System(
         "delta.committed": "the table's log has it, and the run has no confirmation yet",
     },
     undecided="delta.before",
+    commit_lock=LOCK_FILE,
 )
