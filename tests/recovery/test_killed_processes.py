@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -56,8 +56,13 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             process.stdout.close()
 
 
-def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
-    """The processes that live in the session that a process leads, by number, with their commands."""
+class Process(NamedTuple):
+    name: str
+    parent: int
+
+
+def session_of(process: subprocess.Popen[str]) -> dict[int, Process]:
+    """The processes that live in the session that a process leads, by number."""
     actual = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -66,18 +71,20 @@ def session_of(process: subprocess.Popen[str]) -> dict[int, str]:
             # It ended while we looked.
             continue
         name, _, rest = stat.partition("(")[2].rpartition(")")
-        state, _, _, session = rest.split()[:4]
+        state, parent, _, session = rest.split()[:4]
         if int(session) == process.pid and state != "Z":
-            actual[int(folder.name)] = name
+            actual[int(folder.name)] = Process(name, int(parent))
     return actual
 
 
 def jvm_of(process: subprocess.Popen[str]) -> int:
-    """The JVM of a run. A process that the JVM is about to start has its name for a moment, and a later number."""
-    return min(number for number, name in session_of(process).items() if name == "java")
+    """The JVM of a run. A process that the JVM is about to start has its name for a moment, and the JVM as parent."""
+    java = {number: item for number, item in session_of(process).items() if item.name == "java"}
+    (jvm,) = (number for number, item in java.items() if item.parent not in java)
+    return jvm
 
 
-def emptied(process: subprocess.Popen[str]) -> dict[int, str]:
+def emptied(process: subprocess.Popen[str]) -> dict[int, Process]:
     """What is left of a session after some patience; nothing when all have ended."""
     until = time.monotonic() + PATIENCE
     while (left := session_of(process)) and time.monotonic() < until:
