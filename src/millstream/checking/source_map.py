@@ -72,6 +72,8 @@ class SpecPlaces(SourcePlaces):
 
 def python_line_span(file: str, number: int) -> Span:
     """Return the span of the text on one line of a Python file."""
+    # A server and a watch check a file again after it has changed.
+    linecache.checkcache(file)
     text = linecache.getline(file, number).rstrip()
     first = len(text) - len(text.lstrip()) + 1
     return Span(str(display_path(Path(file))), number, first, number, max(len(text), first) + 1)
