@@ -34,7 +34,10 @@ def millstream(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = [sys.executable, "-m", "uv"]
     subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")], check=True)
     python = folder / "venv/bin/python"
-    subprocess.run([*uv, "pip", "install", "-q", "--python", str(python), str(wheel)], check=True)
+    install = [*uv, "pip", "install", "-q", "--python", str(python), str(wheel)]
+    # From the cache of `make install` where it holds everything; an index may make uv build pyspark anew each time.
+    if subprocess.run([*install, "--offline"], check=False, capture_output=True).returncode != 0:
+        subprocess.run(install, check=True)
     return folder / "venv/bin/millstream"
 
 
