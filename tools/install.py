@@ -35,8 +35,13 @@ def uv(*words: str) -> bool:
     }
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, *words]
     environment = {**mirrors, **os.environ}
-    cached = subprocess.run([*command, "--offline"], cwd=ROOT, check=False, env=environment, capture_output=True)
-    return cached.returncode == 0 or subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode == 0
+    cached = subprocess.run(
+        [*command, "--offline"], cwd=ROOT, check=False, env=environment, capture_output=True
+    )
+    return (
+        cached.returncode == 0
+        or subprocess.run(command, cwd=ROOT, check=False, env=environment).returncode == 0
+    )
 
 
 def succeeds(*command: str, where: Path = ROOT) -> bool:

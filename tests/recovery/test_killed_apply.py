@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,6 +132,27 @@ def test_killed_at_any_change_of_a_file_it_is_finished_by_the_next(changed: Shop
     code = run("-c", KILL_AT_CHANGE, folder, str(number), *APPLY, "-f", str(changed.folder))
 
     assert code in (-signal.SIGKILL, 0)
+    finish(changed)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("share", [round((n + Random(n).random()) / 8, 2) for n in range(8)])
+@pytest.mark.timeout(400)
+def test_killed_at_a_random_time_it_is_finished_by_the_next(changed: Shop, share: float) -> None:
+    """Killed when this share of the time is over that a whole one took on a copy."""
+    copy = changed.folder.with_name("copy")
+    shutil.copytree(changed.folder, copy)
+    began = time.monotonic()
+    assert run("-m", "millstream", *APPLY, "-f", str(copy)) == 0
+    whole = time.monotonic() - began
+    command = [sys.executable, "-m", "millstream", *APPLY, "-f", str(changed.folder)]
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(whole * share)
+        process.kill()
+
+    assert process.returncode in (-signal.SIGKILL, 0)
     finish(changed)
 
 

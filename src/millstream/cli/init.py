@@ -70,6 +70,19 @@ def name_project(folder: Path, example: str) -> None:
     help="Broker of --from-topic. [default: $KAFKA, or localhost:9092]",
 )
 @click.option(
+    "--security",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the login of --from-topic, such as 'password=${KAFKA_PASSWORD}'. Repeatable.",
+)
+@click.option(
+    "--avro-schema",
+    "schema",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Schema of the Avro values of --from-topic.",
+)
+@click.option(
     "--from-files", "pattern", metavar="GLOB", help="Write the spec from JSON, CSV or Parquet files."
 )
 @click.option("--list", "listed", is_flag=True, help="List the examples.")
@@ -78,6 +91,8 @@ def command(
     name: str | None,
     topic: str | None,
     servers: str | None,
+    security: tuple[str, ...],
+    schema: Path | None,
     pattern: str | None,
     *,
     listed: bool,
@@ -85,7 +100,8 @@ def command(
     """Create a runnable project in FOLDER: pipeline.yml, its views and data, and a JSON schema for your editor.
 
     With --from-topic or --from-files, read up to 1,000 real records, and write a pipeline.yml with the columns,
-    types, event time and watermark that they show. No existing file is changed.
+    types, event time and watermark that they show. No existing file is changed. For a broker with a login, name
+    variables: --security username=${KAFKA_USER} --security 'password=${KAFKA_PASSWORD}'.
     """
     if listed:
         for example in example_names():
@@ -93,13 +109,21 @@ def command(
         return
     if sum(option is not None for option in (name, topic, pattern)) > 1:
         raise InvalidInput("--from, --from-topic and --from-files cannot be combined", "choose one of them")
-    if servers is not None and topic is None:
-        raise InvalidInput("--servers needs --from-topic", "name the topic with --from-topic")
+    for option, is_given in {
+        "--servers": servers is not None,
+        "--security": bool(security),
+        "--avro-schema": schema is not None,
+    }.items():
+        if is_given and topic is None:
+            raise InvalidInput(f"{option} needs --from-topic", "name the topic with --from-topic")
     change_folder = "" if folder == Path() else f"cd {folder} && "
     if topic is not None or pattern is not None:
-        from millstream.cli.inferred_project import write_project
+        from millstream.cli.inferred_project import write_files_project, write_topic_project
 
-        write_project(folder, topic, servers, pattern)
+        if topic is not None:
+            write_topic_project(folder, topic, servers, security, schema)
+        else:
+            write_files_project(folder, pattern or "")
         print_hint(f"next: {change_folder}millstream dev")
         return
     copy_example(name or DEFAULT, folder)

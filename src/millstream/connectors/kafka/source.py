@@ -134,9 +134,10 @@ class KafkaSource(Broker, KafkaPositions, Source):
                                        "subscribe": self.topics})  # fmt: skip
 
     @classmethod
-    def topic_settings(cls, topic: str, servers: str) -> dict[str, Any]:
+    def topic_settings(cls, topic: str, servers: str, security: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings that read all records of the topic, a part of them per batch."""
-        return {"bootstrap_servers": servers, "subscribe": topic, "max_offsets_per_trigger": 100_000}
+        settings = {"bootstrap_servers": servers, "subscribe": topic, "max_offsets_per_trigger": 100_000}
+        return {**settings, "security": dict(security)} if security else settings
 
     def recent(self, limit: int) -> list[RecentMessage] | None:
         """Return the latest records of the named topics, or None if the topics are chosen by a pattern."""

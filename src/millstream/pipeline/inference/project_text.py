@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.inference.column_types import Observed, observe, quote_column, unique_columns
@@ -11,7 +12,7 @@ from millstream.pipeline.inference.event_time import TimeColumn, TimeUnit, find_
 from millstream.pipeline.model import Format, KeptColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from millstream.pipeline.inference.read_records import Records
 
@@ -78,17 +79,19 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
     yield f"  {records.name}:"
     yield f"    {records.kind}:"
     for key, value in records.settings.items():
-        yield f"      {key}: {_yaml(value)}"
+        if isinstance(value, Mapping):
+            yield f"      {key}:"
+            yield from (f"        {name}: {_yaml(item)}" for name, item in value.items())
+        else:
+            yield f"      {key}: {_yaml(value)}"
     if records.format is not None:
         yield f"    format: {records.format}"
+    if records.avro:
+        yield "    avro_value:"
+        yield from (f"      {name}: {_yaml(item)}" for name, item in records.avro.items())
     if records.options:
         yield f"    options: {json.dumps(dict(records.options))}"
-    yield "    schema:"
-    columns = list(_columns(records, observed, time))
-    width = max(len(f"{_key(name)}: {_type(kind)}") for name, kind, _ in columns)
-    for name, kind, note in columns:
-        text = f"{_key(name)}: {_type(kind)}"
-        yield f"      {text.ljust(width)}  # {note}" if note else f"      {text}"
+    yield from _schema(list(_columns(records, observed, time)), is_declared=bool(records.avro))
     if time is not None:
         yield from (f"    # {sentence}" for sentence in _time_sentences(records, time))
         if not _needs_view(records, time):
@@ -97,8 +100,18 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
         yield "    # No column has a time in nearly every record, so the event time is that of the message."
         yield f"    keep: [{KeptColumn.TIMESTAMP.value}]"
         yield f"    watermark: {{event_time: {KeptColumn.TIMESTAMP.value}, delay_threshold: {_DELAY_OF_MESSAGES}}}"
-    if records.columns is None:
+    if records.columns is None or records.avro:
         yield "    on_malformed: dead_letter"
+
+
+def _schema(columns: Sequence[tuple[str, str, str]], *, is_declared: bool) -> Iterator[str]:
+    """Yield the columns, as a comment where the source takes them from the Avro schema."""
+    margin = "    # " if is_declared else "    "
+    yield f"{margin}The columns are those of the Avro schema:" if is_declared else f"{margin}schema:"
+    width = max(len(f"{_key(name)}: {_type(kind)}") for name, kind, _ in columns)
+    for name, kind, note in columns:
+        text = f"{_key(name)}: {_type(kind)}"
+        yield f"{margin}  {text.ljust(width)}  # {note}" if note else f"{margin}  {text}"
 
 
 def _views_and_queries(records: Records, time: TimeColumn | None) -> Iterator[str]:

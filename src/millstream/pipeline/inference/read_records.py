@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import glob
 import json
@@ -9,16 +10,21 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.api.csv_text import count_consistent, find_separator, parse_text
 from millstream.connectors.registry import sources
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
+from millstream.pipeline.inference.avro_records import decode_avro_values
+from millstream.pipeline.inference.topic_login import open_source
 from millstream.pipeline.model import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from millstream.spec.avro.schema import Avro
 
 MOST_RECORDS = 1000
 MOST_FILES = 20
@@ -49,40 +55,73 @@ class Records:
     malformed: int = 0
     nulls: int = 0
     lines: Sequence[str] = ()
-    """The messages as text, one per line."""
+    """The messages as text, one per line; Avro values as JSON objects."""
+    avro: Mapping[str, Any] = field(default_factory=dict)
+    """The settings `avro_value` of Avro messages."""
 
 
-def read_topic(topic: str, servers: str) -> Records:
-    """Read the newest records of a topic.
+@dataclass(frozen=True)
+class Topic:
+    """A topic to read records of."""
 
-    Raises `NotReady` if there is no broker, no such topic or no record, `MillstreamError` if the format is unknown.
+    name: str
+    servers: str
+    security: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the login, in which `${VARIABLES}` are not replaced."""
+    avro: Avro | None = None
+    """The schema of Avro values."""
+    schema_path: str = ""
+    """The file of the schema, relative to the project."""
+
+
+def read_topic(topic: Topic, environment: Mapping[str, str], folder: Path) -> Records:
+    """Read the newest records of a topic, with variables of `environment` and files relative to `folder`.
+
+    Raises `InvalidInput` for a login that cannot be one, `NotReady` if there is no broker, no such topic or no
+    record, `MillstreamError` if the format is unknown.
     """
     kind, settings = next(
-        (kind, settings) for kind in sources().values() if (settings := kind.topic_settings(topic, servers))
+        (kind, settings)
+        for kind in sources().values()
+        if (settings := kind.topic_settings(topic.name, topic.servers, topic.security))
     )
-    messages = kind.model_validate(settings).recent(MOST_RECORDS) or []
+    source = open_source(kind, settings, environment, folder)
+    messages = source.recent(MOST_RECORDS) or []
     messages.sort(key=lambda message: (message.partition, message.offset))
     filled = [message for message in messages if message.value]
     if not filled:
         what = "only records without a value" if messages else "no records"
-        raise NotReady(f"topic '{topic}' at {servers} has {what}", "send it some, then call init again")
+        raise NotReady(
+            f"topic '{topic.name}' at {topic.servers} has {what}", "send it some, then call init again"
+        )
     values = [message.value or b"" for message in filled]
-    subject = f"topic '{topic}'"
-    format_, options, parse = _find_format(subject, values)
-    parsed = [parse(value) for value in values]
-    lines = [value.decode(errors="replace").replace("\r", " ").replace("\n", " ") for value in values]
+    subject = f"topic '{topic.name}'"
+    columns: Mapping[str, str] | None = None
+    avro: Mapping[str, Any] = {}
+    options: Mapping[str, str] = {}
+    if topic.avro is not None:
+        format_, columns = Format.AVRO, topic.avro.columns
+        parsed, header = decode_avro_values(topic.avro, values, subject)
+        avro = {"schema": topic.schema_path, **header}
+        lines = [json.dumps(row, default=_to_json, ensure_ascii=False) for row in parsed if row is not None]
+    else:
+        format_, options, parse = _find_format(subject, values)
+        parsed = [parse(value) for value in values]
+        lines = [value.decode(errors="replace").replace("\r", " ").replace("\n", " ") for value in values]
     return Records(
         subject,
-        to_name(topic),
+        to_name(topic.name),
         kind.kind,
         settings,
         [row for row in parsed if row is not None],
         [message.partition for message, row in zip(filled, parsed, strict=True) if row is not None],
         format_,
         options,
+        columns,
         malformed=parsed.count(None),
         nulls=len(messages) - len(filled),
         lines=lines,
+        avro=avro,
     )
 
 
@@ -189,7 +228,7 @@ def _find_format(
         raise MillstreamError(
             f"{subject} has values of a schema registry (schema {int.from_bytes(values[-1][1:5], 'big')}), "
             "which is not contacted",
-            "save the schema in a file, and give it as avro_value: see 'millstream explain avro_value'",
+            "save the schema in a file, and name it with --avro-schema",
         )
     lines = [text for value in values if (text := _to_line(value)) is not None]
     separator = find_separator(lines)
@@ -210,6 +249,13 @@ def _find_format(
         f"{subject} has {what}: {listed}",
         "write the spec by hand, with format: raw, and decode the values in a view",
     )
+
+
+def _to_json(value: Any) -> str:
+    """Return a value of an Avro record as a test file has it: times in ISO format, bytes in base64."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if isinstance(value, (datetime, date, time)) else str(value)
 
 
 def _to_object(value: bytes) -> dict[str, Any] | None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,11 +12,12 @@ from pyarrow import parquet
 from millstream.connectors.api.values.recent_message import RecentMessage
 from millstream.connectors.registry import sources
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
-from millstream.pipeline.inference.read_records import Records, read_files, read_topic, to_name
+from millstream.pipeline.inference.read_records import Records, Topic, read_files, read_topic, to_name
+from millstream.spec.avro.encoding import encode_row
+from millstream.spec.avro.schema import Avro, Header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -23,10 +26,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def read_values(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Records]:
     """Read a topic that has these values."""
 
-    def read(*values: bytes | None) -> Records:
+    def read(*values: bytes | None, avro: Avro | None = None) -> Records:
         messages = [RecentMessage("clicks", 0, at, NOON, None, value) for at, value in enumerate(values)]
         monkeypatch.setattr(sources()["kafka"], "recent", lambda *_: messages[::-1])
-        return read_topic("clicks", "localhost:1")
+        return read_topic(Topic("clicks", "localhost:1", avro=avro, schema_path="clicks.avsc"), {}, Path())
 
     return read
 
@@ -69,9 +72,60 @@ def test_a_topic_that_cannot_be_read_is_a_sentence(
     assert failure.value.fix
 
 
+CLICK = Avro.model_validate(
+    {
+        "schema": {
+            "type": "record",
+            "name": "Click",
+            "fields": [
+                {"name": "id", "type": "string"},
+                {"name": "price", "type": ["null", "double"], "default": None},
+                {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+                {"name": "body", "type": "bytes"},
+            ],
+        }
+    }
+)
+HEADER = CLICK.model_copy(update={"header": Header.CONFLUENT, "id": 7})
+
+
+def click(number: int, avro: Avro = CLICK) -> bytes:
+    """A click as a producer sends it."""
+    row = {"id": f"c{number}", "price": None, "at": NOON + timedelta(seconds=number), "body": b"\x01"}
+    return encode_row(avro, row)
+
+
+def test_avro_values_are_rows_of_their_schema(read_values: Callable[..., Records]) -> None:
+    records = read_values(*(click(number) for number in range(20)), b"\xff", avro=CLICK)
+
+    assert records.rows[1] == {"id": "c1", "price": None, "at": NOON + timedelta(seconds=1), "body": b"\x01"}
+    assert (records.format, records.malformed, records.avro) == ("avro", 1, {"schema": "clicks.avsc"})
+    assert records.columns == {"id": "string", "price": "double", "at": "timestamp", "body": "binary"}
+    assert json.loads(records.lines[0]) == {
+        "id": "c0",
+        "price": None,
+        "at": "2026-01-01T12:00:00+00:00",
+        "body": "AQ==",
+    }
+
+
+def test_the_header_of_a_registry_is_found_with_its_id(read_values: Callable[..., Records]) -> None:
+    one = read_values(*(click(number, HEADER) for number in range(9)), avro=CLICK)
+    other = click(9, HEADER.model_copy(update={"id": 8}))
+    two = read_values(*(click(number, HEADER) for number in range(9)), other, avro=CLICK)
+
+    assert one.avro == {"schema": "clicks.avsc", "header": "confluent", "id": 7}
+    assert two.avro == {"schema": "clicks.avsc", "header": "confluent"}
+
+
+def test_another_schema_is_a_sentence_that_counts(read_values: Callable[..., Records]) -> None:
+    with pytest.raises(MillstreamError, match=r"the Avro schema fits 1 of 3 values of topic 'clicks'"):
+        read_values(click(1), b"\x02", b'{"id": 1}', avro=CLICK)
+
+
 def test_a_broker_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(NotReady, match="no Kafka broker responds at localhost:1"):
-        read_topic("clicks", "localhost:1")
+        read_topic(Topic("clicks", "localhost:1"), {}, Path())
 
 
 def write(folder: Path, name: str, text: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from millstream.connectors.api.values.file_sample import FileSample
@@ -20,8 +20,16 @@ class SourceInference(Spec):
     """Ends of the names of files that the kind reads, such as `.csv`."""
 
     @classmethod
-    def topic_settings(cls, topic: str, servers: str) -> dict[str, Any] | None:  # noqa: ARG003 - a default of a hook
-        """Return the settings of a source that reads this topic, or None if the kind reads no topics."""
+    def topic_settings(
+        cls,
+        topic: str,  # noqa: ARG003 - a default of a hook
+        servers: str,  # noqa: ARG003
+        security: Mapping[str, str],  # noqa: ARG003
+    ) -> dict[str, Any] | None:
+        """Return the settings of a source that reads this topic, or None if the kind reads no topics.
+
+        `security` has the settings of a login; it is empty for a broker without one.
+        """
         return None
 
     @classmethod
