@@ -37,6 +37,13 @@ _counts: dict[str, int] = {}
 _lock = threading.Lock()
 
 
+def arm(text: str) -> None:
+    """Arm failpoints in this process, as in the variable; the next pass of each counts as its first."""
+    with _lock:
+        _counts.clear()
+        os.environ[VARIABLE] = text
+
+
 @dataclass(frozen=True)
 class ArmedFailpoint:
     """The action to take the N-th time a failpoint is hit."""

@@ -42,6 +42,15 @@ def test_it_fails_at_the_time_that_was_asked_for_and_at_no_other(monkeypatch: py
     hit_failpoint("delta.committed")
 
 
+def test_armed_again_it_fails_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "")
+    for _ in range(2):
+        failpoints.arm("delta.before=raise")
+        with pytest.raises(Outage):
+            hit_failpoint("delta.before")
+        hit_failpoint("delta.before")
+
+
 def test_it_kills_the_process_without_a_word() -> None:
     code = (
         "from millstream.connectors.failpoints import hit_failpoint\n"

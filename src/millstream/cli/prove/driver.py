@@ -59,7 +59,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     """Get ready, report it, and run the copy when an order arrives. Returns 0 if no order arrives."""
     # Imported here because `prove` itself starts no query.
     from millstream.cli.run.run import start
-    from millstream.connectors.failpoints import VARIABLE
+    from millstream.connectors import failpoints
     from millstream.dashboard.live_run import PageOptions
     from millstream.engine.background_threads import BackgroundThread
     from millstream.engine.run import RunOptions
@@ -75,7 +75,7 @@ def run_driver(folder: Path, project: ProveProject) -> int:
         return 0
     if order.backfill:
         return _backfill(spark, loaded, checked)
-    os.environ[VARIABLE] = order.failpoints
+    failpoints.arm(order.failpoints)
     BackgroundThread("orders", _arm).start()
     options = RunOptions(until_caught_up=order.to_the_end)
     return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(is_served=False))
@@ -104,14 +104,14 @@ def _backfill(spark: SparkSession, loaded: LoadedSpec, checked: CheckResult) -> 
 
 def _arm() -> None:
     """Arm the failpoints of each later order. Exit at once if the proof, which holds the other end, has ended."""
-    from millstream.connectors.failpoints import VARIABLE
+    from millstream.connectors import failpoints
     from millstream.proof.driver import Order
 
     # Reads the descriptor, because a thread that waits in sys.stdin keeps the interpreter from exiting.
     while received := os.read(0, 1 << 16):
         for line in received.decode().splitlines():
             if order := Order.of(line):
-                os.environ[VARIABLE] = order.failpoints
+                failpoints.arm(order.failpoints)
     os._exit(signals.INTERRUPTED)
 
 
