@@ -7,7 +7,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import pytest
+from pyspark.sql.functions import lit
 
 from millstream.spark import internals
 
@@ -125,3 +127,10 @@ def test_the_function_of_a_writer(spark: SparkSession) -> None:
     writer: Any = spark.readStream.format("rate").load().writeStream.foreachBatch(lambda *_: None)
 
     assert internals.foreach_batch_function(writer) is not None
+
+
+def test_numpys_values_are_still_arguments(spark: SparkSession) -> None:
+    row = spark.range(1).select(lit(numpy.int64(7)), lit(numpy.array([1.5, 2.5]))).first()
+
+    assert row is not None
+    assert [*row] == [7, [1.5, 2.5]]

@@ -6,6 +6,7 @@ function and fails if an upgrade has moved what it uses.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -241,3 +242,23 @@ def format_offset_metadata(spark: SparkSession, watermark: int, timestamp: int) 
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Repartition the state of a stopped query, as a batch without input (experimental in Spark 4.2)."""
     spark._streamingCheckpointManager.repartition(checkpoint, partitions)
+
+
+def recognise_numpy_without_loading_it() -> None:
+    """Let Py4J look for NumPy's values only once NumPy is loaded: `pyspark.sql.types.NumpyArrayConverter`.
+
+    PySpark's own test of each argument of a call loads `pyspark.testing`, and with it pandas: 1.5 CPU seconds at each
+    start. A value can only be NumPy's if NumPy is loaded.
+    """
+    from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter  # noqa: PLC0415 - as above
+
+    def is_scalar(_: object, value: object) -> bool:
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and isinstance(value, numpy.generic)
+
+    def is_vector(_: object, value: object) -> bool:
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 1
+
+    NumpyScalarConverter.can_convert = is_scalar  # type: ignore[assignment, method-assign]
+    NumpyArrayConverter.can_convert = is_vector  # type: ignore[assignment, method-assign]

@@ -177,9 +177,9 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
         atexit.register(shut_down_jvm)
     _running.append((gateway.process, planned.private))
     import pyspark.sql  # noqa: PLC0415 - imported while the JVM boots
-    import pyspark.testing.utils  # noqa: PLC0415 - as above: the first call to the JVM imports it, and pandas with it
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
 
+    internals.recognise_numpy_without_loading_it()
     with jvm_launch.gateway_environment(*gateway.wait()):
         java_gateway = launch_gateway()  # type: ignore[no-untyped-call]
     with _keep_interrupt_handler():
