@@ -41,14 +41,10 @@ def ship_project(folder: Path) -> None:
     """
     context = internals.active_context()
     if context is not None and _has_remote_executors(context):
-        _ship(context, folder, sorted(_modules(folder)), "project")
+        _ship(context, folder, sorted(list_modules(folder)), "project")
 
 
-def _has_remote_executors(context: SparkContext) -> bool:
-    return not settings.is_local(str(context.master))
-
-
-def _modules(folder: Path) -> Iterator[Path]:
+def list_modules(folder: Path) -> Iterator[Path]:
     """Yield the modules in a folder, without those of virtual environments, hidden folders and packages of Node."""
     for root, folders, files in os.walk(folder):
         here = Path(root)
@@ -58,6 +54,10 @@ def _modules(folder: Path) -> Iterator[Path]:
             if not name.startswith(".") and name not in _FOREIGN and not (here / name / "pyvenv.cfg").exists()
         ]
         yield from (here / name for name in files if name.endswith(".py"))
+
+
+def _has_remote_executors(context: SparkContext) -> bool:
+    return not settings.is_local(str(context.master))
 
 
 def _ship(context: SparkContext, folder: Path, files: list[Path], name: str) -> None:
