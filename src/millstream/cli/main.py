@@ -80,6 +80,7 @@ FOLDERS = {
     "logs": "stack",
     "lsp": "check",
     "migrate": "check",
+    "package": "run",
     "plan": "plan",
     "prove": "prove",
     "reset": "run",

@@ -54,10 +54,14 @@ def lock_packages(extras: Iterable[str], code: Mapping[str, bytes], requirements
     package that is needed and not installed.
     """
     lock = PythonLock()
-    wanted = [f"{OURS}[{','.join(sorted(extras))}]", *_list_imported(code), *_read_requirements(requirements)]
+    pending = [
+        f"{OURS}[{','.join(sorted(extras))}]",
+        *_list_imported(code),
+        *_read_requirements(requirements),
+    ]
     seen: set[tuple[str, frozenset[str]]] = set()
-    while wanted:
-        requirement, _, marker = wanted.pop().partition(";")
+    while pending:
+        requirement, _, marker = pending.pop().partition(";")
         match = _REQUIREMENT.match(requirement)
         if match is None:
             continue
@@ -80,7 +84,7 @@ def lock_packages(extras: Iterable[str], code: Mapping[str, bytes], requirements
             lock.versions[name] = package.version
             if (origin := package.read_text("direct_url.json")) is not None:
                 lock.local[name] = origin
-        wanted += _list_requirements(package, chosen)
+        pending += _list_requirements(package, chosen)
     return lock
 
 
