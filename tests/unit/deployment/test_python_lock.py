@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import pytest
 
 from millstream.deployment.python_lock import list_extras, lock_packages
 from millstream.diagnostics.failure import NotReady
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_lock_has_what_millstream_needs_in_the_installed_versions_and_not_millstream_itself() -> None:
@@ -58,3 +62,18 @@ def test_the_file_pins_each_version_on_a_sorted_line() -> None:
     names = [line.partition("==")[0] for line in lines]
     assert names == sorted(names)
     assert all(line.count("==") == 1 for line in lines)
+
+
+def test_a_package_that_was_installed_from_a_folder_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = tmp_path / "team_rates-1.2.dist-info"
+    description.mkdir()
+    (description / "METADATA").write_text("Metadata-Version: 2.1\nName: team-rates\nVersion: 1.2\n")
+    (description / "direct_url.json").write_text('{"url": "file:///src/rates", "dir_info": {}}')
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    lock = lock_packages((), {}, "team_rates\n")
+
+    assert lock.versions["team-rates"] == "1.2"
+    assert list(lock.local) == ["team-rates"]
