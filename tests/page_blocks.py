@@ -32,13 +32,16 @@ BLOCK = re.compile(r"^( *)```yaml[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(# (\w+\.py)\n.*?)^```", re.MULTILINE | re.DOTALL)
 # A test file and no spec: a key `tests` at the left edge.
 TESTS = re.compile(r"^tests:", re.MULTILINE)
+# A manifest of Kubernetes and no spec.
+MANIFEST = re.compile(r"^apiVersion:", re.MULTILINE)
 TICKS = {"rate": 1}
 VALUES = {"KAFKA": "localhost:9092", "POSTGRES_URL": "postgresql://localhost:5432/shop"}
 
 
 def blocks() -> Iterator[Any]:
     """The pieces of specs, each with its page."""
-    return (block for block in _blocks() if not TESTS.search(block.values[1]))
+    others = (TESTS, MANIFEST)
+    return (block for block in _blocks() if not any(other.search(block.values[1]) for other in others))
 
 
 def shown_tests() -> Iterator[Any]:

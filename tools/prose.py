@@ -81,6 +81,7 @@ LATER = {
     "src/millstream/cli": 0,
     "src/millstream/connectors": 0,
     "src/millstream/dashboard": 0,
+    "src/millstream/deployment": 0,
     "src/millstream/devstack": 0,
     "src/millstream/diagnostics": 0,
     "src/millstream/engine": 0,

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream import __version__
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.connectors.api.function_sink import FunctionSink
 from millstream.pipeline.model import Format
@@ -68,7 +69,7 @@ def compute_fingerprint(loaded: LoadedSpec) -> str | None:
     if pipeline is None or _may_read_anything(pipeline):
         return None
     parts = [
-        version("millstream"),
+        __version__,
         _package_time(),
         sys.version,
         version("pyspark"),

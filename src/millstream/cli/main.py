@@ -47,6 +47,7 @@ GROUPS = {
         "reset": "Delete the checkpoint of a query, so that it starts from scratch.",
         "backfill": "Recompute past results, or compare tables with a batch run.",
         "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
+        "package": "Write one archive to deploy: spec, code, jars, versions of packages.",
     },
     "Local servers": {
         "up": "Start a local Kafka broker, Postgres server and Spark cluster.",
@@ -79,6 +80,7 @@ FOLDERS = {
     "logs": "stack",
     "lsp": "check",
     "migrate": "check",
+    "package": "run",
     "plan": "plan",
     "prove": "prove",
     "reset": "run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,20 @@ def test_what_a_check_may_read_elsewhere_is_checked_each_time(folder: Path, old:
     assert old in spec.read_text()
     spec.write_text(spec.read_text().replace(old, new))
     assert compute_fingerprint(loaded(folder)) is None
+
+
+def test_the_code_of_an_unpacked_package_needs_no_installed_millstream(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name == "millstream":
+            raise PackageNotFoundError(name)
+        return "4.2.0"
+
+    monkeypatch.setattr(passed_check, "version", version)
+
+    remember(loaded(folder), PASSED)
+    assert recall(loaded(folder)) == PASSED
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(folder: Path) -> None:

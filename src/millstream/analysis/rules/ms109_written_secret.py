@@ -10,8 +10,8 @@ from millstream.analysis.rule_context import Code, Facts
 from millstream.analysis.text_edits import replace_span
 from millstream.diagnostics.lines import TextLines
 from millstream.spec.base import Spec
-from millstream.spec.secrets.redaction import SECRET_NAME
 from millstream.spec.secrets.secret import Secret
+from millstream.spec.secrets.written_secret import find_written_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
 
 CODE = Code.of(__name__)
-
-# Keys that say where or how to find a secret, and contain none.
-_NOT_SECRET_NAME = re.compile(
-    r"(?:provider|class|file|path|location|enabled|type|endpoint|ur[li]|lifetime|expiry|interval|length)s?\Z",
-    re.IGNORECASE,
-)
-# A password may contain characters that an address must not; a port is not a password.
-_IN_ADDRESS = re.compile(r"://[^/?#@:\s]*:(?!\d+/)(?P<secret>.+)@")
-_PARAMETER = re.compile(
-    r"[?&;][\w.-]*(?:password|passwd|secret|token|signature|sig|api_?key)=(?P<secret>[^&;\s]+)", re.IGNORECASE
-)
-# A random-looking part of a web address: the token of a webhook.
-_RANDOM_PART = re.compile(
-    r"https?://\S*?/(?P<secret>(?=[^/\s]*\d)(?=[^/\s]*[A-Za-z])[A-Za-z0-9_-]{20,})(?=/|\?|\Z)"
-)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -50,7 +35,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         scalar = facts.places.scalar(*path)
         if scalar is None or any(path[: len(prefix)] == prefix for prefix in refused_options):
             continue
-        match = _find_secret(str(path[-1]), value, scalar.value)
+        match = find_written_secret(str(path[-1]), scalar.value, is_secret=isinstance(value, Secret))
         if match is None:
             continue
         secret_kind, start, stop = match
@@ -63,28 +48,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             edit=_build_edit(facts, path, start, stop, variable),
             query=str(path[1]) if path[0] == "queries" else None,
         )
-
-
-def _find_secret(key: str, value: object, text: str) -> tuple[str, int, int] | None:
-    """Return the kind of secret and its character range in the value; `None` if there is none or it is a variable."""
-    has_secret_name = SECRET_NAME.search(key) and not _NOT_SECRET_NAME.search(key)
-    if text.strip() and has_secret_name and "${" not in text:
-        return (
-            "token" if "token" in key.lower() else "secret" if "key" in key.lower() else "password",
-            0,
-            len(text),
-        )
-    if not isinstance(value, Secret) and "://" not in text:
-        return None
-    for secret_kind, pattern in (
-        ("password", _IN_ADDRESS),
-        ("password", _PARAMETER),
-        ("token", _RANDOM_PART),
-    ):
-        match = pattern.search(text)
-        if match and "${" not in match["secret"]:
-            return secret_kind, *match.span("secret")
-    return None
 
 
 def _list_values(facts: Facts) -> Iterator[tuple[Path, object]]:

@@ -28,6 +28,8 @@ REQUEST = 10.0
 # Maximum length of a path; the page requests only shorter ones.
 ADDRESS = 2_000
 ACTIONS = "/api/actions/"
+# Answered to everyone, as a kubelet has no token: they say whether the run is alive and ready, and no more.
+PROBES = ("/healthz", "/readyz")
 # Omitted from streamed states, because they do not change or are streamed separately.
 _CHECK = ("findings", "guarantees", "plans")
 _STILL = (*_CHECK, "log")
@@ -135,8 +137,9 @@ class Handler(BaseHTTPRequestHandler):
             return error_response(500, "internal error while doing this", "see Spark's log of the run")
 
     def _public_response(self, path: str) -> Response:
-        """Return the response for another user of this machine, such as Prometheus or a health probe."""
-        response = self.server.answers.public(path) if self.server.guard.is_local else None
+        """Return the response for another user of this machine, or another machine's health probe."""
+        is_public = self.server.guard.is_local or path in PROBES
+        response = self.server.answers.public(path) if is_public else None
         return response or error_response(
             401, "the token is missing or wrong", "open the address that 'millstream run' printed"
         )

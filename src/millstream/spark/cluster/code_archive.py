@@ -23,32 +23,28 @@ _FOREIGN = ("node_modules", "site-packages", "__pycache__")
 
 
 def ship_package(context: SparkContext) -> None:
-    """Give Millstream's modules to the executors of a cluster: writers call them in tasks.
+    """Give Millstream's modules to the executors of a cluster or of spark-submit: writers call them in tasks.
 
     The executors then run the driver's version, whether or not their Python has another one. Packages that these
     modules import (PyArrow, psycopg) must be installed there.
     """
-    if _has_remote_executors(context):
+    if _needs_code(context):
         folder = Path(millstream.__file__).parent
         _ship(context, folder.parent, sorted(folder.rglob("*.py")), "millstream")
 
 
 def ship_project(folder: Path) -> None:
-    """Give the Python modules in the spec's folder and below to the executors, if the session's are on a cluster.
+    """Give the Python modules in the spec's folder and below to the executors, if those cannot import them.
 
     Functions of the modules that a spec names are pickled by value; what those modules import is found here. Call it
     before a user's function is called for the first time: Spark notes then which archives the function needs.
     """
     context = internals.active_context()
-    if context is not None and _has_remote_executors(context):
-        _ship(context, folder, sorted(_modules(folder)), "project")
+    if context is not None and _needs_code(context):
+        _ship(context, folder, sorted(list_modules(folder)), "project")
 
 
-def _has_remote_executors(context: SparkContext) -> bool:
-    return not settings.is_local(str(context.master))
-
-
-def _modules(folder: Path) -> Iterator[Path]:
+def list_modules(folder: Path) -> Iterator[Path]:
     """Yield the modules in a folder, without those of virtual environments, hidden folders and packages of Node."""
     for root, folders, files in os.walk(folder):
         here = Path(root)
@@ -58,6 +54,15 @@ def _modules(folder: Path) -> Iterator[Path]:
             if not name.startswith(".") and name not in _FOREIGN and not (here / name / "pyvenv.cfg").exists()
         ]
         yield from (here / name for name in files if name.endswith(".py"))
+
+
+def _needs_code(context: SparkContext) -> bool:
+    """Return whether Python workers do not find what this process imports.
+
+    Those of a JVM that this process has started inherit its PYTHONPATH and its working directory. Those of
+    spark-submit's JVM, which was there before, do not.
+    """
+    return not settings.is_local(str(context.master)) or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _ship(context: SparkContext, folder: Path, files: list[Path], name: str) -> None:

@@ -51,21 +51,30 @@ def locked_jars() -> dict[str, tuple[Jar, ...]]:
 
 def jar_paths(group: str) -> list[Path]:
     """Return the paths of the group's jars once they are downloaded."""
+    folder = _packaged_folder(group)
+    if folder is not None:
+        return [folder / jar.file for jar in locked_jars()[group]]
     return [cache_folder.cache_home() / "jars" / jar.file for jar in locked_jars()[group]]
 
 
 def is_cached(group: str) -> bool:
     """Return whether each jar of the group is cached, with the size and time at which it was verified."""
-    return not _find_unverified(cache_folder.cache_home() / "jars", locked_jars()[group])
+    return _packaged_folder(group) is not None or not _find_unverified(
+        cache_folder.cache_home() / "jars", locked_jars()[group]
+    )
 
 
 def ensure_jars(group: str, progress: Progress | None = None, *, verify: bool = False) -> list[Path]:
     """Return the group's jars ("spark", "broker" or "hdfs") as local files, downloaded and verified if needed.
 
     A verified jar is trusted by its size and modification time. `verify` hashes each again. Two processes may call
-    this at the same time. Raises NotReady if a jar cannot be downloaded, or is not the locked one.
+    this at the same time. Raises NotReady if a jar cannot be downloaded, or is not the locked one. Jars in the folder
+    that MILLSTREAM_JARS names are used where they are; that folder is only read.
     """
     report = progress or _ignore_progress
+    packaged = _packaged_folder(group)
+    if packaged is not None:
+        return _verify_packaged(packaged, group)
     if not verify and is_cached(group):
         return jar_paths(group)
     folder = cache_folder.create_folder("jars")
@@ -76,6 +85,30 @@ def ensure_jars(group: str, progress: Progress | None = None, *, verify: bool = 
         if invalid:
             _download(folder, invalid, report)
         _write_stamps(folder, jars)
+    return jar_paths(group)
+
+
+def _packaged_folder(group: str) -> Path | None:
+    """Return the folder of MILLSTREAM_JARS if any jar of the group is there, else None."""
+    value = os.environ.get("MILLSTREAM_JARS")
+    folder = Path(value).expanduser() if value else None
+    if folder is None or not any((folder / jar.file).is_file() for jar in locked_jars()[group]):
+        return None
+    return folder
+
+
+@cache
+def _verify_packaged(folder: Path, group: str) -> list[Path]:
+    """Return the jars of a package once each is verified: once per process, because the folder may be read-only."""
+    for jar in locked_jars()[group]:
+        path = folder / jar.file
+        if not path.is_file():
+            raise NotReady(f"{jar.file} is not in {folder}", "unpack the package again")
+        if path.stat().st_size != jar.size or digest(path) != jar.sha256:
+            raise NotReady(
+                f"{path} is refused: it is not the locked jar",
+                "unpack the package again, or make it again with 'millstream package'",
+            )
     return jar_paths(group)
 
 

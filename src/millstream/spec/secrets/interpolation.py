@@ -11,7 +11,7 @@ from millstream.spec.secrets.redaction import REDACTOR, SECRET_NAME
 from millstream.spec.secrets.secret import protect_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _PLACE = re.compile(r"\$\$|\$\{(?P<inside>[^{}]*)(?P<end>\}?)")
@@ -31,6 +31,27 @@ class UnsetVariable:
     stop: int
     message: str
     fix: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One `${…}` of a text: the name of a variable and its default, or the path of a secret's file."""
+
+    name: str
+    is_file: bool = False
+    default: str | None = None
+
+
+def list_references(text: str) -> Iterator[Reference]:
+    """Yield what the variables of a text refer to, without their values; none for one that cannot be parsed."""
+    for match in _PLACE.finditer(text):
+        inside = match["inside"]
+        if inside is None or not match["end"]:
+            continue
+        if inside.startswith(_FILE):
+            yield Reference(inside.removeprefix(_FILE), is_file=True)
+        elif parsed := _VARIABLE.match(inside):
+            yield Reference(parsed["name"], default=parsed["rest"] if parsed["how"] == "-" else None)
 
 
 def interpolate(text: str, env: Mapping[str, str], folder: Path) -> tuple[str, list[UnsetVariable]]:

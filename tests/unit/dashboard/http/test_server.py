@@ -114,13 +114,26 @@ def test_with_a_token_nothing_is_told_without_it(served: app.Page) -> None:
     port = served.server.server_address[1]
     served.server.guard = AccessGuard(port, TOKEN)
 
-    for path in ("/", "/api/state", "/api/events", "/metrics", "/healthz", "/assets/a-1.js"):
+    for path in ("/", "/api/state", "/api/events", "/metrics", "/assets/a-1.js", "/healthz/.."):
         status, _, body = ask(served, path)
         assert (path, status) == (path, 401)
         assert TOKEN.encode() not in body
     assert ask(served, "/api/state", Authorization="Bearer wrong")[0] == 401
     assert ask(served, "/?token=wrong")[0] == 401
     assert ask(served, "/api/state", Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_a_probe_of_another_machine_needs_no_token_and_learns_no_more_than_its_status(
+    served: app.Page,
+) -> None:
+    port = served.server.server_address[1]
+    served.server.guard = AccessGuard(port, TOKEN)
+
+    alive = ask(served, "/healthz", Host="10.1.2.3:4711")
+    ready = ask(served, "/readyz", Host="10.1.2.3:4711")
+
+    assert (alive[0], json.loads(alive[2])) == (200, {"alive": True})
+    assert (ready[0], json.loads(ready[2])) == (503, {"ready": False})
 
 
 def test_the_address_with_the_token_gives_a_cookie_and_hides_it(served: app.Page) -> None:

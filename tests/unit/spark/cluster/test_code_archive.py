@@ -99,6 +99,17 @@ def test_a_local_session_gets_nothing(context: Context, project: Path) -> None:
     assert context.sent == []
 
 
+def test_a_local_session_of_spark_submit_gets_the_modules_as_its_workers_started_elsewhere(
+    context: Context, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context.master = "local[2]"
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+
+    code_archive.ship_project(project)
+
+    assert len(context.sent) == 1
+
+
 def test_the_package_is_sent_with_the_modules_that_tasks_of_writers_import(context: Context) -> None:
     code_archive.ship_package(context)  # type: ignore[arg-type]
 

@@ -139,3 +139,49 @@ def test_settings_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(NotReady, match=r"MILLSTREAM_IVY_SETTINGS names nowhere\.xml"):
         ivy_download.user_settings()
+
+
+def test_jars_of_a_package_are_used_where_they_are_and_their_folder_is_only_read(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = tmp_path / "unpacked" / "jars"
+    packaged.mkdir(parents=True)
+    (packaged / JAR.file).write_bytes(GOOD)
+    packaged.chmod(0o500)
+    monkeypatch.setenv("MILLSTREAM_JARS", str(packaged))
+
+    assert jar_cache.is_cached("spark")
+    assert jar_cache.ensure_jars("spark") == [packaged / JAR.file]
+    assert (
+        jar_cache.ensure_jars("spark", verify=True) == jar_cache.jar_paths("spark") == [packaged / JAR.file]
+    )
+    assert [path.name for path in packaged.iterdir()] == [JAR.file]
+    assert not cache.exists()
+
+
+def test_a_jar_of_a_package_that_is_not_the_locked_one_is_refused(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = tmp_path / "unpacked"
+    packaged.mkdir()
+    (packaged / JAR.file).write_bytes(GOOD[:-1] + b"!")
+    monkeypatch.setenv("MILLSTREAM_JARS", str(packaged))
+
+    with pytest.raises(NotReady, match="is not the locked jar"):
+        jar_cache.ensure_jars("spark")
+    assert not cache.exists()
+
+
+def test_a_package_without_some_of_the_jars_is_said(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = jar_cache.Jar("org.example:other:1.0", len(GOOD), JAR.sha256)
+    monkeypatch.setattr(jar_cache, "locked_jars", lambda: {"spark": (JAR, other)})
+    packaged = tmp_path / "part"
+    packaged.mkdir()
+    (packaged / JAR.file).write_bytes(GOOD)
+    monkeypatch.setenv("MILLSTREAM_JARS", str(packaged))
+
+    with pytest.raises(NotReady, match=r"other-1\.0\.jar is not in"):
+        jar_cache.ensure_jars("spark")
+    assert not cache.exists()

@@ -1,0 +1,97 @@
+"""`millstream package`: write one archive of a pipeline, for machines without network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from millstream.cli.messages import print_hint
+
+if TYPE_CHECKING:
+    from millstream.deployment.pipeline_package import PipelinePackage
+
+
+@click.command("package", short_help="Write one archive to deploy: spec, code, jars, versions of packages.")
+@click.option(
+    "-f",
+    "--file",
+    type=click.Path(path_type=Path),
+    help="The spec, or its folder. [default: pipeline.yml in this folder or the nearest one above]",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The archive to write. [default: dist/NAME.tar.gz in the folder of the spec]",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Add files of the spec's folder, such as 'data/*.csv'; can be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
+    """Write one archive that runs without network: by Python, by spark-submit, in a container, on Kubernetes.
+
+    It has the spec, its views and modules, the files that the spec names, Millstream, the locked jars, the versions
+    of all Python packages, a Dockerfile and Kubernetes manifests. Variables of the spec stay open, and .env and
+    other secrets are left out. The same project gives the same bytes.
+    """
+    from millstream.cli.project import exit_on_errors, find_spec
+    from millstream.deployment.archive import write_archive
+    from millstream.deployment.pipeline_package import build_package
+    from millstream.diagnostics.failure import NotReady
+    from millstream.pipeline.spec_file import load_spec
+
+    spec = find_spec(file)
+    loaded = load_spec(spec, {})
+    # Variables get their values where the pipeline runs.
+    exit_on_errors([finding for finding in loaded.findings if finding.code != "MS006"], loaded.texts)
+    package = build_package(spec, loaded, include)
+    archive = output or spec.parent / "dist" / f"{package.name}.tar.gz"
+    try:
+        write_archive(archive, package.contents)
+    except OSError as error:
+        raise NotReady(f"{archive} cannot be written: {error.strerror}", "name another with -o") from error
+    _report(package, archive, as_json=as_json)
+
+
+def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
+    import json
+
+    variables = [
+        reference.name
+        for reference in package.variables
+        if not reference.is_file and reference.default is None
+    ]
+    files = [reference.name for reference in package.variables if reference.is_file]
+    if as_json:
+        description = {
+            "archive": str(archive),
+            "bytes": archive.stat().st_size,
+            "files": sorted(name for name in package.contents if not name.startswith("lib/")),
+            "variables": variables,
+            "secret_files": files,
+            "left_out": dict(package.left_out),
+            "local_packages": list(package.local_packages),
+        }
+        click.echo(json.dumps(description, indent=1))
+        return
+    project = sum(name.startswith("project/") for name in package.contents)
+    jars = sum(name.startswith("jars/") for name in package.contents)
+    click.echo(
+        f"{archive}: {archive.stat().st_size / 1e6:.0f} MB, {project} files of the project, {jars} jars"
+    )
+    for name, reason in package.left_out.items():
+        click.echo(f"left out: {name}, {reason}", err=True)
+    for name in package.local_packages:
+        click.echo(
+            f"warning: {name} was installed from a folder or an address, not from an index; "
+            "'pip install -r requirements.lock' may not find it",
+            err=True,
+        )
+    if variables or files:
+        print_hint(f"needed where it runs: {', '.join([*variables, *files])}")

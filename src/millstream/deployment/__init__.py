@@ -1,0 +1,1 @@
+"""One archive of a pipeline, for machines without network, with a Dockerfile and Kubernetes manifests."""

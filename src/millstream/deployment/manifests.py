@@ -1,0 +1,86 @@
+"""Write the Dockerfile and the Kubernetes manifests of a package from their templates."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from millstream.spec.secrets.interpolation import Reference
+
+TEMPLATES = Path(__file__).parent / "templates"
+HOME = "/opt/pipeline"
+"""The folder of a package in its image."""
+
+# Other machines probe the page, so it does not listen on loopback alone.
+_RUN = ("run", "--host", "0.0.0.0", "--port", "4711")  # noqa: S104 - the page asks for its token
+
+# A StatefulSet's name is part of labels of at most 63 characters, to which Kubernetes appends a number and a hash.
+_LONGEST = 52
+
+
+def write_dockerfile(arguments: Sequence[str] = ()) -> str:
+    """Return the Dockerfile of a package, with the Python of this process. `arguments` are appended to `run`."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return _fill("Dockerfile", {"python": python, "run": json.dumps([*_RUN, *arguments])})
+
+
+def write_manifests(name: str, references: Sequence[Reference], arguments: Sequence[str] = ()) -> str:
+    """Return the manifests of a pipeline of this name whose spec has these variables. `arguments` are as above.
+
+    Variables come from the Secret NAME-variables, the files of `${file:…}` from the Secret NAME-files.
+    """
+    label = kubernetes_name(name)
+    variables = [_variable(label, reference) for reference in references if not reference.is_file]
+    mounts = [_mount(reference.name) for reference in references if reference.is_file]
+    # 288 is 0440: Millstream refuses a file that every user may read, which is the default.
+    files = [{"name": "files", "secret": {"secretName": f"{label}-files", "defaultMode": 288}}]
+    values = {
+        "name": label,
+        "run": json.dumps([*_RUN, "--json", *arguments]),
+        "env": _block(10, {"env": variables}) if variables else "",
+        "mounts": _block(12, mounts) if mounts else "",
+        "volumes": _block(6, {"volumes": files}) if mounts else "",
+    }
+    return _fill("kubernetes.yml", values)
+
+
+def kubernetes_name(name: str) -> str:
+    """Return a name that Kubernetes accepts for its objects."""
+    plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
+    return plain if plain[:1].isalpha() else f"pipeline-{plain}".rstrip("-")
+
+
+def _variable(label: str, variable: Reference) -> dict[str, object]:
+    key: dict[str, object] = {"name": f"{label}-variables", "key": variable.name}
+    if variable.default is not None:
+        key["optional"] = True
+    return {"name": variable.name, "valueFrom": {"secretKeyRef": key}}
+
+
+def _mount(file: str) -> dict[str, object]:
+    """Return the mount of one file of the Secret, which leaves the other files of its folder in place."""
+    path = str(PurePosixPath(HOME, "project", file))
+    return {"name": "files", "mountPath": path, "subPath": PurePosixPath(file).name, "readOnly": True}
+
+
+def _block(indent: int, value: Any) -> str:
+    return textwrap.indent(yaml.safe_dump(value, sort_keys=False), " " * indent)
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        place = f"{{{{{name}}}}}"
+        # A block, also an empty one, replaces the whole line of its place.
+        is_block = not value or value.endswith("\n")
+        text = text.replace(f"{place}\n" if is_block else place, value)
+    return text

@@ -1,0 +1,213 @@
+"""What `millstream package` puts into an archive, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.cli.main import run_command
+from millstream.deployment.pipeline_package import list_own_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def package(spec: Path, *words: str) -> dict[str, bytes]:
+    """The contents of a project's package."""
+    archive = (spec if spec.is_dir() else spec.parent).parent / "package.tar.gz"
+    assert run_command(["package", "-f", str(spec), "-o", str(archive), *words]) == 0
+    with tarfile.open(archive) as opened:
+        return {
+            member.name: opened.extractfile(member).read()  # type: ignore[union-attr]
+            for member in opened.getmembers()
+        }
+
+
+def test_a_package_has_the_spec_its_code_millstream_jars_and_what_is_needed_to_start(project: Path) -> None:
+    contents = package(project)
+
+    names = {name for name in contents if not name.startswith("lib/")}
+    assert names == {
+        "Dockerfile", "kubernetes.yml", "main.py", "package.json", "requirements.lock", "jars/thing-1.0.jar",
+        "project/pipeline.yml", "project/orders.avsc", "project/views/priced.sql", "project/transforms.py",
+        "project/pricing/__init__.py", "project/pricing/rates.py", "project/certs/ca.pem",
+    }  # fmt: skip
+    assert {name for name in contents if name.startswith("lib/")} == {"lib/millstream/__init__.py"}
+
+
+def test_millstream_is_packaged_with_its_data_and_without_what_no_run_needs() -> None:
+    names = {name for name, _ in list_own_files()}
+
+    assert {"cli/main.py", "spark/jars/jars.lock", "dashboard/static/index.html"} <= names
+    assert not any("__pycache__" in name or name.startswith(("examples/", "site/")) for name in names)
+
+
+def test_the_same_project_gives_the_same_bytes(project: Path) -> None:
+    archive = project.parent / "package.tar.gz"
+    package(project)
+    before = archive.read_bytes()
+    for file in project.rglob("*"):
+        file.touch()
+    package(project)
+
+    assert archive.read_bytes() == before
+
+
+def test_variables_stay_open_and_no_value_of_one_is_inside(project: Path) -> None:
+    contents = package(project)
+
+    assert b'url: "${POSTGRES_URL}"' in contents["project/pipeline.yml"]
+    assert [name for name, text in contents.items() if b"hunter2" in text] == []
+    description = json.loads(contents["package.json"])
+    assert description["variables"] == [
+        {"name": "KAFKA", "required": False},
+        {"name": "POSTGRES_URL", "required": True},
+    ]
+    assert description["secret_files"] == ["secrets/kafka_password"]
+
+
+def test_what_is_needed_where_it_runs_is_printed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package(project)
+
+    printed = capsys.readouterr()
+    assert printed.err == "needed where it runs: POSTGRES_URL, secrets/kafka_password\n"
+    assert re.search(r"MB, 7 files of the project, 1 jars$", printed.out.strip())
+
+
+def test_more_files_are_included_by_pattern(project: Path) -> None:
+    assert "project/data/catalog.csv" in package(project, "--include", "data/*.csv")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("data/*.json", "matches no file"),
+        ("secrets/*", "matches secrets/kafka_password, which is a secret that the spec reads"),
+        (".env", "matches .env, which is a file of secrets by its name"),
+        ("certs/*", "matches certs/client.pem, which is a private key"),
+        ("../*", "is not a pattern inside of"),
+        ("**/metadata", "matches no file"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_or_a_secret_is_refused(
+    project: Path, pattern: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "certs/client.pem").write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+
+    assert run_command(["package", "-f", str(project), "--include", pattern]) in (1, 2)
+
+    assert message in capsys.readouterr().err
+    assert not (project / "dist").exists()
+
+
+def test_a_private_key_that_the_spec_names_is_left_out_and_said(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "certs/client.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
+    spec = project / "pipeline.yml"
+    spec.write_text(spec.read_text().replace("ca_file:", "client_pem: certs/client.pem\n        ca_file:"))
+
+    assert "project/certs/client.pem" not in package(project)
+    assert "left out: certs/client.pem, a private key" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"${file:secrets/kafka_password}"', "hunter2-written"),
+        ('"${file:secrets/kafka_password}"', '"${KAFKA_PASSWORD:-hunter2-default}"'),
+        ('"${POSTGRES_URL}"', "postgresql://shop:hunter2-url@db/shop"),
+        ('"${POSTGRES_URL}"', '"${POSTGRES_URL:-postgresql://shop:hunter2-url@db/shop}"'),
+    ],
+)
+def test_a_secret_that_is_written_in_the_spec_is_refused_with_its_line(
+    project: Path, before: str, after: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = project / "pipeline.yml"
+    text = spec.read_text()
+    spec.write_text(text.replace(before, after))
+    line = text[: text.index(before)].count("\n") + 1
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    error = capsys.readouterr().err
+    assert f"pipeline.yml:{line}: " in error
+    assert "contains a secret, which would be in the package" in error
+    assert "hunter2" not in error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("orders.avsc", "the Avro schema orders.avsc cannot be read: No such file or directory"),
+        ("views/priced.sql", "the file of view 'priced', "),
+    ],
+)
+def test_a_missing_file_is_said_with_its_place_in_the_spec(
+    project: Path, name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = project / "pipeline.yml"
+    spec.write_text(spec.read_text() + "views:\n  priced: {file: views/priced.sql}\n")
+    (project / name).unlink()
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    error = capsys.readouterr().err
+    assert message in error
+    assert "pipeline.yml:" in error
+
+
+def test_a_file_outside_of_the_project_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.parent / "shared.avsc").write_text((project / "orders.avsc").read_text())
+    spec = project / "pipeline.yml"
+    spec.write_text(spec.read_text().replace("orders.avsc", "../shared.avsc"))
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    assert "is outside of the project's folder" in capsys.readouterr().err
+
+
+def test_a_missing_jar_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.parent / "jars/thing-1.0.jar").write_bytes(b"another")
+
+    assert run_command(["package", "-f", str(project)]) == 4
+
+    assert "is refused: it is not the locked jar" in capsys.readouterr().err
+
+
+def test_a_spec_of_another_name_is_found_without_an_option(project: Path) -> None:
+    (project / "pipeline.yml").rename(project / "orders.yml")
+
+    contents = package(project / "orders.yml")
+
+    assert "project/pipeline.yml" in contents
+    assert "project/orders.yml" not in contents
+
+
+def test_a_pipeline_in_python_is_named_in_the_manifests(project: Path) -> None:
+    (project / "pipeline.yml").rename(project.parent / "spec.yml")
+    (project / "shop.py").write_text(
+        "import millstream as ms\n\n"
+        "orders = ms.declare('shop')\n"
+        "orders.source('ticks', ms.rate(rows_per_second=1))\n"
+        "orders.query('ticks', to=ms.console())\n"
+    )
+
+    contents = package(project / "shop.py")
+
+    assert b'"-f", "shop.py"' in contents["Dockerfile"]
+    assert b'"-f", "shop.py"' in contents["kubernetes.yml"]
+
+
+def test_a_dockerfile_and_manifests_of_the_project_are_taken_as_they_are(project: Path) -> None:
+    (project / "Dockerfile").write_text("FROM scratch\n")
+    (project / "kubernetes.yml").write_text("kind: Pod\n")
+
+    contents = package(project)
+
+    assert contents["Dockerfile"] == b"FROM scratch\n"
+    assert contents["kubernetes.yml"] == b"kind: Pod\n"
