@@ -19,8 +19,8 @@ def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -
 
     Without a GROUP, 'fetch' downloads those that every stack and every run needs; 'fetch hdfs' and 'fetch s3-server'
     those of 'millstream up --hdfs' and '--s3', and 'fetch s3' those of a spec that uses s3a://. Millstream uses a jar
-    only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark needs, and those of each
-    GROUP, as one list for spark-submit --jars.
+    only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark needs, and those of
+    each GROUP, as one list for spark-submit --jars.
     """
     if action == "paths":
         wanted = dict.fromkeys(("spark", *groups))
