@@ -44,7 +44,7 @@ class BucketRefusal:
 def examine_places(spark: SparkSession, places: Iterable[str]) -> Iterator[tuple[str, BucketRefusal]]:
     """Yield each of these `s3a://` places that Spark cannot write, with the reason.
 
-    Lists the place, then writes an empty object below its `_millstream` folder and deletes it.
+    Lists the place, then writes an empty object into it, whose name readers of tables ignore, and deletes it.
     """
     for place in dict.fromkeys(places):
         refusal = _examine(spark, place)
@@ -93,7 +93,7 @@ def _examine(spark: SparkSession, place: str) -> BucketRefusal | None:
 
     jvm: Any = internals.jvm(spark)
     folder = jvm.org.apache.hadoop.fs.Path(place)
-    probe = jvm.org.apache.hadoop.fs.Path(folder, f"_millstream/probe-{uuid.uuid4().hex}")
+    probe = jvm.org.apache.hadoop.fs.Path(folder, f"_millstream-probe-{uuid.uuid4().hex}")
     try:
         # Not from the cache, so that a changed key counts.
         system = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
