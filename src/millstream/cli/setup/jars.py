@@ -23,8 +23,8 @@ def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -
     each GROUP, as one list for spark-submit --jars.
     """
     if action == "paths":
-        wanted = dict.fromkeys(("spark", *groups))
-        click.echo(",".join(str(path) for group in wanted for path in jar_cache.ensure_jars(group)))
+        names = dict.fromkeys(("spark", *groups))
+        click.echo(",".join(str(path) for group in names for path in jar_cache.ensure_jars(group)))
         return
     if action == "fetch" or verify:
         steps = ProgressReporter()
