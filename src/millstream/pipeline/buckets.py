@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.pipeline.graph import PipelineGraph
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -51,6 +50,9 @@ def find_written_places(
             place = getattr(entry.sink, "path", None)
             if isinstance(place, Location) and place.startswith(SCHEME):
                 yield ("queries", query, "to", number, "sink"), place
+    # The graph loads the parser of SQL, which a command that only reads the spec does not need.
+    from millstream.pipeline.graph import PipelineGraph  # noqa: PLC0415
+
     place = getattr(pipeline.letters, "path", None)
     read = {name for query in queries for name in PipelineGraph.of(pipeline).sources_of(query)}
     if (
