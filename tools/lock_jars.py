@@ -19,6 +19,9 @@ BROKER = "4.1.1"
 HADOOP = "3.5.0"
 JACKSON = "2.19.0"
 LOG4J = "2.24.3"
+AWS_SDK = "2.35.4"
+JCLOUDS = "2.7.0"
+S3_PROXY = "3.1.0"
 
 GROUPS = {
     "spark": [
@@ -79,6 +82,68 @@ GROUPS = {
     ],
     # The servers of 'millstream up --hdfs', in the version of the client that PySpark has.
     "hdfs": [f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}"],
+    # The client of s3a://, with the version of Amazon's SDK that Hadoop was built with. Its bundle has all services
+    # of Amazon and is 600 MB; this is S3 with what it needs, and the token service for roles. PySpark has the rest.
+    "s3": [
+        f"org.apache.hadoop:hadoop-aws:{HADOOP}",
+        *(
+            f"software.amazon.awssdk:{part}:{AWS_SDK}"
+            for part in (
+                "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
+                "aws-xml-protocol", "checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth",
+                "http-auth-aws", "http-auth-aws-eventstream", "http-auth-spi", "http-client-spi", "identity-spi",
+                "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core", "regions", "retries",
+                "retries-spi", "s3", "s3-transfer-manager", "sdk-core", "sts", "third-party-jackson-core", "utils",
+                "utils-lite",
+            )
+        ),
+        "org.reactivestreams:reactive-streams:1.0.4",
+        "software.amazon.eventstream:eventstream:1.0.1",
+        # Hadoop's auditor of requests loads its classes, whatever stream is chosen.
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    ],
+    # The server of 'millstream up --s3'. jclouds loads the classes of all its stores at the start.
+    "s3-server": [
+        f"org.gaul:s3proxy:{S3_PROXY}",
+        "aopalliance:aopalliance:1.0",
+        "args4j:args4j:2.37",
+        "ch.qos.logback:logback-classic:1.5.32",
+        "ch.qos.logback:logback-core:1.5.32",
+        "com.fasterxml.jackson.core:jackson-annotations:2.21",
+        "com.fasterxml.jackson.core:jackson-core:2.21.2",
+        "com.fasterxml.jackson.core:jackson-databind:2.21.2",
+        "com.fasterxml.jackson.dataformat:jackson-dataformat-xml:2.21.2",
+        "com.fasterxml.woodstox:woodstox-core:7.0.0",
+        "com.google.code.gson:gson:2.12.1",
+        "com.google.guava:failureaccess:1.0.3",
+        "com.google.guava:guava:33.5.0-jre",
+        "com.google.inject.extensions:guice-assistedinject:7.0.0",
+        "com.google.inject:guice:7.0.0",
+        "jakarta.annotation:jakarta.annotation-api:2.0.0",
+        "jakarta.inject:jakarta.inject-api:2.0.1",
+        "jakarta.servlet:jakarta.servlet-api:6.0.0",
+        "jakarta.xml.bind:jakarta.xml.bind-api:4.0.2",
+        *(
+            f"org.apache.jclouds.api:{part}:{JCLOUDS}"
+            for part in (
+                "filesystem", "oauth", "openstack-keystone", "openstack-swift", "rackspace-cloudfiles",
+                "rackspace-cloudidentity", "s3", "sts",
+            )
+        ),
+        *(
+            f"org.apache.jclouds.provider:{part}:{JCLOUDS}"
+            for part in (
+                "aws-s3", "azureblob", "b2", "google-cloud-storage", "rackspace-cloudfiles-uk",
+                "rackspace-cloudfiles-us",
+            )
+        ),
+        f"org.apache.jclouds.common:googlecloud:{JCLOUDS}",
+        f"org.apache.jclouds.driver:jclouds-slf4j:{JCLOUDS}",
+        f"org.apache.jclouds:jclouds-blobstore:{JCLOUDS}",
+        f"org.apache.jclouds:jclouds-core:{JCLOUDS}",
+        "org.codehaus.woodstox:stax2-api:4.2.2",
+        "org.slf4j:slf4j-api:2.0.17",
+    ],
 }  # fmt: skip
 
 HEAD = """\

@@ -157,15 +157,20 @@ class Checker:
     def _with_cluster_findings(
         self, checked: CheckResult, loaded: LoadedSpec, spark: SparkSession
     ) -> CheckResult:
-        """Add what the executors of the spec's cluster lack, if the check connects to systems."""
+        """Add what the executors of the spec's cluster lack and what S3 refuses, if the check connects to systems."""
         if not self.connects or loaded.pipeline is None:
             return checked
+        from millstream.frames.bucket_access import find_refusals  # noqa: PLC0415 - as above
         from millstream.frames.executor_requirements import find_lacks  # noqa: PLC0415 - as above
 
         place = loaded.places.key("spark", _MASTER)
         findings = [
             build_finding("MS575", lack.what, place, fix=lack.fix)
             for lack in find_lacks(spark, loaded.pipeline, tuple(loaded.pipeline.queries))
+        ]
+        findings += [
+            build_finding(refusal.code, refusal.what, loaded.places.key(*path), fix=refusal.fix)
+            for path, refusal in find_refusals(spark, loaded.pipeline, tuple(loaded.pipeline.queries))
         ]
         return replace(checked, findings=[*checked.findings, *findings])
 

@@ -1,4 +1,4 @@
-"""Choose where a command's Spark runs: on the cluster of the spec or of `--master`, or on this machine."""
+"""Choose where a command's Spark runs, on a cluster or on this machine, and how it reaches S3."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.spark.settings import is_local
+from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
@@ -33,6 +34,27 @@ def use_cluster(loaded: LoadedSpec, master: str | None = None) -> LoadedSpec:
         settings = own
     else:
         settings = {**cluster_settings(pipeline.folder, str(own[_MASTER])), **own}
+    return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))
+
+
+def use_buckets(loaded: LoadedSpec) -> LoadedSpec:
+    """Return the spec with the settings of the S3 client, if it uses S3, and those of the local stack's bucket.
+
+    Settings of the spec take precedence. Their keys and secrets are redacted from then on.
+    """
+    # Imported here because most specs do not use S3.
+    from millstream.connectors.api.values.bucket_options import set_bucket_settings
+    from millstream.devstack.stack import bucket_settings
+    from millstream.pipeline.buckets import CLIENT_SETTINGS, PREFIX, uses_s3
+
+    pipeline = loaded.pipeline
+    if pipeline is None or not uses_s3(pipeline):
+        return loaded
+    settings = {**CLIENT_SETTINGS, **bucket_settings(pipeline.folder), **pipeline.spark}
+    for name, value in settings.items():
+        if name.startswith(PREFIX) and name.endswith((".secret.key", ".session.token", ".access.key")):
+            REDACTOR.protect(str(value))
+    set_bucket_settings(settings)
     return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))
 
 

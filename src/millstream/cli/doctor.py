@@ -45,13 +45,22 @@ class EnvironmentCheck:
     metavar="URL",
     help="Also check the executors of this cluster: Python, packages, and the working folder.",
 )
-def command(as_json: bool, master: str | None) -> int:
+@click.option(
+    "--bucket",
+    metavar="s3a://BUCKET",
+    help="Also check that this machine may write to a bucket, with the key in its environment or the local stack's.",
+)
+def command(as_json: bool, master: str | None, bucket: str | None) -> int:
     """Check what this machine needs, and say how to install it.
 
     Exits with 4 if something that every pipeline needs is missing. With --master an application is started on the
-    cluster and ended again.
+    cluster and ended again. With --bucket an empty object is written and deleted.
     """
-    checks = [*examine(), *(examine_cluster(master) if master else ())]
+    checks = [
+        *examine(),
+        *(examine_cluster(master) if master else ()),
+        *([examine_bucket(bucket)] if bucket else ()),
+    ]
     ready = all(check.state != "missing" for check in checks)
     if as_json:
         click.echo(json.dumps({"ready": ready, "looks": [asdict(check) for check in checks]}, indent=1))
@@ -98,6 +107,31 @@ def examine_cluster(master: str) -> Iterator[EnvironmentCheck]:
         yield EnvironmentCheck("cluster", "missing", lack.what, lack.fix)
     if not lacks:
         yield EnvironmentCheck("cluster", "ok", f"{master} has {', '.join(packages)} and this folder")
+
+
+def examine_bucket(place: str) -> EnvironmentCheck:
+    """Check that Spark can write to a place on S3."""
+    from millstream.devstack.stack import bucket_settings
+    from millstream.pipeline.buckets import CLIENT_SETTINGS, SCHEME
+    from millstream.spark.cluster.buckets import examine_places
+    from millstream.spark.session import open_session, stop_session
+
+    if not place.startswith(SCHEME):
+        return EnvironmentCheck("bucket", "missing", f"'{place}' names no bucket", f"write {SCHEME}BUCKET")
+    try:
+        spark = open_session(
+            "millstream doctor",
+            {"spark.master": "local[1]", **CLIENT_SETTINGS, **bucket_settings(Path.cwd())},
+        )
+        try:
+            refusals = [refusal for _, refusal in examine_places(spark, [place])]
+        finally:
+            stop_session(spark)
+    except NotReady as failure:
+        return EnvironmentCheck("bucket", "missing", failure.what, failure.fix)
+    if refusals:
+        return EnvironmentCheck("bucket", "missing", refusals[0].what, refusals[0].fix)
+    return EnvironmentCheck("bucket", "ok", f"{place} can be written")
 
 
 def _python() -> EnvironmentCheck:

@@ -74,11 +74,12 @@ def load_project(
     """Find and load a spec, even if it has errors. Raises `InvalidInput` if there is none."""
     # Imported here because `millstream --help` needs neither the model nor the YAML reader.
     from millstream.checkpoint.remote.file_system import set_opener
+    from millstream.cli.cluster import use_buckets
     from millstream.cli.variables import spec_environment
     from millstream.pipeline.spec_file import load_spec
 
     path = find_spec(file)
-    loaded = load_spec(path, spec_environment(path.parent, env_file), overrides)
+    loaded = use_buckets(load_spec(path, spec_environment(path.parent, env_file), overrides))
     if loaded.pipeline is not None:
         set_opener(partial(_open_reading_session, loaded.pipeline))
     return loaded

@@ -1,4 +1,4 @@
-"""Start, stop and inspect the local stack of a project: a Kafka broker, a PostgreSQL server, Spark, HDFS."""
+"""Start, stop and inspect the local stack of a project: a Kafka broker, a PostgreSQL server, Spark, HDFS, S3."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 
 from millstream.connectors.api.values.problem import RequiredResource
 from millstream.devstack import ports
-from millstream.devstack.servers import hdfs, ready, spark_cluster
+from millstream.devstack.servers import hdfs, ready, s3, spark_cluster
 from millstream.devstack.supervisor.process import Identity, wait_for_exit
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.spawn import release_guardian, spawn_guardian
 from millstream.devstack.supervisor.state import (
     NAME_NODE,
+    S3_SERVER,
     SPARK_MASTER,
     Endpoints,
     Home,
@@ -28,8 +29,8 @@ from millstream.diagnostics.failure import InvalidInput, NotReady
 
 SERVERS = ("kafka", "postgres")
 """The servers of every stack."""
-ALL_SERVERS = (*SERVERS, *hdfs.SERVERS, *spark_cluster.SERVERS)
-"""The same, and those of a stack with HDFS or a Spark cluster."""
+ALL_SERVERS = (*SERVERS, *hdfs.SERVERS, S3_SERVER, *spark_cluster.SERVERS)
+"""The same, and those of a stack with HDFS, S3 or a Spark cluster."""
 _STOP_TIMEOUT = 20.0
 _LOG_BYTES = 5_000_000
 
@@ -62,6 +63,7 @@ def up(
     servers: Sequence[str] = SERVERS,
     cluster: spark_cluster.ClusterSize | None = None,
     with_hdfs: bool = False,
+    with_s3: bool = False,
     wanted_ports: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
     grace: float | None = None,
@@ -70,9 +72,9 @@ def up(
 
     Running servers are not touched. `needs` may be a function of the addresses, called while the servers
     start. An `attached` stack ends with this process, however that ends; any other runs until `down`.
-    `cluster` adds a Spark master and workers, `with_hdfs` a name node and a data node. `wanted_ports` requests ports
-    by server; `outside` contains addresses of external servers. `grace` limits the seconds a server may take to stop
-    before it is killed, if it is less than the server's own limit.
+    `cluster` adds a Spark master and workers, `with_hdfs` a name node and a data node, `with_s3` an S3 server.
+    `wanted_ports` requests ports by server; `outside` contains addresses of external servers. `grace` limits the
+    seconds a server may take to stop before it is killed, if it is less than the server's own limit.
     Raises NotReady if a component is missing, a port is taken, or a server does not start.
     """
     home, report = Home(folder), progress or _quiet
@@ -87,6 +89,8 @@ def up(
                 servers = (*servers, SPARK_MASTER, *spark_cluster.WORKERS[: cluster.workers])
             if with_hdfs:
                 servers = (*servers, *hdfs.SERVERS)
+            if with_s3:
+                servers = (*servers, S3_SERVER)
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
             if starting:
                 _start(
@@ -170,7 +174,7 @@ def status(folder: Path) -> list[Status]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return KAFKA, POSTGRES_URL and, if they run, SPARK_MASTER and HDFS; empty if no stack runs. Cheap."""
+    """Return KAFKA, POSTGRES_URL and, if they run, SPARK_MASTER, HDFS and S3; empty if no stack runs. Cheap."""
     home = Home(folder)
     return home.endpoints().environment() if home.is_up() else {}
 
@@ -180,6 +184,12 @@ def cluster_settings(folder: Path, master: str) -> dict[str, str]:
     home = Home(folder)
     is_own = home.is_up() and master == home.endpoints().spark
     return spark_cluster.session_settings(home) if is_own else {}
+
+
+def bucket_settings(folder: Path) -> dict[str, str]:
+    """Return the settings with which Spark reaches the stack's S3 bucket; empty if none runs."""
+    home = Home(folder)
+    return s3.session_settings(home) if home.is_up() and home.endpoints().s3 else {}
 
 
 def log_file(folder: Path, server: str) -> Path:
@@ -264,6 +274,8 @@ def _start(
         known[SPARK_MASTER] = _port(home, known, SPARK_MASTER, 3, requested_ports)
     if NAME_NODE in names:
         known[NAME_NODE] = _port(home, known, NAME_NODE, 4, requested_ports)
+    if S3_SERVER in names:
+        known[S3_SERVER] = _port(home, known, S3_SERVER, 5, requested_ports)
     home.write("addresses.json", known)
     with ThreadPoolExecutor(len(names)) as pool:
         prepared = list(pool.map(lambda name: _prepare(home, name, known, report), names))
@@ -302,6 +314,8 @@ def _prepare(home: Home, name: str, known: Mapping[str, int], report: Progress) 
         return kafka.prepare(home, known["kafka"], known["controller"], report)
     if name in hdfs.SERVERS:
         return hdfs.prepare(home, name, known.get(NAME_NODE, 0), report)
+    if name == S3_SERVER:
+        return s3.prepare(home, known[S3_SERVER], report)
     if name in spark_cluster.SERVERS:
         return spark_cluster.prepare(home, name, known.get(SPARK_MASTER, 0))
     return postgres.prepare(home, known["postgres"], report)

@@ -63,6 +63,7 @@ _OUTAGES = (
     # A name node that has just started, and data nodes that have not come back yet.
     r"|org\.apache\.hadoop\.hdfs\.(?:server\.namenode\.SafeModeException|BlockMissingException)"
     r"|could only be written to 0 of the"
+    r"|org\.apache\.hadoop\.fs\.s3a\.(?:AWSServiceThrottled|AWSStatus500|AWSApiCallTimeout)Exception"
     r"|No space left on device|Too many open files"
 )
 _CONFLICT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE")

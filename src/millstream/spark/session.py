@@ -115,7 +115,8 @@ def boot_training(flags: Sequence[str], log: Path) -> SparkSession:
 def _boot_jvm(name: str, conf: Mapping[str, object], log: Path | None) -> None:
     """Start the JVM with the class-data archive if there is one, else create one in the background."""
     planned = _plan_launch(name, conf, log)
-    archive = cds_archive.archive_file(planned.java, planned.class_path)
+    # The JVM accepts an archive if its class path is the beginning of its own.
+    archive = cds_archive.archive_file(planned.java, _class_path(jar_cache.jar_paths("spark")))
     flags = cds_archive.jvm_flags(archive)
     try:
         _launch(planned, flags)
@@ -153,12 +154,13 @@ def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, obje
 def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm_launch.Launch:
     java = find_java()
     jars = jar_cache.ensure_jars("spark")
+    s3_jars = jar_cache.ensure_jars("s3") if settings.uses_s3(conf) else []
     private = create_private_folder()
-    start_settings = settings.start_settings(name, conf, jars, private)
+    start_settings = settings.start_settings(name, conf, [*jars, *s3_jars], private)
     master = next(s.value for s in start_settings if s.key == "spark.master")
     return jvm_launch.Launch(
         java=java,
-        class_path=_class_path(jars),
+        class_path=[*_class_path(jars), *s3_jars],
         settings=start_settings,
         private=private,
         log=_log_file(log),

@@ -114,6 +114,11 @@ def start_settings(
     return list(merged.values())
 
 
+def uses_s3(conf: Mapping[str, object]) -> bool:
+    """Return whether a setting is of Hadoop's client of S3, whose jars the session then needs."""
+    return any(key.startswith("spark.hadoop.fs.s3a.") for key in conf)
+
+
 def is_local(master: str) -> bool:
     """Return whether this master runs its executors inside the driver's own JVM."""
     return master == "local" or master.startswith("local[")

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 CODE = Code.of(__name__)
 
+_OTHERS = (
+    "a lease needs a file that only one of two runs can create, and renames that happen at once: HDFS has both, and "
+    "on an object store two runs could write the same checkpoint"
+)
+# Tried with Hadoop 3.5 (`FileSystem.create`), see docs/decisions/remote-checkpoints.md.
+_S3 = (
+    "S3 itself can refuse a second writer, but Spark writes its offsets through Hadoop's client, which does not ask "
+    "for that: a suspended run could replace the offsets of a batch that its successor has written"
+)
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Report checkpoints on other remote file systems than HDFS, which `run` refuses."""
@@ -30,8 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield CODE.error(
             f"the checkpoint of '{query}' is on '{scheme}', where a run cannot lock it",
             facts.places.value(*path),
-            why="a lease needs a file that only one of two runs can create, and renames that happen at once: "
-            "HDFS has both, and on an object store two runs could write the same checkpoint",
+            why=_S3 if scheme in ("s3", "s3a", "s3n") else _OTHERS,
             fix="use a local or mounted folder, or one on hdfs://",
             query=query,
         )

@@ -164,6 +164,7 @@ def start(
     from millstream.engine.recovery.checkpoint_check import check_checkpoints
     from millstream.engine.recovery.data_loss import accept_gaps
     from millstream.engine.run import choose_queries, lock_checkpoints, probe_connections, run_pipeline
+    from millstream.frames.bucket_access import require_buckets
     from millstream.frames.executor_requirements import require_executors
     from millstream.spark import settings
     from millstream.spark.session import applied_settings, open_session, stop_session
@@ -213,6 +214,10 @@ def start(
         spark = spark or open_spark()
         stack.enter_context(page.spark(spark))
         require_executors(spark, pipeline, queries)
+        try:
+            require_buckets(spark, pipeline, queries)
+        except NotReady as failure:
+            exit_with_place(failure, loaded)
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")

@@ -1,4 +1,4 @@
-"""`millstream jars`: download and verify the jars that Spark and the local broker need."""
+"""`millstream jars`: download and verify the jars that Spark and the local servers need."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from millstream.spark.jars import jar_cache
 def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -> None:
     """List the locked jars, or download those that are missing.
 
-    Without a GROUP, 'fetch' downloads those that every stack and every run needs; 'fetch hdfs' those of
-    'millstream up --hdfs'. Millstream uses a jar only if its sha256 checksum is the locked one. With 'paths' it
-    prints the files that Spark needs as one list for spark-submit --jars.
+    Without a GROUP, 'fetch' downloads those that every stack and every run needs; 'fetch hdfs' and 'fetch s3-server'
+    those of 'millstream up --hdfs' and '--s3', and 'fetch s3' those of a spec that uses s3a://. Millstream uses a jar
+    only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark needs, and those of
+    each GROUP, as one list for spark-submit --jars.
     """
     if action == "paths":
-        click.echo(",".join(map(str, jar_cache.ensure_jars("spark"))))
+        names = dict.fromkeys(("spark", *groups))
+        click.echo(",".join(str(path) for group in names for path in jar_cache.ensure_jars(group)))
         return
     if action == "fetch" or verify:
         steps = ProgressReporter()

@@ -57,6 +57,9 @@ _LOOK = 0.5
     is_flag=True,
     help="Also start a name node and a data node. Any user of this machine can read and change their files.",
 )
+@click.option(
+    "--s3", is_flag=True, help="Also start an S3-compatible server with one bucket, for tables and files."
+)
 @click.option("--kafka-port", type=click.IntRange(1, 65535), help="Port of the broker.")
 @click.option("--postgres-port", type=click.IntRange(1, 65535), help="Port of the database.")
 @click.option("--kafka", metavar="HOST:PORT", help="Use this broker instead of starting one.")
@@ -72,6 +75,7 @@ def command(
     worker_cores: int,
     worker_memory: int,
     hdfs: bool,
+    s3: bool,
     kafka_port: int | None,
     postgres_port: int | None,
     kafka: str | None,
@@ -81,8 +85,8 @@ def command(
 
     Runs until Ctrl-C, which stops the servers. With --detach it returns when they are ready, and 'millstream down'
     stops them. Data is kept either way. Topics that the spec needs are created. With --workers it also starts a
-    Spark cluster, on which 'millstream run --master' runs the pipeline, and with --hdfs a file system for checkpoints
-    and tables.
+    Spark cluster, on which 'millstream run --master' runs the pipeline, with --hdfs a file system for checkpoints and
+    tables, and with --s3 a bucket for tables.
     """
     folder = find_spec(file).parent.resolve()
     steps = ProgressReporter()
@@ -99,6 +103,7 @@ def command(
         servers=servers or stack.SERVERS,
         cluster=None if workers is None else ClusterSize(workers, worker_cores, worker_memory),
         with_hdfs=hdfs,
+        with_s3=s3,
         wanted_ports=_drop_unset(kafka=kafka_port, postgres=postgres_port),
         outside=_drop_unset(kafka=kafka, postgres=postgres_url),
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
 from millstream.connectors.api.dead_letters import DeadLetter, Group, take_newest
+from millstream.connectors.api.values.bucket_options import storage_options
 from millstream.connectors.delta.commit.commit_lock import commit_lock
 from millstream.connectors.delta.dead_letter_writer import RETRIES
 
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 
 def read_rows(location: Location) -> Iterator[DeadLetter]:
     """Yield every row of the table, reading a few thousand at a time."""
-    if DeltaTable.is_deltatable(str(location)):
-        yield from _read_dead_letters(DeltaTable(str(location)), None)
+    if _exists(location):
+        yield from _read_dead_letters(_open(location), None)
 
 
 def read_latest(location: Location, limit: int, sources: Sequence[str]) -> list[DeadLetter]:
     """Return the newest rows from the newest files; the log has the time range of each file."""
-    if not DeltaTable.is_deltatable(str(location)):
+    if not _exists(location):
         return []
-    table = DeltaTable(str(location))
+    table = _open(location)
     files = _file_statistics(table)
     row_count = limit
     while True:
@@ -47,11 +48,11 @@ def read_latest(location: Location, limit: int, sources: Sequence[str]) -> list[
 
 def count_by_group(location: Location, before: datetime | None) -> Counter[Group]:
     """Count dead letters by query, source and reason."""
-    if not DeltaTable.is_deltatable(str(location)):
+    if not _exists(location):
         return Counter()
     where = _build_condition(before, ())
     sql = f"SELECT query, source, reason, count(*) AS n FROM letters WHERE {where or 'true'} GROUP BY 1, 2, 3"  # noqa: S608 - no text of others but quoted
-    batches = _run_query(DeltaTable(str(location)), sql)
+    batches = _run_query(_open(location), sql)
     return Counter(
         {
             (row["query"], row["source"], row["reason"]): row["n"]
@@ -63,14 +64,22 @@ def count_by_group(location: Location, before: datetime | None) -> Counter[Group
 
 def purge(location: Location, before: datetime | None, source: str | None) -> None:
     """Delete dead letters written before a time, of a source, or all, and their files."""
-    if not DeltaTable.is_deltatable(str(location)):
+    if not _exists(location):
         return
     condition = _build_condition(before, () if source is None else (source,))
     with commit_lock(location.local):
-        table = DeltaTable(str(location))
+        table = _open(location)
         table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
         # Only files deleted in the log: a batch's files that are being written are in no log yet.
         table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+
+
+def _exists(location: Location) -> bool:
+    return DeltaTable.is_deltatable(str(location), storage_options(location))
+
+
+def _open(location: Location) -> DeltaTable:
+    return DeltaTable(str(location), storage_options=storage_options(location))
 
 
 def _read_dead_letters(

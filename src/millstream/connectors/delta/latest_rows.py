@@ -9,6 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
+from millstream.connectors.api.values.bucket_options import storage_options
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def read_latest_rows(place: Location, limit: int) -> tuple[list[str], list[list[
     """Return column names and up to `limit` rows, newest files first. Raises `NotReady` if there is no table."""
     where = str(place.local or place)
     try:
-        table = DeltaTable(where)
+        table = DeltaTable(where, storage_options=storage_options(where))
     except TableNotFoundError:
         raise NotReady(
             f"there is no Delta table at {where} yet", "the first run of the pipeline creates it"
@@ -47,7 +48,7 @@ def table_id(place: Location) -> str:
 def _open_table(place: Location) -> DeltaTable:
     where = str(place.local or place)
     try:
-        return DeltaTable(where)
+        return DeltaTable(where, storage_options=storage_options(where))
     except TableNotFoundError:
         raise NotReady(
             f"there is no Delta table at {where}", "correct the path, or run the pipeline that creates it"

@@ -94,7 +94,12 @@ class DeltaSink(Sink):
         action += " and deletes others" if self.delete_when else ""
         if self.cdc:
             action = "merges changes by their sequence"
-        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch number in one commit of the Delta log"
+        on_s3 = self.path is not None and self.path.startswith("s3a://")
+        alone = ", which on S3 no other process may write meanwhile" if on_s3 else ""
+        return (
+            Guarantee.EXACTLY_ONCE,
+            f"{action} and records the batch number in one commit of the Delta log{alone}",
+        )
 
     def problems(self, mode: OutputMode) -> list[Problem]:
         """Check for missing or conflicting table and key settings and for columns named twice."""

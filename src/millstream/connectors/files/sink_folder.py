@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from millstream.spec.location import Location
 
 
+# An option of Hadoop's client of S3 (`Options.CreateFileOptionKeys`).
+_IF_NONE_MATCH = "fs.option.create.conditional.overwrite"
+
+
 @dataclass(frozen=True)
 class FileEntry:
     """A file: its path relative to a folder, with `/`, and its length in bytes."""
@@ -204,8 +208,13 @@ class HadoopPlace:
             stream.close()
 
     def create(self, name: str, text: str) -> bool:
-        """Create a file by renaming a finished one, because a plain rename never replaces."""
+        """Create a file by renaming a finished one, because a plain rename never replaces.
+
+        On S3, where a rename is a copy that replaces, it is one conditional write.
+        """
         path = self._path(name)
+        if self._is_s3:
+            return self._create_object(name, text)
         if self._system.exists(path):
             return False
         draft = self._java.org.apache.hadoop.fs.Path(
@@ -252,7 +261,12 @@ class HadoopPlace:
         """Rename a file, creating missing folders. Raises OSError if the file system refuses."""
         target = self._path(to)
         self._system.mkdirs(target.getParent())
-        if not self._system.rename(self._path(name), target):
+        try:
+            is_renamed = self._system.rename(self._path(name), target)
+        except Exception as error:
+            # S3's client raises where others return false; the Java error depends on the file system.
+            raise OSError(f"cannot rename {self._path(name)} to {target}: {error}") from error
+        if not is_renamed:
             raise OSError(f"cannot rename {self._path(name)} to {target}")
 
     @property
@@ -292,6 +306,27 @@ class HadoopPlace:
     def remove(self, name: str) -> None:
         """Delete a file, or a folder with its content; do nothing if it does not exist."""
         self._system.delete(self._path(name), True)  # noqa: FBT003 - Hadoop's "recursive"
+
+    @property
+    def _is_s3(self) -> bool:
+        return str(self._system.getUri().getScheme()) == "s3a"
+
+    def _create_object(self, name: str, text: str) -> bool:
+        """Create an object with `If-None-Match: *`, which S3 refuses if the name is taken.
+
+        `FileSystem.create` without overwriting does not send that condition in Hadoop 3.5; it looks, then writes.
+        """
+        builder = self._system.createFile(self._path(name)).overwrite(True)  # noqa: FBT003 - Hadoop's
+        stream = builder.must(_IF_NONE_MATCH, True).build()  # noqa: FBT003 - Hadoop's
+        stream.write(bytearray(text.encode()))
+        try:
+            stream.close()
+        except Exception as error:
+            if "RemoteFileChangedException" not in str(error):
+                raise
+            # The client repeats a request whose answer is lost, and then finds its own object.
+            return self.text(name) == text
+        return True
 
     def _path(self, name: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(f"{self._root.toString()}/{name}")

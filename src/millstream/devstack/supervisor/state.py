@@ -26,13 +26,18 @@ SPARK_MASTER = "spark-master"
 NAME_NODE = "hdfs-namenode"
 """The server that clients of the stack's HDFS connect to."""
 
+S3_SERVER = "s3"
+"""The S3-compatible server."""
+S3_BUCKET = "millstream-local"
+"""The bucket that it has, which no spec would name by chance."""
+
 
 @dataclass(frozen=True)
 class Endpoints:
     """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder.
 
-    `spark` is the URL of the cluster's master, and `hdfs` that of the file system. Each is an empty text for a stack
-    without it.
+    `spark` is the URL of the cluster's master, `hdfs` that of the file system, and `s3` that of the bucket. Each is
+    an empty text for a stack without it.
     """
 
     kafka: str
@@ -40,16 +45,18 @@ class Endpoints:
     folder: Path
     spark: str = ""
     hdfs: str = ""
+    s3: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that a spec reads."""
-        optional = {"SPARK_MASTER": self.spark, "HDFS": self.hdfs}
+        optional = {"SPARK_MASTER": self.spark, "HDFS": self.hdfs, "S3": self.s3}
         chosen = {name: value for name, value in optional.items() if value}
         return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres, **chosen}
 
     def to_json(self) -> dict[str, str]:
         """Return the addresses by server, and the folder."""
-        optional = {name: url for name, url in (("spark", self.spark), ("hdfs", self.hdfs)) if url}
+        addresses = {"spark": self.spark, "hdfs": self.hdfs, "s3": self.s3}
+        optional = {name: url for name, url in addresses.items() if url}
         return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder), **optional}
 
 
@@ -184,6 +191,7 @@ class Home:
             self.project,
             f"spark://{LOCAL}:{addresses.get(SPARK_MASTER, 0)}" if SPARK_MASTER in own_servers else "",
             f"hdfs://{LOCAL}:{addresses.get(NAME_NODE, 0)}" if NAME_NODE in own_servers else "",
+            f"s3a://{S3_BUCKET}" if S3_SERVER in own_servers else "",
         )
 
     def is_up(self) -> bool:
