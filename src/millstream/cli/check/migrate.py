@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
     metavar="SOURCE=FILE",
     help="Rows for a source in --prove, in place of generated ones: its files, or one message a line.",
 )
+@click.option(
+    "--tests/--no-tests",
+    "with_tests",
+    default=True,
+    help="Write an event-time test for each query. Default: yes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts of --prove as JSON.")
 def command(
     script: Path,
@@ -51,14 +58,19 @@ def command(
     samples: tuple[str, ...],
     *,
     prove: bool,
+    with_tests: bool,
     as_json: bool,
 ) -> int:
-    """Write a project for a PySpark script: a spec, the code of its views, and MIGRATION.md.
+    """Write a project for a PySpark script: a spec, the code of its views, tests, and MIGRATION.md.
 
     The script runs as in 'millstream check' and is not changed. Sources, sinks, output modes and triggers become a
     spec. The statements that build the table of a query become a view in transforms.py. MIGRATION.md lists what was
     moved, what the project does in another way, and what was not moved, with lines. Words after the script are its
     arguments.
+
+    Each query gets an event-time test in tests/: rows are made up, and the query runs over them batch by batch. The
+    comment of a test says whether a batch run gives the same rows; if not, its expectations are only what the query
+    returned. --no-tests leaves them out.
 
     --prove then runs both over the same generated rows, and compares the tables of each query. Every read and write
     of the script is redirected. A project that exists is not written again, so that you can prove it after you have
@@ -84,6 +96,8 @@ def command(
         moved = is_written or _write_project(spark, script, arguments, folder)
         if not moved:
             return NOTHING_JUDGED
+        if with_tests and not is_written:
+            _write_tests(spark, folder)
         if not prove:
             click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
             return 0
@@ -107,6 +121,30 @@ def _write_project(spark: SparkSession, script: Path, arguments: tuple[str, ...]
     for reason in project.left:
         click.echo(f"not moved: {reason}", err=True)
     return bool(project.moved)
+
+
+def _write_tests(spark: SparkSession, folder: Path) -> None:
+    """Write a test for each query of a project, and list them in MIGRATION.md."""
+    from millstream.testing.generated.generate import write_tests
+
+    pipeline = load_project(folder / "pipeline.yml").pipeline
+    if pipeline is None:
+        return
+    lines = []
+    print_progress("running each query over made-up rows for its test ...")
+    with tempfile.TemporaryDirectory(prefix="millstream-migrate-", ignore_cleanup_errors=True) as scratch:
+        for test in write_tests(spark, pipeline, os.environ, Path(scratch)):
+            print_progress("")
+            if test.text:
+                click.echo(f"wrote {folder / 'tests' / f'{test.query}.yml'}", err=True)
+                lines.append(f"- `tests/{test.query}.yml`: {test.sentence}")
+            else:
+                click.echo(f"no test for query '{test.query}': {test.sentence}", err=True)
+                lines.append(f"- no test for query '{test.query}': {test.sentence}")
+    page = folder / "MIGRATION.md"
+    page.write_text(
+        f"{page.read_text(encoding='utf-8')}\n## Tests\n\n" + "\n".join(lines) + "\n", encoding="utf-8"
+    )
 
 
 def _read_sample(text: str) -> tuple[str, Path]:
