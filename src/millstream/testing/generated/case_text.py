@@ -54,9 +54,9 @@ def _step_entries(result: StepResult, left_out: frozenset[str]) -> Iterator[tupl
 
 def _comment(compared: BatchComparison) -> str:
     origin = (
-        f"The rows fed are made up. What is expected was computed twice: {compared.sentence}."
+        f"The rows fed are generated. What is expected was computed twice: {compared.sentence}."
         if compared.is_same
-        else f"The rows fed are made up. What is expected is only what the query returned, so read it before you "
+        else f"The rows fed are generated. What is expected is only what the query returned, so read it before you "
         f"rely on it: {compared.sentence}."
     )
     return "\n".join(f"# {line}" for line in textwrap.wrap(origin, _WIDTH))

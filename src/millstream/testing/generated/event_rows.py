@@ -1,4 +1,4 @@
-"""Make up the rows of a generated test: in order, repeated, late, and one that closes every window."""
+"""Generate the rows of a generated test: in order, repeated, late, and one that closes every window."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def write_tests(
         file = pipeline.folder / "tests" / f"{query}.yml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(generated.text, encoding="utf-8")
-        reason = _find_failure(spark, file, env, scratch / f"second-{number}")
+        reason = find_failure(spark, file, env, scratch / f"second-{number}")
         if reason:
             file.unlink()
             generated = GeneratedTest(query, "", f"its test does not pass when it is run again: {reason}")
@@ -89,7 +89,7 @@ def write_tests(
 
 
 def generate_test(spark: SparkSession, pipeline: Pipeline, query: str, scratch: Path) -> GeneratedTest:
-    """Return a test of a query with made-up rows. Its expectations are what the query does with them.
+    """Return a test of a query with generated rows. Its expectations are what the query does with them.
 
     `scratch` is a folder for its checkpoint. Whether a batch run gives the same rows is in the result.
     """
@@ -99,7 +99,7 @@ def generate_test(spark: SparkSession, pipeline: Pipeline, query: str, scratch: 
     except (MillstreamError, PySparkException) as error:
         return GeneratedTest(query, "", _first_line(error))
     if reason := _fault(outcome):
-        return GeneratedTest(query, "", f"the query fails over made-up rows: {reason}")
+        return GeneratedTest(query, "", f"the query fails over generated rows: {reason}")
     shape = derive_shape(pipeline, query, generated.root)
     compared = compare_with_batch(spark, generated, shape, outcome.results)
     unstable = unstable_columns(generated.root)
@@ -124,7 +124,7 @@ def _build_case(spark: SparkSession, pipeline: Pipeline, query: str) -> Generate
         hints = read_column_hints([frame])
         streams = {name: entry for name, entry in entries.items() if not entry.static}
         # A fed message is JSON itself, and its columns are not those that the query decodes.
-        raw = [t.StructType.fromDDL(raw_ddl(session, name, entry)).names for name, entry in streams.items()]
+        raw = [_parse_columns(raw_ddl(session, name, entry)).names for name, entry in streams.items()]
         hints.messages = [message for message in hints.messages if message.names not in raw]
         schemas = {
             name: _columns(session, name, entry)
@@ -165,13 +165,16 @@ def _with_steps(
 
 def _columns(spark: SparkSession, name: str, entry: SourceEntry) -> t.StructType:
     """Return the columns that a test feeds to a source."""
-    ddl = entry.ddl or raw_ddl(spark, name, entry)
+    return _parse_columns(entry.ddl or raw_ddl(spark, name, entry))
+
+
+def _parse_columns(ddl: str) -> t.StructType:
     parsed = t.StructType.fromDDL(ddl)
     assert isinstance(parsed, t.StructType)
     return parsed
 
 
-def _find_failure(spark: SparkSession, file: Path, env: Mapping[str, str], scratch: Path) -> str:
+def find_failure(spark: SparkSession, file: Path, env: Mapping[str, str], scratch: Path) -> str:
     """Read a test file again and run it; return why it does not pass, "" if it does."""
     suite = load(file, lambda _: env)
     if suite.has_errors:

@@ -11,10 +11,11 @@ from millstream.checking.scripts.migration.code_slice import NotMovable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.analysis.query.plan_model import Read
     from millstream.checking.scripts.interception.recording import SourceRead, StartedQuery
 
 _FILES = ("json", "csv", "parquet", "orc", "text")
+# Databricks' source of files.
+_AUTO_LOADER = "cloudfiles"
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Options whose fields in a spec have the same name in snake_case.
 _SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
@@ -32,15 +33,26 @@ _SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
 _CREDENTIALS = re.compile(r"secret|passw|token|jaas|credential|private", re.IGNORECASE)
 
 
-def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any], list[str]]:
-    """Return a source's entry in a spec, and what differs from the script. Raises NotMovable."""
-    family = "files" if source.format in _FILES else source.format
+def build_source(source: SourceRead, columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return a source's entry in a spec, and what differs from the script. Raises NotMovable.
+
+    `columns` are its columns and their types, if they are known.
+    """
+    notes: list[str] = []
+    kind, options = source.format, dict(source.options)
+    if kind == _AUTO_LOADER:
+        kind = options.pop("cloudFiles.format", "")
+        if kind not in _FILES:
+            raise NotMovable("the format of its files is not one that the project reads (cloudFiles.format)")
+        notes.append("Auto Loader became a source of files, which lists its folder for each batch")
+        notes += [f"the option '{key}' is left out" for key in options if key.startswith("cloudFiles.")]
+        options = {key: value for key, value in options.items() if not key.startswith("cloudFiles.")}
+    family = "files" if kind in _FILES else kind
     if family not in _SOURCE_FIELDS:
         raise NotMovable(f"there is no source kind for {source.format}")
     settings: dict[str, Any] = {}
-    notes: list[str] = []
     fields = {name.lower(): name for name in _SOURCE_FIELDS[family]}
-    for key, value in source.options.items():
+    for key, value in options.items():
         if key.lower() in fields:
             settings[_snake(fields[key.lower()])] = _typed(value)
         elif key == "kafka.bootstrap.servers":
@@ -51,13 +63,13 @@ def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any],
             notes.append(f"the option '{key}' holds a secret: set it with security, and a variable")
         else:
             settings.setdefault("options", {})[key] = value
-    entry: dict[str, Any] = {source.format: settings}
-    if source.format == "kafka":
+    entry: dict[str, Any] = {kind: settings}
+    if kind == "kafka":
         settings.setdefault("starting_offsets", "latest" if source.is_streaming else "earliest")
         entry |= {"format": "raw", "keep": ["key", "topic", "partition", "offset", "timestamp"]}
-    elif family == "files" and source.format != "text" and read is not None:
-        entry["schema"] = {column.name: column.type for column in read.columns}
-    if source.format in ("json", "csv"):
+    elif family == "files" and kind != "text" and columns:
+        entry["schema"] = dict(columns)
+    if kind in ("json", "csv"):
         notes.append(
             "a malformed row ends the query (on_malformed: fail); in the script its columns became NULL"
         )
