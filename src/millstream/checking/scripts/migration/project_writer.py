@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from millstream.analysis.query.plan_model import Read
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
+from millstream.checking.scripts.migration.merge_function import recognise_merge
 from millstream.checking.scripts.migration.project_files import (
     MigratedProject,
     ProjectFiles,
     make_identifier,
 )
 from millstream.checking.scripts.migration.spec_parts import (
+    build_merge,
     build_sink,
     build_source,
     build_trigger,
-    merge_columns,
 )
 
 if TYPE_CHECKING:
@@ -112,13 +113,10 @@ class ProjectWriter:
         if not function.isidentifier():
             raise NotMovable("its foreachBatch function has no name")
         imports, definitions = self.code.function(function)
-        keys = merge_columns("\n".join(definitions))
-        target = re.search(
-            r"DeltaTable\.for(Path|Name)\([^,]+,\s*[\"']([^\"']+)[\"']", "\n".join(definitions)
-        )
-        if keys is not None and target is not None:
-            place = {"path" if target[1] == "Path" else "table": target[2]}
-            return {"delta": {**place, "merge_on": keys}}, [f"{function}() became merge_on of a Delta sink"]
+        merge = recognise_merge("\n".join(definitions), function)
+        sink = build_merge(merge, function, str(query.mode)) if merge is not None else None
+        if sink is not None:
+            return sink
         self.files.imports |= dict.fromkeys(imports)
         self.files.definitions |= dict.fromkeys(definitions)
         return {"foreach_batch": {"function": f"transforms:{function}"}}, []

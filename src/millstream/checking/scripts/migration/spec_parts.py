@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.migration.code_slice import NotMovable
+from millstream.connectors import spark_formats
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.checking.scripts.interception.recording import SourceRead, StartedQuery
+    from millstream.checking.scripts.migration.merge_function import MergeFunction
 
 _FILES = ("json", "csv", "parquet", "orc", "text")
 # Databricks' source of files.
@@ -131,20 +134,28 @@ def _text(value: str, variable: str) -> str:
     return f"${{{variable}:-set-{variable.lower()}}}" if not value or MARK in value else value
 
 
-def merge_columns(text: str) -> list[str] | None:
-    """Return the key of a foreachBatch function that merges into a Delta table and does nothing else."""
-    condition = re.search(
-        r"\.merge\(\s*[\w.()]+(?:\.alias\([^)]*\))?\s*,\s*(?:condition\s*=\s*)?[\"']([^\"']+)[\"']", text
-    )
-    updates = "whenMatchedUpdateAll()" in text and "whenNotMatchedInsertAll()" in text
-    if condition is None or not updates or text.count(".merge(") != 1 or ".write" in text:
+def build_merge(merge: MergeFunction, function: str, mode: str) -> tuple[dict[str, Any], list[str]] | None:
+    """Return the Delta sink for a foreachBatch function that merges, and what it does in another way.
+
+    None if no sink does the same in this output mode.
+    """
+    settings: dict[str, Any] = dict([merge.place])
+    if not merge.sequence:
+        settings["merge_on"] = list(merge.keys)
+        settings |= {"delete_when": merge.deletes} if merge.deletes else {}
+        return {spark_formats.DELTA: settings}, [f"{function}() became merge_on of a Delta sink"]
+    if mode != OutputMode.APPEND:
         return None
-    pairs = [
-        re.fullmatch(r"\s*\w+\.(\w+)\s*=\s*\w+\.(\w+)\s*", part)
-        for part in re.split(r"(?i)\band\b", condition[1])
-    ]
-    columns = [pair[1] for pair in pairs if pair is not None and pair[1] == pair[2]]
-    return columns if columns and len(columns) == len(pairs) else None
+    cdc: dict[str, Any] = {"keys": list(merge.keys), "sequence_by": merge.sequence}
+    cdc |= {"apply_as_deletes": merge.deletes} if merge.deletes else {}
+    notes = [f"{function}() became cdc of a Delta sink: the newest row of each key by {merge.sequence}"]
+    if not merge.is_guarded:
+        notes.append(
+            f"{function}() let a row replace a newer one of an earlier batch; the newest by {merge.sequence} stays"
+        )
+    if merge.deletes:
+        notes.append("a deleted key is kept next to the table, so that an older row does not bring it back")
+    return {spark_formats.DELTA: {**settings, "cdc": cdc}}, notes
 
 
 def describe_options(options: Mapping[str, str]) -> str:
