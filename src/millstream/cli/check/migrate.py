@@ -164,8 +164,9 @@ def _write_project(
 
 
 def _write_tests(spark: SparkSession, folder: Path) -> None:
-    """Write a test for each query of a project, and list them in MIGRATION.md."""
+    """Write a test for each query of a project, say its views in SQL where the test passes, and list both."""
     from millstream.testing.generated.generate import write_tests
+    from millstream.testing.generated.sql_views import write_sql_views
 
     pipeline = load_project(folder / "pipeline.yml").pipeline
     if pipeline is None:
@@ -181,9 +182,19 @@ def _write_tests(spark: SparkSession, folder: Path) -> None:
             else:
                 click.echo(f"no test for query '{test.query}': {test.sentence}", err=True)
                 lines.append(f"- no test for query '{test.query}': {test.sentence}")
+        print_progress("running each query with its view in SQL ...")
+        views = [
+            f"- `{view.name}`: {view.reason or 'SQL, with which its test passes as it does with the function'}"
+            for view in write_sql_views(spark, folder / "pipeline.yml", os.environ, Path(scratch))
+        ]
+        print_progress("")
     page = folder / "MIGRATION.md"
     page.write_text(
-        f"{page.read_text(encoding='utf-8')}\n## Tests\n\n" + "\n".join(lines) + "\n", encoding="utf-8"
+        f"{page.read_text(encoding='utf-8')}\n## Tests\n\n"
+        + "\n".join(lines)
+        + "\n"
+        + ("\n## Views in SQL or Python\n\n" + "\n".join(views) + "\n" if views else ""),
+        encoding="utf-8",
     )
 
 
