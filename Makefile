@@ -16,7 +16,7 @@ WORKERS ?= 3
 # Parts of `make lint`, side by side.
 LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format lint-page lint-prose lint-spelling
 
-.PHONY: help install check quick lint $(LINTS) page site wheel test page-packages jvm-archive test-all examples demo clean
+.PHONY: help install check quick lint $(LINTS) page editor site wheel test page-packages jvm-archive test-all examples demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
@@ -65,6 +65,9 @@ lint-spelling: .venv/dev
 page: .venv/dev  ## build the live page from page/ into the package; needs Node
 	$(BIN)/python tools/build_page.py
 
+editor:  ## lint, test and package the extension for VS Code, in editors/vscode/dist; needs Node 20.19
+	cd editors/vscode && npm ci --ignore-scripts && npm run lint && npm test && npm run package
+
 site: .venv/dev  ## build the documentation site into build/site; a broken link ends it
 	$(BIN)/python tools/build_site.py
 
@@ -93,7 +96,7 @@ demo: .venv/use  ## servers, traffic and the e-commerce pipeline; Ctrl-C ends it
 	$(BIN)/millstream demo
 
 clean:  ## remove what can be made again
-	rm -rf .venv page/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv page/node_modules editors/vscode/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import expr, lit
 
 from millstream.spark import internals
 
@@ -76,6 +76,10 @@ def test_sessions(spark: SparkSession) -> None:
     finally:
         internals.set_default_session(before or spark)
     assert not internals.clone_session(spark).equals(internals.java_session(spark))
+
+
+def test_columns(spark: SparkSession) -> None:
+    assert internals.column_sql(spark, expr("a > 1 AND b IS NULL")) == "((a > 1) AND (b IS NULL))"
 
 
 def test_plans(spark: SparkSession) -> None:

@@ -75,6 +75,12 @@ def java_column(column: Column) -> Any:
     return column._jc
 
 
+def column_sql(spark: SparkSession, column: Column) -> str:
+    """Return an expression as SQL, by `ColumnNodeToExpressionConverter` and `Expression.sql`."""
+    converter = scala_object(spark, "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter")
+    return str(converter.apply(java_column(column).node()).sql())
+
+
 def analyzed_plan(frame: DataFrame) -> Any:
     """Return the analysed logical plan: `QueryExecution.analyzed`."""
     return java_frame(frame).queryExecution().analyzed()

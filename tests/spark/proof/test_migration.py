@@ -59,6 +59,14 @@ SHAPES = {
     + "newest = orders.where('user = 1')\n"
     + "orders.groupBy('id').agg(F.max('amount').alias('amount')).writeStream.outputMode('update')"
     + ".foreachBatch(upsert).option('checkpointLocation', 'cp/o').start()\n",
+    "changes": KAFKA
+    + UPSERT.replace("batch.alias('s')", "batch.orderBy(F.desc('at')).dropDuplicates(['id']).alias('s')")
+    .replace(
+        ".whenMatchedUpdateAll()",
+        ".whenMatchedDelete(\"s.kind = 'gone'\").whenMatchedUpdateAll('s.at > t.at')",
+    )
+    .replace("InsertAll()", "InsertAll(\"s.kind != 'gone'\")")
+    + "orders.writeStream.foreachBatch(upsert).option('checkpointLocation', 'cp/o').start()\n",
     "own_function": FILES
     + "def store(batch, number):\n"
     + "    batch.write.mode('append').parquet('out/all')\n"
@@ -83,6 +91,7 @@ FEATURES = (
     "window(",
     ".join(",
     "foreachBatch",
+    "whenMatchedDelete",
     "update",
     "delta",
     "jdbc",

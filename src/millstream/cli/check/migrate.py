@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.checking.targets import CheckTarget
     from millstream.proof.migration.verdict import QueryVerdict
 
 
 @click.command(
     "migrate",
     context_settings={"ignore_unknown_options": True},
-    short_help="Write a project for a PySpark script.",
+    short_help="Write a project for a PySpark script or a declarative project.",
 )
-@click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("script", type=click.Path(path_type=Path, exists=True))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder to create. Default: the script's name."
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
     metavar="SOURCE=FILE",
     help="Rows for a source in --prove, in place of generated ones: its files, or one message a line.",
 )
+@click.option(
+    "--tests/--no-tests",
+    "with_tests",
+    default=True,
+    help="Write an event-time test for each query. Default: yes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts of --prove as JSON.")
 def command(
     script: Path,
@@ -51,14 +59,22 @@ def command(
     samples: tuple[str, ...],
     *,
     prove: bool,
+    with_tests: bool,
     as_json: bool,
 ) -> int:
-    """Write a project for a PySpark script: a spec, the code of its views, and MIGRATION.md.
+    """Write a project for a PySpark script: a spec, the code of its views, tests, and MIGRATION.md.
+
+    SCRIPT is a script, or the spec or folder of a project of Spark declarative pipelines, whose tables become views
+    and queries.
 
     The script runs as in 'millstream check' and is not changed. Sources, sinks, output modes and triggers become a
     spec. The statements that build the table of a query become a view in transforms.py. MIGRATION.md lists what was
     moved, what the project does in another way, and what was not moved, with lines. Words after the script are its
     arguments.
+
+    Each query gets an event-time test in tests/: rows are generated, and the query runs over them batch by batch. The
+    comment of a test says whether a batch run gives the same rows; if not, its expectations are only what the query
+    returned. --no-tests leaves them out.
 
     --prove then runs both over the same generated rows, and compares the tables of each query. Every read and write
     of the script is redirected. A project that exists is not written again, so that you can prove it after you have
@@ -68,10 +84,14 @@ def command(
     tables are the same, with 1 if one differs, and with 5 if none could be compared.
     """
     from millstream.checking.batch_check import NOTHING_JUDGED, Checker
+    from millstream.checking.targets import TargetKind
 
-    if script.suffix != ".py":
-        raise InvalidInput(f"{script} is not a Python script", "name a .py file")
-    folder = output or Path(script.stem)
+    target = _find_target(script)
+    if prove and target.kind is TargetKind.PROJECT:
+        raise InvalidInput(
+            f"{script} is a declarative project, and --prove runs scripts", "leave out --prove"
+        )
+    folder = output or _default_folder(target)
     is_written = prove and (folder / "pipeline.yml").is_file()
     if not is_written and folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"the folder {folder} is not empty", "choose another one with -o")
@@ -81,9 +101,11 @@ def command(
         spark = checker.spark()
         for sentence in checker.confinement.open_doors() if prove else ():
             click.echo(f"warning: {sentence}", err=True)
-        moved = is_written or _write_project(spark, script, arguments, folder)
+        moved = is_written or _write_project(spark, target, arguments, folder)
         if not moved:
             return NOTHING_JUDGED
+        if with_tests and not is_written:
+            _write_tests(spark, folder)
         if not prove:
             click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
             return 0
@@ -95,11 +117,43 @@ def command(
     return _print_verdicts(verdicts, as_json=as_json)
 
 
-def _write_project(spark: SparkSession, script: Path, arguments: tuple[str, ...], folder: Path) -> bool:
-    """Write the files of a project. Return whether a query was moved."""
-    from millstream.checking.scripts.migration.migrate import migrate_script
+def _find_target(path: Path) -> CheckTarget:
+    """Return the script or the declarative project that a path names. Raises `InvalidInput`."""
+    from millstream.checking.targets import PROJECTS, CheckTarget, TargetKind, find_targets
 
-    project = migrate_script(spark, script, arguments)
+    targets = [target for target in find_targets([path]) if target.kind is not TargetKind.SPEC]
+    if len(targets) != 1 or (targets[0].kind is TargetKind.SCRIPT and path.suffix != ".py"):
+        raise InvalidInput(
+            f"{path} is neither a Python script nor a declarative project",
+            "name a .py file, or the spec of a project of Spark declarative pipelines",
+        )
+    (target,) = targets
+    spec = next((target.path / name for name in PROJECTS if (target.path / name).is_file()), target.path)
+    return CheckTarget(target.kind, spec)
+
+
+def _default_folder(target: CheckTarget) -> Path:
+    """Return the folder for a project: named like the script, or like the folder of the other project."""
+    from millstream.checking.targets import TargetKind
+
+    if target.kind is TargetKind.PROJECT and target.path.suffix != ".py":
+        return Path(f"{target.path.resolve().parent.name}-millstream")
+    return Path(target.path.stem)
+
+
+def _write_project(
+    spark: SparkSession, target: CheckTarget, arguments: tuple[str, ...], folder: Path
+) -> bool:
+    """Write the files of a project. Return whether a query was moved."""
+    from millstream.checking.scripts.migration.flow_migration import migrate_project
+    from millstream.checking.scripts.migration.migrate import migrate_script
+    from millstream.checking.targets import TargetKind
+
+    project = (
+        migrate_project(spark, target.path)
+        if target.kind is TargetKind.PROJECT
+        else migrate_script(spark, target.path, arguments)
+    )
     print_progress("")
     for name, text in project.files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -107,6 +161,41 @@ def _write_project(spark: SparkSession, script: Path, arguments: tuple[str, ...]
     for reason in project.left:
         click.echo(f"not moved: {reason}", err=True)
     return bool(project.moved)
+
+
+def _write_tests(spark: SparkSession, folder: Path) -> None:
+    """Write a test for each query of a project, say its views in SQL where the test passes, and list both."""
+    from millstream.testing.generated.generate import write_tests
+    from millstream.testing.generated.sql_views import write_sql_views
+
+    pipeline = load_project(folder / "pipeline.yml").pipeline
+    if pipeline is None:
+        return
+    lines = []
+    print_progress("running each query over generated rows for its test ...")
+    with tempfile.TemporaryDirectory(prefix="millstream-migrate-", ignore_cleanup_errors=True) as scratch:
+        for test in write_tests(spark, pipeline, os.environ, Path(scratch)):
+            print_progress("")
+            if test.text:
+                click.echo(f"wrote {folder / 'tests' / f'{test.query}.yml'}", err=True)
+                lines.append(f"- `tests/{test.query}.yml`: {test.sentence}")
+            else:
+                click.echo(f"no test for query '{test.query}': {test.sentence}", err=True)
+                lines.append(f"- no test for query '{test.query}': {test.sentence}")
+        print_progress("running each query with its view in SQL ...")
+        views = [
+            f"- `{view.name}`: {view.reason or 'SQL, with which its test passes as it does with the function'}"
+            for view in write_sql_views(spark, folder / "pipeline.yml", os.environ, Path(scratch))
+        ]
+        print_progress("")
+    page = folder / "MIGRATION.md"
+    page.write_text(
+        f"{page.read_text(encoding='utf-8')}\n## Tests\n\n"
+        + "\n".join(lines)
+        + "\n"
+        + ("\n## Views in SQL or Python\n\n" + "\n".join(views) + "\n" if views else ""),
+        encoding="utf-8",
+    )
 
 
 def _read_sample(text: str) -> tuple[str, Path]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from millstream.checking.sample_rows.generated_rows import RowPlan, build_message, build_row, plan_rows
 from millstream.connectors import spark_formats
-from millstream.proof.migration.generated_rows import RowPlan, build_message, build_row, plan_rows
 from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from millstream.checking.sample_rows.column_hints import ColumnHints
     from millstream.checking.scripts.interception.recording import Recording, SourceRead
-    from millstream.proof.migration.column_hints import ColumnHints
 
 # Options that decide how the text of a file is written and read.
 _TEXT_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "dateFormat", "timestampFormat", "lineSep")

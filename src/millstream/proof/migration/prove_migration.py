@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.checking.sample_rows.column_hints import read_column_hints
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.migrate import record_migration
 from millstream.checking.scripts.runner import run_script
 from millstream.pipeline.spec_file import load_spec
-from millstream.proof.migration.column_hints import read_column_hints
 from millstream.proof.migration.input_files import write_input
 from millstream.proof.migration.project_run import ProjectRun
 from millstream.proof.migration.script_execution import ProofExecution

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from millstream.testing.files import serializer
+from millstream.testing.files.case_writer import format_tests
 from millstream.testing.shuffle.sink_contents import to_comparable
 from millstream.testing.values.timestamps import format_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from millstream.testing.model import Case, Row
     from millstream.testing.shuffle.sink_contents import ContentDifference
@@ -22,9 +19,6 @@ if TYPE_CHECKING:
 
 # The keys of a test besides its steps, in the usual order. Placeholders of a table are already replaced.
 _COPIED_KEYS = ("query", "now", "params", "set", "static", "tolerance")
-# Text that every YAML parser reads as a string. All other text is quoted.
-_UNQUOTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_RESERVED_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 
 
 def export_split(
@@ -58,7 +52,7 @@ def export_split(
         for step, rows_of_step in zip(steps, _corrected_rows(actual_rows, gap), strict=True):
             step["expect"] = [serializer.serialize_row(item) for item in rows_of_step]
     test["steps"] = steps
-    return _to_yaml({f"{case.name}, in {len(steps)} batches": test})
+    return format_tests({f"{case.name}, in {len(steps)} batches": test})
 
 
 def _step_entries(part: SplitBatch, items_by_number: Mapping[int, Item]) -> Iterator[tuple[str, Any]]:
@@ -89,39 +83,3 @@ def _corrected_rows(actual_rows: Sequence[Sequence[Row]], gap: ContentDifference
     if corrected:
         corrected[-1] += gap.missing
     return corrected
-
-
-class _InlineMapping(dict[str, Any]):
-    """A mapping that is written on one line in YAML."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes each row on one line, and quotes text that a YAML parser could read as another type."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    is_unquoted = _UNQUOTED.match(text) and text.lower() not in _RESERVED_WORDS
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_unquoted else '"')
-
-
-_Dumper.add_representer(str, _represent_text)
-_Dumper.add_representer(
-    _InlineMapping,
-    lambda dumper, mapping: dumper.represent_mapping("tag:yaml.org,2002:map", mapping, flow_style=True),
-)
-
-
-def _to_yaml(test: dict[str, Any]) -> str:
-    return yaml.dump(_prepare(test, 0), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
-
-
-def _prepare(value: Any, depth: int) -> Any:
-    """Mark rows as inline mappings, and double dollar signs, because a test file reads `$$` as one."""
-    if isinstance(value, str):
-        return value.replace("$", "$$") if depth > 1 else value
-    if isinstance(value, Mapping):
-        # Rows are nested below steps and static tables, whose own keys are names.
-        return {name: _prepare(item, depth + 1) for name, item in value.items()}
-    if isinstance(value, list) and all(isinstance(item, Mapping) and "feed" not in item for item in value):
-        return [_InlineMapping(_prepare(item, depth + 1)) for item in value]
-    return [_prepare(item, depth + 1) for item in value] if isinstance(value, list) else value

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.checking.scripts.migration.project_writer import MigratedProject
+    from millstream.checking.scripts.migration.project_files import MigratedProject
 
 HEAD = (
     "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"

@@ -63,24 +63,42 @@ def check_project(
     Its Python files run in this process, and each function of a flow is called once. Connects to nothing and
     writes nothing. Never raises for anything in the project.
     """
+    return record_project(spark, spec, known_columns).result
+
+
+@dataclass(frozen=True)
+class RecordedProject:
+    """A project that was checked: its files, and its flows if they could be loaded."""
+
+    project: Project
+    recording: Recording
+    result: CheckResult
+    graph: FlowGraph | None = None
+
+
+def record_project(
+    spark: SparkSession, spec: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
+) -> RecordedProject:
+    """Check a project as `check_project` does, and return its flows too."""
     project = read_project_spec(spec)
     retries = Retries(known_columns)
     end = time.monotonic() + MOST_SECONDS
     for _ in range(MOST_RUNS):
-        result, goes_further = _check_once(spark, spec, project, retries)
+        recorded, goes_further = _check_once(spark, spec, project, retries)
         if not goes_further or time.monotonic() > end:
             break
-    return result
+    return recorded
 
 
 def _check_once(
     spark: SparkSession, spec: Path, project: Project, retries: Retries
-) -> tuple[CheckResult, bool]:
+) -> tuple[RecordedProject, bool]:
     """Load and check the project once. The second value is whether another run can go further."""
     recording = retries.recording()
     script_run = ScriptRun(recording, is_endless=True, is_script=False)
     findings = list(project.findings)
     batch_flows: list[JudgedQuery] = []
+    graph: FlowGraph | None = None
     if not any(entry.code == "MS001" for entry in findings):
         call_sites.reset_caches()
         with (
@@ -108,12 +126,14 @@ def _check_once(
             loader = _FileLoader(project, graph, inside, retries, printed)
             findings += loader.load()
             if loader.lacks_more:
-                return check_recording(script_run, project.file, findings), True
+                result = check_recording(script_run, project.file, findings)
+                return RecordedProject(project, recording, result), True
             findings += _build_flows(project, graph, script_run)
             findings += graph.findings
             batch_flows = _list_batch_flows(graph)
     result = check_recording(script_run, project.file, findings)
-    return replace(result, judged=(*(result.judged or ()), *batch_flows)), False
+    result = replace(result, judged=(*(result.judged or ()), *batch_flows))
+    return RecordedProject(project, recording, result, graph), False
 
 
 def _list_batch_flows(graph: FlowGraph) -> list[JudgedQuery]:
@@ -279,7 +299,13 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
 def _auto_cdc_replacement(graph: FlowGraph) -> Any:
     """Return a replacement for a function of Spark that requires Spark Connect."""
 
-    def create_auto_cdc_flow(target: str, *_args: Any, **_kwargs: Any) -> None:
-        graph.changes(target, call_sites.current_span())
+    def create_auto_cdc_flow(
+        target: str, source: Any = None, keys: Any = (), sequence_by: Any = None, **settings: Any
+    ) -> None:
+        graph.changes(
+            target,
+            call_sites.current_span(),
+            {"source": source, "keys": keys, "sequence_by": sequence_by, **settings},
+        )
 
     return create_auto_cdc_flow

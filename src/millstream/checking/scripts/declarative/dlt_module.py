@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from millstream.checking.scripts.declarative.flow_graph import FlowGraph
 
+EXPECTATIONS = "_millstream_expectations"
+"""The attribute of a function with its expectations: a label, a condition, and the name of the decorator."""
 _EXPECTATIONS = tuple(
     f"expect{many}{action}" for many in ("", "_all") for action in ("", "_or_drop", "_or_fail")
 )
@@ -37,8 +39,7 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         values[name] = _streaming_table(graph)
     for name in ("apply_changes", "create_auto_cdc_flow", "apply_changes_from_snapshot"):
         values[name] = _changes(graph)
-    # An expectation decides about rows, not about columns.
-    values |= dict.fromkeys(_EXPECTATIONS, lambda *_args, **_named: lambda function: function)
+    values |= {name: _expectation(name) for name in _EXPECTATIONS}
     vars(module).update(values)
     return module
 
@@ -91,7 +92,28 @@ def _streaming_table(graph: FlowGraph) -> Callable[..., None]:
 
 
 def _changes(graph: FlowGraph) -> Callable[..., None]:
-    def create(target: str, *_args: Any, **_named: Any) -> None:
-        graph.changes(target, call_sites.current_span())
+    def create(
+        target: str, source: Any = None, keys: Any = (), sequence_by: Any = None, **settings: Any
+    ) -> None:
+        graph.changes(
+            target,
+            call_sites.current_span(),
+            {"source": source, "keys": keys, "sequence_by": sequence_by, **settings},
+        )
 
     return create
+
+
+def _expectation(name: str) -> Callable[..., Any]:
+    """Return a decorator that notes an expectation. It decides about rows, not about columns."""
+
+    def decorator(*arguments: Any, **_named: Any) -> Callable[[Any], Any]:
+        def note(function: Any) -> Any:
+            conditions = arguments[0] if "_all" in name else {arguments[0]: arguments[1]}
+            noted = function.__dict__.setdefault(EXPECTATIONS, [])
+            noted += [(str(label), str(condition), name) for label, condition in dict(conditions).items()]
+            return function
+
+        return note
+
+    return decorator

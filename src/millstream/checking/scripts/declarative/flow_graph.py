@@ -18,7 +18,7 @@ from millstream.checking.scripts.interception.recording import Doubt
 from millstream.diagnostics.spec_codes import build_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyspark.pipelines.flow import AutoCdcFlow, Flow
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.declarative.project_spec import Project
     from millstream.checking.scripts.interception.readers import ReaderPatch
     from millstream.diagnostics.finding import Finding, Span
+
+
+_NO_SETTINGS: dict[str, Any] = {}
 
 
 class DatasetKind(StrEnum):
@@ -62,6 +65,8 @@ class DeclaredFlow:
     span: Span | None
     text: str | None = None
     """Its SQL statement, or None for a flow in Python."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of an AUTO CDC flow."""
     frame: DataFrame | Unknown | None = None
     error: Exception | None = None
 
@@ -117,20 +122,20 @@ class FlowGraph(GraphElementRegistry):
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
         """Add an AUTO CDC flow, which cannot be checked."""
-        self.changes(flow.target, _span(flow))
+        self.changes(flow.target, _span(flow), vars(flow))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         """Add the datasets and flows of an SQL file."""
         self.sql(sql_text, file_path)
 
-    def changes(self, target: str, span: Span | None) -> None:
+    def changes(self, target: str, span: Span | None, settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
         """Add an AUTO CDC flow into a table. Spark creates its query."""
         doubt = Doubt(
             f"the AUTO CDC flow into '{target}'", "Spark creates its query when the pipeline runs", span
         )
         self.reading.recording.doubt(doubt)
         unknown = Unknown(doubt, self.reading.recording, streaming=True)
-        self.flows.append(DeclaredFlow(target, target, lambda: unknown, span))
+        self.flows.append(DeclaredFlow(target, target, lambda: unknown, span, changes=settings))
 
     def declare(self, dataset: DeclaredDataset) -> None:
         """Add a dataset. Add a finding for a second one with the same name, which Spark refuses."""

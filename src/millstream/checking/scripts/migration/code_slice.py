@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 _STARTS = ("start", "toTable")
 _READS = ("readStream", "read")
 _READERS = ("load", "json", "csv", "parquet", "orc", "text", "xml", "table", "jdbc")
-_COMPOUND = ast.If | ast.For | ast.While | ast.With | ast.Try
+# Also the functions of `dlt`.
+_TABLE_READERS = ("table", "read", "read_stream", "readStream")
+
+
+TableReader = Callable[[str, bool, int], str]
 
 
 class NotMovable(Exception):
@@ -35,11 +40,15 @@ class CodeSlice:
 class ScriptCode:
     """The syntax tree of a script, from which the code of queries is cut."""
 
-    def __init__(self, text: str, sources: Mapping[int, str]) -> None:
-        """`sources` are the names of the sources by the line of the call that reads them."""
-        self._text = text
+    def __init__(self, text: str, sources: Mapping[int, str], tables: TableReader | None = None) -> None:
+        """`sources` are the names of the sources by the line of the call that reads them.
+
+        `tables` returns the view for a table that is read, given its name, whether it is read as a stream, and the
+        line; "" for a table that is not a view of the project.
+        """
         self._tree = ast.parse(text)
         self._sources = sources
+        self._tables = tables
         self._parents = {
             id(child): node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
         }
@@ -58,16 +67,23 @@ class ScriptCode:
         receiver = self._frame_of(call, statements)
         needed = _names(self._replaced(receiver))
         body = self._needed_statements(statements, needed)
-        parts = [*body, receiver]
-        self._refuse(parts)
+        self._refuse([*body, receiver])
+        result = ast.copy_location(ast.Return(receiver), receiver)
+        return self._slice(name, [*body, result], needed)
+
+    def _slice(self, name: str, body: Sequence[ast.stmt], needed: set[str]) -> CodeSlice:
+        """Return statements as a function, with all that they need. The last one returns its result."""
+        sources = list(dict.fromkeys(source for part in body for source in self._sources_in(part)))
+        # A parameter may have the name of another function of the module.
+        needed -= set(sources)
         definitions = self._definitions(needed)
         for definition in definitions:
             needed |= _names(definition)
-        sources = list(dict.fromkeys(source for part in parts for source in self._sources_in(part)))
         lines = [line for part in body for line in ast.unparse(self._replaced(part)).splitlines()]
         if "spark" in needed and sources:
             lines.insert(0, f"spark = {sources[0]}.sparkSession")
-        lines.append(f"return {ast.unparse(self._replaced(receiver))}")
+        elif "spark" in needed:
+            raise NotMovable("it needs the session, and reads nothing that has one")
         header = f"def {name}({', '.join(sources)}):"
         return CodeSlice(
             "\n".join([header, *(f"    {line}" for line in lines)]),
@@ -75,6 +91,26 @@ class ScriptCode:
             [ast.unparse(node) for node in self._imports(needed)],
             [ast.unparse(node) for node in definitions],
         )
+
+    def extract_function(self, function: str, name: str) -> CodeSlice:
+        """Return a function of the module, called `name`, with the sources and views that it reads as parameters.
+
+        Its decorators are left out. Raises NotMovable.
+        """
+        node = next(
+            (node for node in self._tree.body if isinstance(node, ast.FunctionDef) and node.name == function),
+            None,
+        )
+        if node is None or node.args.args:
+            raise NotMovable(f"the function {function} is not defined in the file itself, without parameters")
+        has_docstring = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+        body: list[ast.stmt] = node.body[1:] if has_docstring else node.body
+        needed = {name for part in body for name in _names(self._replaced(part))}
+        needed -= {name for part in body for name in _assigned(part)}
+        before = self._needed_statements(self._tree.body[: self._tree.body.index(node)], needed)
+        parts = [*before, *body]
+        self._refuse(parts)
+        return self._slice(name, parts, needed)
 
     def function(self, name: str) -> tuple[list[str], list[str]]:
         """Return the imports and the definitions for a function of the script and all that it uses."""
@@ -155,6 +191,8 @@ class ScriptCode:
         """Return the name of the source that a call reads, "" for any other node."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return ""
+        if table := self._table_of(node, node.func):
+            return table
         if node.func.attr not in _READERS:
             return ""
         chain: ast.AST = node
@@ -163,6 +201,19 @@ class ScriptCode:
                 return self._sources.get(node.func.end_lineno or 0, "")
             chain = chain.func if isinstance(chain, ast.Call) else chain.value
         return ""
+
+    def _table_of(self, node: ast.Call, function: ast.Attribute) -> str:
+        """Return the view that a call reads by the name of its table, "" for any other call."""
+        if self._tables is None or function.attr not in _TABLE_READERS or len(node.args) != 1:
+            return ""
+        (argument,) = node.args
+        if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+            return ""
+        is_stream = any(
+            isinstance(part, ast.Attribute) and part.attr in ("readStream", "read_stream")
+            for part in ast.walk(function)
+        )
+        return self._tables(argument.value, is_stream, node.lineno)
 
     def _sources_in(self, node: ast.AST) -> Iterator[str]:
         known = set(self._sources.values())
@@ -267,7 +318,10 @@ def _with_own_session(definition: ast.stmt) -> ast.stmt:
 
 
 def _makes_session(statement: ast.AST) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "getOrCreate" for node in ast.walk(statement))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("getOrCreate", "active", "getActiveSession")
+        for node in ast.walk(statement)
+    )
 
 
 def _registered_views(statement: ast.AST) -> list[str]:

@@ -9,7 +9,7 @@ from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.migration.project_writer import MigratedProject, ProjectWriter
+from millstream.checking.scripts.migration.project_writer import ProjectWriter
 from millstream.checking.scripts.runner import run_script
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.checking.scripts.migration.project_files import MigratedProject
     from millstream.checking.scripts.runner import ScriptRun
 
 

@@ -1,23 +1,24 @@
-"""Write the project of a script: the spec, the code of its views, and a page that lists what was moved."""
+"""Write the project of a script from the record of its run."""
 
 from __future__ import annotations
 
-import keyword
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from millstream.analysis.query.plan_model import Read
-from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
+from millstream.checking.scripts.migration.merge_function import recognise_merge
+from millstream.checking.scripts.migration.project_files import (
+    MigratedProject,
+    ProjectFiles,
+    make_identifier,
+)
 from millstream.checking.scripts.migration.spec_parts import (
+    build_merge,
     build_sink,
     build_source,
     build_trigger,
-    merge_columns,
 )
 
 if TYPE_CHECKING:
@@ -32,22 +33,6 @@ if TYPE_CHECKING:
 _UNNAMED = re.compile(r"query \d+")
 
 
-@dataclass
-class MigratedProject:
-    """The files of a project, by their names, and what of the script is not in them."""
-
-    files: dict[str, str] = field(default_factory=dict)
-    moved: list[str] = field(default_factory=list)
-    differences: list[str] = field(default_factory=list)
-    """What the project does in another way than the script."""
-    queries: dict[int, str] = field(default_factory=dict)
-    """The name in the spec of each query that was moved, by its number in the script."""
-    names: dict[str, str] = field(default_factory=dict)
-    """The name in the spec of each source."""
-    left: list[str] = field(default_factory=list)
-    """What was not moved, with the reason."""
-
-
 class ProjectWriter:
     """Collects the parts of a project from a recorded script."""
 
@@ -55,7 +40,7 @@ class ProjectWriter:
         self.script = script
         self.recording = script_run.recording
         self.plans = plans
-        self.names = {source.name: _identifier(source.name) for source in self.recording.sources.values()}
+        self.names = {source.name: make_identifier(source.name) for source in self.recording.sources.values()}
         lines = {
             source.span.line: self.names[source.name]
             for source in self.recording.sources.values()
@@ -63,12 +48,7 @@ class ProjectWriter:
         }
         self.code = ScriptCode(script.read_text(encoding="utf-8"), lines)
         self.project = MigratedProject(names=self.names)
-        self.sources: dict[str, Any] = {}
-        self.views: dict[str, Any] = {}
-        self.queries: dict[str, Any] = {}
-        self.imports: dict[str, None] = {}
-        self.definitions: dict[str, None] = {}
-        self.functions: list[str] = []
+        self.files = ProjectFiles(script, self.project)
 
     def write(self) -> MigratedProject:
         """Return the project. Nothing is written to disk, and the script is not touched."""
@@ -84,23 +64,20 @@ class ProjectWriter:
                 continue
             where = f" (line {doubt.span.line})" if doubt.span else ""
             self.project.left.append(f"{doubt.what}{where}: {doubt.why}")
-        if self.queries:
-            self.project.files["pipeline.yml"] = self._spec()
-            self.project.files["transforms.py"] = self._transforms()
-        self.project.files["MIGRATION.md"] = self._page()
+        self.files.write(self.script.stem, self.recording.conf)
         return self.project
 
     def _has_import(self, module: str) -> bool:
         """Return whether code that was moved imports a module."""
-        return any(re.match(rf"(?:import|from) {re.escape(module)}\b", line) for line in self.imports)
+        return any(re.match(rf"(?:import|from) {re.escape(module)}\b", line) for line in self.files.imports)
 
     def _add(self, query: StartedQuery, line: int) -> None:
         if isinstance(query.frame, Unknown):
             raise NotMovable(f"{query.frame.doubt.what} is not known")
         sink, notes = self._sink(query)
-        name = _identifier(_find_name(query.name, sink))
+        name = make_identifier(_find_name(query.name, sink))
         # A view is a function of the module that also has the script's own functions.
-        while name in self.queries or name in self.names.values() or name in self.code.defined_names:
+        while name in self.files.queries or name in self.names.values() or name in self.code.defined_names:
             name = f"{name}_query"
         code = self.code.extract(name, line)
         plan = self.plans[query.name]
@@ -108,17 +85,19 @@ class ProjectWriter:
         entries = {}
         for source in self.recording.sources.values():
             if self.names[source.name] in code.sources:
-                entry, more = build_source(source, reads.get(source.name))
+                read = reads.get(source.name)
+                columns = {column.name: column.type for column in read.columns} if read else {}
+                entry, more = build_source(source, columns)
                 entries[self.names[source.name]] = entry
                 notes += [f"source '{source.name}': {note}" for note in more]
-        self.sources |= entries
-        self.imports |= dict.fromkeys(code.imports)
-        self.definitions |= dict.fromkeys(code.definitions)
-        self.functions.append(code.function)
+        self.files.sources |= entries
+        self.files.imports |= dict.fromkeys(code.imports)
+        self.files.definitions |= dict.fromkeys(code.definitions)
+        self.files.functions.append(code.function)
         entry = {"output_mode": str(query.mode)}
         if (trigger := build_trigger(query)) is not None:
             entry["trigger"] = trigger
-        self.queries[name] = entry | {"to": sink}
+        self.files.queries[name] = entry | {"to": sink}
         self.project.queries[query.number] = name
         self.project.moved.append(f"query '{query.name}' (line {line}): query and view '{name}'")
         self.project.differences += [note for note in notes if note not in self.project.differences]
@@ -134,49 +113,13 @@ class ProjectWriter:
         if not function.isidentifier():
             raise NotMovable("its foreachBatch function has no name")
         imports, definitions = self.code.function(function)
-        keys = merge_columns("\n".join(definitions))
-        target = re.search(
-            r"DeltaTable\.for(Path|Name)\([^,]+,\s*[\"']([^\"']+)[\"']", "\n".join(definitions)
-        )
-        if keys is not None and target is not None:
-            place = {"path" if target[1] == "Path" else "table": target[2]}
-            return {"delta": {**place, "merge_on": keys}}, [f"{function}() became merge_on of a Delta sink"]
-        self.imports |= dict.fromkeys(imports)
-        self.definitions |= dict.fromkeys(definitions)
+        merge = recognise_merge("\n".join(definitions), function)
+        sink = build_merge(merge, function, str(query.mode)) if merge is not None else None
+        if sink is not None:
+            return sink
+        self.files.imports |= dict.fromkeys(imports)
+        self.files.definitions |= dict.fromkeys(definitions)
         return {"foreach_batch": {"function": f"transforms:{function}"}}, []
-
-    def _spec(self) -> str:
-        document: dict[str, Any] = {
-            "name": _identifier(self.script.stem).replace("_", "-"),
-            "sources": self.sources,
-        }
-        settings = {
-            key: value
-            for key, value in self.recording.conf.items()
-            if key.startswith("spark.sql.") and "checkpointLocation" not in key and "catalog" not in key
-            and "extensions" not in key and "warehouse" not in key
-        }  # fmt: skip
-        if settings:
-            document["spark"] = settings
-        document["queries"] = self.queries
-        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
-
-    def _transforms(self) -> str:
-        head = f'"""Views of the pipeline, from {self.script.name}."""\n\n'
-        parts = ["\n".join(sorted(self.imports)), *self.definitions, *self.functions]
-        return head + "\n\n\n".join(part for part in parts if part) + "\n"
-
-    def _page(self) -> str:
-        script = call_sites.display_name(self.script)
-        parts = [f"# What was moved from {script}"]
-        for title, entries in (
-            ("Moved", self.project.moved),
-            ("Done in another way", self.project.differences),
-            ("Not moved", self.project.left),
-        ):
-            lines = [f"- {entry}" for entry in entries] or ["Nothing."]
-            parts.append(f"## {title}\n\n" + "\n".join(lines))
-        return "\n\n".join(parts) + "\n"
 
 
 def _find_name(name: str, sink: Mapping[str, Any]) -> str:
@@ -187,9 +130,3 @@ def _find_name(name: str, sink: Mapping[str, Any]) -> str:
     targets = (settings.get(key) for key in ("path", "table", "topic", "function"))
     target = next((str(value) for value in targets if value), name)
     return re.split(r"[/.:]", target.rstrip("/"))[-1] or name
-
-
-def _identifier(name: str) -> str:
-    """Return a name that both Python and a spec accept."""
-    text = re.sub(r"\W+", "_", name).strip("_").lower() or "query"
-    return f"{text}_" if keyword.iskeyword(text) else f"q_{text}" if text[0].isdigit() else text

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.migration.code_slice import NotMovable
+from millstream.connectors import spark_formats
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.analysis.query.plan_model import Read
     from millstream.checking.scripts.interception.recording import SourceRead, StartedQuery
+    from millstream.checking.scripts.migration.merge_function import MergeFunction
 
 _FILES = ("json", "csv", "parquet", "orc", "text")
+# Databricks' source of files.
+_AUTO_LOADER = "cloudfiles"
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Options whose fields in a spec have the same name in snake_case.
 _SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
@@ -32,15 +36,26 @@ _SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
 _CREDENTIALS = re.compile(r"secret|passw|token|jaas|credential|private", re.IGNORECASE)
 
 
-def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any], list[str]]:
-    """Return a source's entry in a spec, and what differs from the script. Raises NotMovable."""
-    family = "files" if source.format in _FILES else source.format
+def build_source(source: SourceRead, columns: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return a source's entry in a spec, and what differs from the script. Raises NotMovable.
+
+    `columns` are its columns and their types, if they are known.
+    """
+    notes: list[str] = []
+    kind, options = source.format, dict(source.options)
+    if kind == _AUTO_LOADER:
+        kind = options.pop("cloudFiles.format", "")
+        if kind not in _FILES:
+            raise NotMovable("the format of its files is not one that the project reads (cloudFiles.format)")
+        notes.append("Auto Loader became a source of files, which lists its folder for each batch")
+        notes += [f"the option '{key}' is left out" for key in options if key.startswith("cloudFiles.")]
+        options = {key: value for key, value in options.items() if not key.startswith("cloudFiles.")}
+    family = "files" if kind in _FILES else kind
     if family not in _SOURCE_FIELDS:
         raise NotMovable(f"there is no source kind for {source.format}")
     settings: dict[str, Any] = {}
-    notes: list[str] = []
     fields = {name.lower(): name for name in _SOURCE_FIELDS[family]}
-    for key, value in source.options.items():
+    for key, value in options.items():
         if key.lower() in fields:
             settings[_snake(fields[key.lower()])] = _typed(value)
         elif key == "kafka.bootstrap.servers":
@@ -51,13 +66,13 @@ def build_source(source: SourceRead, read: Read | None) -> tuple[dict[str, Any],
             notes.append(f"the option '{key}' holds a secret: set it with security, and a variable")
         else:
             settings.setdefault("options", {})[key] = value
-    entry: dict[str, Any] = {source.format: settings}
-    if source.format == "kafka":
+    entry: dict[str, Any] = {kind: settings}
+    if kind == "kafka":
         settings.setdefault("starting_offsets", "latest" if source.is_streaming else "earliest")
         entry |= {"format": "raw", "keep": ["key", "topic", "partition", "offset", "timestamp"]}
-    elif family == "files" and source.format != "text" and read is not None:
-        entry["schema"] = {column.name: column.type for column in read.columns}
-    if source.format in ("json", "csv"):
+    elif family == "files" and kind != "text" and columns:
+        entry["schema"] = dict(columns)
+    if kind in ("json", "csv"):
         notes.append(
             "a malformed row ends the query (on_malformed: fail); in the script its columns became NULL"
         )
@@ -119,20 +134,28 @@ def _text(value: str, variable: str) -> str:
     return f"${{{variable}:-set-{variable.lower()}}}" if not value or MARK in value else value
 
 
-def merge_columns(text: str) -> list[str] | None:
-    """Return the key of a foreachBatch function that merges into a Delta table and does nothing else."""
-    condition = re.search(
-        r"\.merge\(\s*[\w.()]+(?:\.alias\([^)]*\))?\s*,\s*(?:condition\s*=\s*)?[\"']([^\"']+)[\"']", text
-    )
-    updates = "whenMatchedUpdateAll()" in text and "whenNotMatchedInsertAll()" in text
-    if condition is None or not updates or text.count(".merge(") != 1 or ".write" in text:
+def build_merge(merge: MergeFunction, function: str, mode: str) -> tuple[dict[str, Any], list[str]] | None:
+    """Return the Delta sink for a foreachBatch function that merges, and what it does in another way.
+
+    None if no sink does the same in this output mode.
+    """
+    settings: dict[str, Any] = dict([merge.place])
+    if not merge.sequence:
+        settings["merge_on"] = list(merge.keys)
+        settings |= {"delete_when": merge.deletes} if merge.deletes else {}
+        return {spark_formats.DELTA: settings}, [f"{function}() became merge_on of a Delta sink"]
+    if mode != OutputMode.APPEND:
         return None
-    pairs = [
-        re.fullmatch(r"\s*\w+\.(\w+)\s*=\s*\w+\.(\w+)\s*", part)
-        for part in re.split(r"(?i)\band\b", condition[1])
-    ]
-    columns = [pair[1] for pair in pairs if pair is not None and pair[1] == pair[2]]
-    return columns if columns and len(columns) == len(pairs) else None
+    cdc: dict[str, Any] = {"keys": list(merge.keys), "sequence_by": merge.sequence}
+    cdc |= {"apply_as_deletes": merge.deletes} if merge.deletes else {}
+    notes = [f"{function}() became cdc of a Delta sink: the newest row of each key by {merge.sequence}"]
+    if not merge.is_guarded:
+        notes.append(
+            f"{function}() let a row replace a newer one of an earlier batch; the newest by {merge.sequence} stays"
+        )
+    if merge.deletes:
+        notes.append("a deleted key is kept next to the table, so that an older row does not bring it back")
+    return {spark_formats.DELTA: {**settings, "cdc": cdc}}, notes
 
 
 def describe_options(options: Mapping[str, str]) -> str:

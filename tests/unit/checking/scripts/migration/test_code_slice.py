@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
-from millstream.checking.scripts.migration.spec_parts import merge_columns
 
 SCRIPT = """import sys
 from pyspark.sql import SparkSession
@@ -87,24 +86,3 @@ def test_a_source_that_is_read_out_of_sight_is_not_cut() -> None:
 
     with pytest.raises(NotMovable, match="reads a source"):
         ScriptCode(script, {}).extract("raw", 2)
-
-
-@pytest.mark.parametrize(
-    ("condition", "rest", "columns"),
-    [
-        ("t.id = s.id", "", ["id"]),
-        ("t.id = s.id AND t.day = s.day", "", ["id", "day"]),
-        ("t.id = s.other", "", None),
-        ("t.id = s.id AND t.at < s.at", "", None),
-        ("t.id = s.id", "\nbatch.write.save('x')", None),
-    ],
-)
-def test_a_plain_merge_is_known_by_its_condition(
-    condition: str, rest: str, columns: list[str] | None
-) -> None:
-    text = (
-        f"table.alias('t').merge(batch.alias('s'), '{condition}')"
-        f".whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(){rest}"
-    )
-
-    assert merge_columns(text) == columns

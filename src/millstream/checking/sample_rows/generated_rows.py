@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.proof.migration.column_hints import ColumnHints
+    from millstream.checking.sample_rows.column_hints import ColumnHints
 
 BEGIN = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 _FILES, _ROWS = 4, 8

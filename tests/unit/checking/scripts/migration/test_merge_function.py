@@ -1,0 +1,126 @@
+"""Functions that only merge are recognised, and functions of any other shape are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.checking.scripts.migration.merge_function import MergeFunction, recognise_merge
+from millstream.checking.scripts.migration.spec_parts import build_merge
+
+MERGE = (
+    "    (DeltaTable.forPath(spark, 'lake/a').alias('t')"
+    ".merge({rows}.alias('s'), '{condition}'){clauses}.execute())\n"
+)
+ALL = ".whenMatchedUpdateAll().whenNotMatchedInsertAll()"
+DELETES = ".whenMatchedDelete(\"s.op = 'd'\").whenMatchedUpdateAll().whenNotMatchedInsertAll(\"s.op != 'd'\")"
+SORTED = "batch.orderBy(F.col('version').desc()).dropDuplicates(['id'])"
+RANKED = (
+    "batch.withColumn('n', F.row_number().over(Window.partitionBy('id').orderBy(F.desc('version'))))"
+    ".where(F.col('n') == 1).drop('n')"
+)
+
+
+def recognise(
+    before: str = "", rows: str = "batch", condition: str = "t.id = s.id", clauses: str = ALL, after: str = ""
+) -> MergeFunction | None:
+    """What is recognised of a function with these parts."""
+    body = before + MERGE.format(rows=rows, condition=condition, clauses=clauses) + after
+    return recognise_merge(f"def upsert(batch, number):\n{body}", "upsert")
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys"),
+    [
+        ("t.id = s.id", ("id",)),
+        ("t.id = s.id AND s.day = t.day", ("id", "day")),
+        ("t.id = s.other", None),
+        ("t.id = s.id AND t.at < s.at", None),
+        ("t.id = t.id", None),
+    ],
+)
+def test_the_keys_of_a_merge_are_the_columns_that_are_equal(
+    condition: str, keys: tuple[str, ...] | None
+) -> None:
+    merge = recognise(condition=condition)
+
+    assert (merge.keys if merge else None) == keys
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [
+        SORTED,
+        RANKED,
+        SORTED.replace("F.col('version').desc()", "F.desc('version')"),
+        SORTED.replace("F.col('version').desc()", "'version', ascending=False"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_newest_row_of_each_key_and_deletions_become_cdc(latest: str, *, is_named: bool) -> None:
+    before, rows = (f"    newest = {latest}\n", "newest") if is_named else ("", latest)
+
+    merge = recognise(before, rows, clauses=DELETES)
+
+    assert merge == MergeFunction(("path", "lake/a"), ("id",), "version", "op = 'd'")
+    sink, notes = build_merge(merge, "upsert", "append") or ({}, [])
+    cdc = {"keys": ["id"], "sequence_by": "version", "apply_as_deletes": "op = 'd'"}
+    assert sink == {"delta": {"path": "lake/a", "cdc": cdc}}
+    assert any("let a row replace a newer one of an earlier batch" in note for note in notes)
+    assert build_merge(merge, "upsert", "update") is None
+
+
+def test_an_update_that_only_newer_rows_make_needs_no_note() -> None:
+    clauses = ALL.replace("UpdateAll()", "UpdateAll(condition='s.version > t.version')")
+
+    merge = recognise(rows=SORTED, clauses=clauses)
+
+    assert merge is not None
+    assert merge.is_guarded
+    assert len((build_merge(merge, "upsert", "append") or ({}, []))[1]) == 1
+
+
+def test_deletions_without_an_order_become_merge_on_with_a_condition() -> None:
+    merge = recognise(clauses=DELETES)
+
+    assert merge is not None
+    sink, _ = build_merge(merge, "upsert", "append") or ({}, [])
+    assert sink == {"delta": {"path": "lake/a", "merge_on": ["id"], "delete_when": "op = 'd'"}}
+
+
+def test_harmless_statements_and_constants_are_read_over() -> None:
+    text = (
+        "PATH = 'lake/a'\n\n"
+        "def upsert(batch, number):\n"
+        "    if batch.isEmpty():\n        return\n"
+        "    batch.persist()\n"
+        "    print(number)\n"
+        "    table = DeltaTable.forPath(spark, PATH)\n"
+        f"    table.alias('t').merge(batch.alias('s'), 't.id = s.id'){ALL}.execute()\n"
+        "    batch.unpersist()\n"
+    )
+
+    merge = recognise_merge(text, "upsert")
+
+    assert merge == MergeFunction(("path", "lake/a"), ("id",))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"after": "    batch.write.save('x')\n"},
+        {"rows": "batch.where('a > 1')"},
+        {"rows": SORTED.replace("['id']", "['other']")},
+        {"rows": SORTED.replace(".desc()", "")},
+        {"rows": SORTED.replace("F.col('version').desc()", "'version'")},
+        {"rows": RANKED.replace("== 1", "== 2")},
+        {"clauses": ".whenMatchedUpdateAll()"},
+        {"clauses": ".whenMatchedUpdate(set={'a': 's.a'}).whenNotMatchedInsertAll()"},
+        {"clauses": DELETES.replace("s.op != 'd'", "s.op != 'x'")},
+        {"clauses": ".whenMatchedDelete(\"s.op = 'd'\")" + ALL},
+        {"clauses": ".whenMatchedDelete()" + ALL},
+        {"clauses": ALL.replace("UpdateAll()", "UpdateAll('s.version > t.version')")},
+        {"rows": SORTED, "clauses": ALL.replace("UpdateAll()", "UpdateAll('s.version < t.version')")},
+    ],
+)
+def test_a_function_that_does_anything_else_is_not_recognised(parts: dict[str, str]) -> None:
+    assert recognise(**parts) is None
