@@ -114,7 +114,8 @@ def status(address: str) -> int:
 def test_a_package_without_network_commits_the_rows_of_its_pipeline(
     unpacked: Unpacked, orders: Path, tmp_path: Path, processes: list[Running]
 ) -> None:
-    attempt = subprocess.run([unpacked.python, "-c", "import millstream"], check=False, capture_output=True)
+    command = [unpacked.python, "-c", "import millstream"]
+    attempt = subprocess.run(command, env=unpacked.env(), check=False, capture_output=True)
     assert b"No module named 'millstream'" in attempt.stderr
 
     words = ("run", "--until-caught-up", "--json", "--no-page")
