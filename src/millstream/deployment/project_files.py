@@ -28,7 +28,7 @@ _SECRET_FILE = re.compile(
 
 
 @dataclass
-class ProjectFiles:
+class PackagedFiles:
     """The files of a project by their path in its folder, and why others are left out."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class ProjectFiles:
 
 def collect_files(
     spec: Path, scalars: Mapping[tuple[str | int, ...], str], include: Sequence[str] = ()
-) -> ProjectFiles:
+) -> PackagedFiles:
     """Read the files of the project of a spec: the spec, views, modules, files that it names, and those of `include`.
 
     `scalars` has each text of the spec by its path there. `include` has patterns in the folder, such as `data/*.csv`.
@@ -45,7 +45,7 @@ def collect_files(
     that cannot be read, and a secret that a pattern matches.
     """
     folder = spec.parent
-    collected = ProjectFiles()
+    collected = PackagedFiles()
     secrets = {(folder / name).resolve() for name in _list_secret_files(scalars)}
     needed = [spec, *sorted((folder / "views").glob("*.sql")), *sorted(list_modules(folder))]
     for path in (*needed, *_list_named_files(folder, scalars)):
