@@ -15,11 +15,15 @@ _TIME_TYPES = re.compile(r"timestamp|date|interval|time", re.IGNORECASE)
 _TIME_WORDS = re.compile(
     r"time|date|day|hour|minute|second|week|month|quarter|year|zone|now\(|window", re.IGNORECASE
 )
+_WITHIN = "within the watermark"
 _COLUMN = re.compile(r"\b(\w+)\.(\w+)")
 
 
 def can_depend_on_zone(plan: RecordedPlan, inputs: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether keys, values or input of a stateful operator may depend on the zone; `True` if in doubt.
+
+    Deduplication within the watermark stores its time next to the keys: with another zone, times that are read
+    without one differ by hours from the watermark of the checkpoint, and are late.
 
     `inputs` are the sources as the spec declares them, with their schemas.
     """
@@ -29,7 +33,7 @@ def can_depend_on_zone(plan: RecordedPlan, inputs: Mapping[str, Mapping[str, Any
         for column, kind in (source.get("schema") or {}).items()
     }
     return any(
-        bool(operator.functions or operator.view or _TIME_WORDS.search(text))
+        bool(operator.functions or operator.view or _WITHIN in operator.kind or _TIME_WORDS.search(text))
         or any(_TIME_TYPES.search(columns.get(match.group(), "time")) for match in _COLUMN.finditer(text))
         for operator in plan.stateful
         for text in _list_texts(operator)

@@ -349,6 +349,12 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "continues_with_note",
         ["setting_changed"],
     ),
+    "another time zone with a deduplication within the watermark": (
+        record(plan(WITHIN), inputs=SCHEMA),
+        record(plan(WITHIN), inputs=SCHEMA, unpinned=ZONE),
+        "silently_wrong",
+        ["setting_changed"],
+    ),
     "another time zone with a filter on a time": (
         record(plan(replace(SUMS, input=("filter (orders.at > x)",))), inputs=SCHEMA),
         record(plan(replace(SUMS, input=("filter (orders.at > x)",))), inputs=SCHEMA, unpinned=ZONE),

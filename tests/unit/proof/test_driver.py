@@ -133,5 +133,5 @@ def test_a_driver_is_frozen_where_no_other_query_of_it_is_in_a_commit(
 
     assert driver.is_frozen
     assert not driver.has_locked([lock])
-    assert len(driver.troubles) == 2
+    assert until(lambda: len(driver.troubles) == 2)
     driver.kill()
