@@ -33,10 +33,17 @@ def can_depend_on_zone(plan: RecordedPlan, inputs: Mapping[str, Mapping[str, Any
         for column, kind in (source.get("schema") or {}).items()
     }
     return any(
-        bool(operator.functions or operator.view or _WITHIN in operator.kind or _TIME_WORDS.search(text))
-        or any(_TIME_TYPES.search(columns.get(match.group(), "time")) for match in _COLUMN.finditer(text))
+        bool(operator.functions or operator.view)
+        or _WITHIN in operator.kind
+        or any(_is_of_time(text, columns) for text in _list_texts(operator))
         for operator in plan.stateful
-        for text in _list_texts(operator)
+    )
+
+
+def _is_of_time(text: str, columns: Mapping[str, str]) -> bool:
+    """Return whether an expression may use a time; a column that is not of `columns` may be one."""
+    return bool(_TIME_WORDS.search(text)) or any(
+        bool(_TIME_TYPES.search(columns.get(match.group(), "time"))) for match in _COLUMN.finditer(text)
     )
 
 

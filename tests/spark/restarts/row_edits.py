@@ -16,6 +16,7 @@ from edit_words import (
     RIGHT,
     SQL,
     WRONG,
+    ZONE,
     Row,
 )
 
@@ -97,6 +98,7 @@ ROWS: dict[str, list[Row]] = {
         ),
     ],
     "unrepeated": [
+        ("another time zone", {ZONE: "Asia/Tokyo"}, WRONG, FALSE),
         ("another column of one type", {f"{ORDERS}/drop_duplicates_within_watermark": ["k"]}, WRONG, FALSE),
         ("one column more", {f"{ORDERS}/drop_duplicates_within_watermark": ["id", "v"]}, AFRESH, REFUSED),
         ("column of another type", {f"{ORDERS}/drop_duplicates_within_watermark": ["v"]}, AFRESH, REFUSED),

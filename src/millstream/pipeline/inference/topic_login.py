@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.secrets.interpolation import interpolate
+from millstream.spec.secrets.written_secret import find_written_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ def read_security(words: Iterable[str]) -> dict[str, str]:
             raise InvalidInput(
                 f"--security '{key}' has no value", "write --security NAME=VALUE, as in protocol=SASL_SSL"
             )
-        if "password" in key and "${" not in value:
+        if find_written_secret(key, value) is not None:
             raise InvalidInput(
                 f"--security {key} would write the password itself into pipeline.yml",
                 f"name a variable that has it: --security '{key}=${{KAFKA_PASSWORD}}'",
