@@ -69,8 +69,7 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
         lock = running.enter_context(_lock(folder.parent, steps))
         with suppress(MillstreamError):
             stack.down(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        copy_example(EXAMPLE, folder)
+        _renew(folder)
         running.callback(stack.down, folder)
         stack.up(folder, lambda _: _needs(folder), steps.show, attached=True, grace=SERVERS_GRACE)
         steps.clear()
@@ -90,6 +89,19 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
             f"the project is {FOLDER}; make it yours: millstream init my-shop --from {EXAMPLE}", err=True
         )
     return code
+
+
+def _renew(folder: Path) -> None:
+    """Replace the folder of the last demo. The result of its check stays: a run looks whether it still holds."""
+    from millstream.checking.passed_check import FILE
+
+    passed = folder / FILE
+    kept = passed.read_bytes() if passed.is_file() else None
+    shutil.rmtree(folder, ignore_errors=True)
+    copy_example(EXAMPLE, folder)
+    if kept is not None:
+        passed.parent.mkdir(exist_ok=True)
+        passed.write_bytes(kept)
 
 
 class TrafficProcess:
