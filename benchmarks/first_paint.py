@@ -66,7 +66,7 @@ def open_page(browser: Browser, address: str) -> dict[str, Any]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(address, wait_until="commit")
-    page.locator("svg").first.wait_for()
+    page.locator(".drawing .node").first.wait_for()
     measured: dict[str, Any] = page.evaluate(MEASURE)
     context.close()
     return measured
