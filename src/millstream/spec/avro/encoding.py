@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -123,10 +123,17 @@ def _number(schema: Mapping[str, Any], value: Any) -> int:
         day = date.fromisoformat(value) if isinstance(value, str) else value
         return (day - _EPOCH.date()).days if isinstance(day, date) else int(day)
     if "timestamp" in logical:
-        time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if isinstance(time, datetime):
-            time = time if time.tzinfo else time.replace(tzinfo=UTC)
-            return (time - _EPOCH) // timedelta(microseconds=_MICROS[logical.rpartition("-")[2]])
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, datetime):
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return (moment - _EPOCH) // timedelta(microseconds=_MICROS[logical.rpartition("-")[2]])
+    if logical.startswith("time-"):
+        clock = time.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(clock, time):
+            since_midnight = timedelta(
+                hours=clock.hour, minutes=clock.minute, seconds=clock.second, microseconds=clock.microsecond
+            )
+            return since_midnight // timedelta(microseconds=_MICROS[logical.rpartition("-")[2]])
     return int(value)
 
 

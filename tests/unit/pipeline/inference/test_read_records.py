@@ -109,6 +109,40 @@ def test_avro_values_are_rows_of_their_schema(read_values: Callable[..., Records
     }
 
 
+def test_a_sample_of_each_logical_type_is_encoded_as_the_message_was(
+    read_values: Callable[..., Records],
+) -> None:
+    def field(column: str, **kind: object) -> dict[str, object]:
+        return {"name": column, "type": kind}
+
+    schema = [
+        field("id", type="string", logicalType="uuid"),
+        field("price", type="bytes", logicalType="decimal", precision=9, scale=2),
+        field("day", type="int", logicalType="date"),
+        field("opens", type="int", logicalType="time-millis"),
+        field("closes", type="long", logicalType="time-micros"),
+        field("local", type="long", logicalType="local-timestamp-micros"),
+        field("mark", type="fixed", name="Mark", size=2),
+        field("tags", type="map", values="long"),
+    ]
+    avro = Avro.model_validate({"schema": {"type": "record", "name": "Shop", "fields": schema}})
+    row = {
+        "id": "6a1f6b1e-6c0e-4a4b-9a44-0d9ad5a4e0c1",
+        "price": "1.25",
+        "day": "2026-01-01",
+        "opens": "08:30:00.250000",
+        "closes": "18:00:00.000001",
+        "local": "2026-01-01T12:00:00",
+        "mark": b"ab",
+        "tags": {"x": 1},
+    }
+    values = [encode_row(avro, row)] * 3
+
+    records = read_values(*values, avro=avro)
+
+    assert [encode_row(avro, json.loads(line)) for line in records.lines] == values
+
+
 def test_the_header_of_a_registry_is_found_with_its_id(read_values: Callable[..., Records]) -> None:
     one = read_values(*(click(number, HEADER) for number in range(9)), avro=CLICK)
     other = click(9, HEADER.model_copy(update={"id": 8}))
