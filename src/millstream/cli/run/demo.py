@@ -96,12 +96,12 @@ def _renew(folder: Path) -> None:
     from millstream.checking.passed_check import FILE
 
     passed = folder / FILE
-    kept = passed.read_bytes() if passed.is_file() else None
+    former_result = passed.read_bytes() if passed.is_file() else None
     shutil.rmtree(folder, ignore_errors=True)
     copy_example(EXAMPLE, folder)
-    if kept is not None:
+    if former_result is not None:
         passed.parent.mkdir(exist_ok=True)
-        passed.write_bytes(kept)
+        passed.write_bytes(former_result)
 
 
 class TrafficProcess:
