@@ -36,11 +36,12 @@ export function Kpis({ state, now }: { state: State; now: number }): JSX.Element
 
 function kpis(state: State, now: number): Kpi[] {
   const { history, queries } = state;
-  const trigger = Math.max(1, ...queries.map((query) => Math.max(query.trigger_seconds ?? 0, query.batch_seconds ?? 0)));
+  const trigger = Math.max(1, ...queries.map((query) => query.trigger_seconds ?? 0));
+  const batch = Math.max(0, ...queries.map((query) => query.batch_seconds ?? 0));
   const young = state.level === "start";
   const quiet = queries.every((query) => query.state === "idle" || query.state === "stopped");
   // Rows are read once a trigger, so an age of some triggers is usual; nothing is late where nothing arrives.
-  const old = state.freshness_seconds !== null && state.freshness_seconds > 3 * trigger + 10;
+  const old = state.freshness_seconds !== null && state.freshness_seconds > 3 * Math.max(trigger, batch) + 10;
   const behindAge = age(state.behind_at === null ? null : Date.parse(state.behind_at), now);
   const busy = state.busy;
   return [
@@ -59,7 +60,7 @@ function kpis(state: State, now: number): Kpi[] {
       of: "freshness",
       name: "Freshness",
       value: length(state.freshness_seconds === null ? null : state.freshness_seconds * 1000),
-      note: state.freshness_seconds === null ? (young ? "not known yet" : "no event time") : quiet ? "since the last event" : old ? `late: trigger ${length(trigger * 1000)}` : "newest event",
+      note: state.freshness_seconds === null ? (young ? "not known yet" : "no event time") : quiet ? "since the last event" : old ? `late: ${batch > trigger ? "a batch takes" : "trigger"} ${length(Math.max(trigger, batch) * 1000)}` : "newest event",
       level: quiet || state.freshness_seconds === null ? "off" : old ? "warn" : "ok",
       history: history.freshness,
     },

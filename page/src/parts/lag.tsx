@@ -76,7 +76,7 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
               <th scope="row">{topic} <span class="dim">{plural(parts.length, "partition")}</span></th>
               <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
               <td class="course"><Spark values={history} least={20} level={growing !== null ? "warn" : "ok"} /></td>
-              <td class={growing !== null ? "warn" : "dim"}>{growing === null ? "no" : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
+              <td class={growing !== null ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
             </tr>
           ))}
         </tbody>
@@ -109,7 +109,7 @@ function Partitions({ own, now }: { own: Lag[]; now: number }): JSX.Element {
               <td class="num dim">{exact(part.latest)}</td>
               <td class="num">{exact(part.behind)}</td>
               <td>{part.behind ? <Bar share={part.behind / most} level={part.growing_since ? "warn" : "ok"} /> : null}</td>
-              <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : "no"}</td>
+              <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : part.behind === null ? "–" : "no"}</td>
             </tr>
           ))}
         </tbody>

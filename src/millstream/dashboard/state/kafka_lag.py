@@ -49,8 +49,14 @@ class Partition:
         # A batch has read nothing that was not there.
         self.latest = max(self.latest, offset)
 
-    def growing_since(self) -> float | None:
-        """Return the time of the lowest lag if the lag has grown since, by the rule of alerts, else None."""
+    def growing_since(self, *, is_query_late: bool = False) -> float | None:
+        """Return the time of the lowest lag if the lag has grown since, by the rule of alerts, else None.
+
+        The history has a value for each committed batch. While a batch takes too long there is none, so for a late
+        query the records that wait now are compared too.
+        """
+        if is_query_late and self.history and _is_jump(self.behind or 0, self.history):
+            return self.history[-1][0]
         if len(self.history) < QUARTERS:
             return None
         last = self.history[-1][0]
@@ -59,8 +65,11 @@ class Partition:
         if is_growing(self.history, last, last + back):
             return -back
         *earlier, (_, left) = self.history
-        jumped = left >= LEAST_JUMP and left > JUMP * max(behind for _, behind in earlier)
-        return earlier[-1][0] if jumped else None
+        return earlier[-1][0] if _is_jump(left, earlier) else None
+
+
+def _is_jump(behind: int, earlier: Iterable[tuple[float, int]]) -> bool:
+    return behind >= LEAST_JUMP and behind > JUMP * max(left for _, left in earlier)
 
 
 def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) -> bool:
@@ -141,11 +150,11 @@ def distinct_behind(readers: Iterable[Mapping[Key, Partition]]) -> int | None:
     return sum(worst.values()) if worst else None
 
 
-def lag_json(query: str, known: dict[Key, Partition]) -> list[api_schema.Lag]:
+def lag_json(query: str, known: dict[Key, Partition], *, is_query_late: bool) -> list[api_schema.Lag]:
     """Convert the partitions of a query to the page's JSON."""
     rows: list[api_schema.Lag] = []
     for (source, topic, partition), state in sorted(known.items(), key=lambda item: _order(item[0])):
-        since = state.growing_since()
+        since = state.growing_since(is_query_late=is_query_late)
         rows.append(
             {
                 "query": query,

@@ -238,7 +238,11 @@ class RunState:
             "lag": [
                 row
                 for state in self.queries.values()
-                for row in kafka_lag.lag_json(state.name, state.partitions)
+                for row in kafka_lag.lag_json(
+                    state.name,
+                    state.partitions,
+                    is_query_late=LEVELS[state.judged(now)[0]] in ("warn", "bad"),
+                )
             ],
             "letters": self.letters.as_json(),
             "log": list(self.log),

@@ -167,3 +167,32 @@ def test_a_batch_that_leaves_far_more_than_any_before_it_is_growing_lag_at_once(
     assert since(40, 200, 60, 900) is None
     assert since(4000, 9000, 3000, 8000, 3000, 15_000) is None
     assert since(9000, 60, 30_000) is None
+
+
+def test_records_that_wait_for_a_late_query_are_growing_lag_before_its_batch_ends() -> None:
+    def since(now: int, *, is_query_late: bool) -> str | None:
+        lag = kafka_lag.Partition(offset=1000, latest=1000 + now)
+        for number, left in enumerate((40, 200, 60, 90)):
+            lag.history.append((float(number), left))
+        return lag.growing_since(is_query_late=is_query_late)
+
+    assert since(81_000, is_query_late=True) == 3
+    assert since(81_000, is_query_late=False) is None
+    assert since(900, is_query_late=True) is None
+
+
+def test_the_lag_of_a_query_whose_batch_takes_too_long_is_growing() -> None:
+    def read(number: int) -> Event:
+        end, newest = {"clicks": {"0": 100}}, {"clicks": {"0": 140}}
+        sources = [{"description": "Kafka", "endOffset": end, "latestOffset": newest, "numInputRows": 1}]
+        return batch(number, 5 + 5 * number, sources=sources)
+
+    state = folded(started(), *(read(number) for number in range(4)))
+    query = state.queries["funnel"]
+
+    def since(now: float) -> str | None:
+        return state.document(START + now)["lag"][0]["growing_since"]
+
+    kafka_lag.record_ends(query.partitions, START + 21, "clicks", {"clicks": {0: 80_000}})
+    assert since(22) is None
+    assert since(300) == at(20)
