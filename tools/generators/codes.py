@@ -14,13 +14,13 @@ from millstream.diagnostics.spec_codes import CODES
 def rules_page() -> str:
     """Every code a finding may have, by number."""
     intro = (
-        "Each finding of `millstream check` has a code that keeps its meaning for ever. "
-        "`millstream explain CODE` tells the same on a terminal.\n\n"
+        "Each finding of `millstream check` has a code that never changes its meaning. "
+        "`millstream explain CODE` prints the same page.\n\n"
         "A comment on the line of a finding, or above it, allows it: `# millstream: allow MS201 — reason`, with "
         "`--` in place of `#` in SQL. The reason is required, and a comment that allows nothing is itself a "
-        "finding. Codes of rules, those that name ids of the catalogue, can be allowed.\n\n"
-        "The last column tells what Spark itself does with such a pipeline: whether it says nothing, refuses the "
-        "query at its start, or fails while it runs. A test holds each page to it."
+        "finding. Errors in the spec itself, such as a wrong key or type, cannot be allowed.\n\n"
+        "The last column says what Spark itself does with such a pipeline: whether it says nothing, refuses the "
+        "query at its start, or fails while it runs. A test checks this for each page."
     )
     rows = [
         f"| {code} | {f'[{name}]({link})' if link else name} | {severity(code)} | {escaped(what)} | {spark(code)} |"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--to", "end", metavar="TIME", help="End of the range, exclusive.")
 @click.option("--column", metavar="NAME", help="Event-time column of the rows.")
 @click.option("--into", metavar="NAME", help="Write to another table, folder or topic.")
-@click.option("--sink", metavar="KIND", help="The sink, for a query with several.")
+@click.option("--sink", metavar="KIND", help="Kind of the sink, if the query has several.")
 @click.option(
     "--replace", is_flag=True, help="Delete rows in the range that the recomputed result does not contain."
 )

@@ -1,4 +1,4 @@
-"""Two queries that merge into one table, so that one of two simultaneous commits is repeated."""
+"""Two queries that merge into one table, and wait for each other or repeat commits."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def command(
 
     Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
     read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked. With
-    several targets, the highest code counts, and 5 the least.
+    several targets, the highest code is returned, and 5 only if no other applies.
     """
     from millstream.checking.batch_check import Checker
     from millstream.checking.given_columns import read_columns

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "samples",
     multiple=True,
     metavar="SOURCE=FILE",
-    help="Rows for a source in --prove, in place of generated ones: its files, or one message a line.",
+    help="Rows for a source in --prove, in place of generated ones: its files, or one message per line.",
 )
 @click.option(
     "--tests/--no-tests",
@@ -67,10 +67,10 @@ def command(
     SCRIPT is a script, or the spec or folder of a project of Spark declarative pipelines, whose tables become views
     and queries.
 
-    The script runs as in 'millstream check' and is not changed. Sources, sinks, output modes and triggers become a
-    spec. The statements that build the table of a query become a view in transforms.py. MIGRATION.md lists what was
-    moved, what the project does in another way, and what was not moved, with lines. Words after the script are its
-    arguments.
+    The script runs with its reads and writes intercepted, as in 'millstream check', and is not changed. Sources,
+    sinks, output modes and triggers become a spec. The statements that build the table of a query become a view in
+    transforms.py. MIGRATION.md lists what was moved, what the project does in another way, and what was not moved,
+    with lines. Words after the script are its arguments.
 
     Each query gets an event-time test in tests/: rows are generated, and the query runs over them batch by batch. The
     comment of a test says whether a batch run gives the same rows; if not, its expectations are only what the query

@@ -208,7 +208,7 @@ def delete(
     *,
     yes: bool,
 ) -> None:
-    """Delete spooled batches of a query permanently.
+    """Delete spooled batches of a query; for dead letters use `purge`.
 
     Dead letters are not deleted. Use it for batches that are no longer needed, or whose query or sink is no longer in
     the spec. The sink never gets their rows; `millstream backfill` can add them if the sources still have the data.
@@ -337,7 +337,7 @@ def purge(
     everything: bool,
     yes: bool,
 ) -> None:
-    """Delete dead letters permanently.
+    """Delete dead letters; for spooled batches use `delete`.
 
     Spooled batches are not deleted. --before and --source can be combined.
     """

@@ -10,7 +10,7 @@ import click
 from millstream.cli.project import use_colors
 
 # Marks by which the tests of a page know what each block must give.
-_EXPECTED = re.compile(r"[ \t]*(?:--|#) (?:error|warning|info): \[[^\]\n]*\]")
+_EXPECTED = re.compile(r"[ \t]*(?:--|#) (?:error|warning|info):(?: \[[^\]\n]*\])+")
 _CATALOGUE = re.compile(r" Catalogue: [^*\n]*\.(?=\*)")
 
 

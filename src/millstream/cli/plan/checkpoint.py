@@ -23,7 +23,7 @@ _MIB = 1 << 20
 
 @click.group("checkpoint", short_help="Inspect, check, copy, move and rewind checkpoints.")
 def command() -> None:
-    """Handle the checkpoint folders of the queries. What changes one is refused while a run has it."""
+    """Handle the checkpoint folders of the queries. Commands that change one are refused while a run uses it."""
 
 
 @command.command("list")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Compare with another spec, or with a saved record.json, instead of the checkpoints.",
 )
-@click.option("--apply", "is_applied", is_flag=True, help="Make the queries continue, with a question each.")
+@click.option(
+    "--apply", "is_applied", is_flag=True, help="Make the queries continue; asks before each change."
+)
 @click.option("--yes", is_flag=True, help="With --apply: ask nothing.")
 @click.option(
     "--past",

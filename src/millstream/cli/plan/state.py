@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from millstream.state.stores import StateStore
 
 _operator = click.option("--operator", type=click.IntRange(0), help="Only this operator with state.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one object a line.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one object per line.")
 
 
 @click.group("state", short_help="Look into the state of a query.")

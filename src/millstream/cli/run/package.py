@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
-    """Write one archive that runs without network: by Python, by spark-submit, in a container, on Kubernetes.
+    """Write one archive that installs without internet access: for Python, spark-submit, a container or Kubernetes.
 
     It has the spec, its views and modules, the files that the spec names, Millstream, the locked jars, the versions
     of all Python packages, a Dockerfile and Kubernetes manifests. Variables of the spec stay open, and .env and

@@ -36,7 +36,7 @@ READ = 10_000
     show_default=True,
     help="Number of rows to print.",
 )
-@click.option("--sink", "kind", metavar="KIND", help="The sink, for a query with several.")
+@click.option("--sink", "kind", metavar="KIND", help="Kind of the sink, if the query has several.")
 @click.option("--view", "as_view", is_flag=True, help="Treat NAME as a view or source, not as a query.")
 @click.option("--json", "as_json", is_flag=True, help="Print each row as one JSON object per line.")
 def command(

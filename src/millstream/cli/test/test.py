@@ -20,7 +20,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("-x", "stop", is_flag=True, help="Stop at the first test that fails.")
 @click.option("--update", is_flag=True, help="Update expected values to the actual results.")
-@click.option("--record", metavar="SOURCE", help="Print a test with the newest records of a source or topic.")
+@click.option(
+    "--record",
+    metavar="SOURCE",
+    help="Print a test made of the newest records of a source.",
+)
 @click.option(
     "--rows",
     type=click.IntRange(1, 1000),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DeltaSource(Source):
     """A Delta table, in a folder or in Spark's catalog.
 
-    A static table is read again by every batch, so that a replayed batch may read later rows.
+    A static table is read again by every batch, so a replayed batch may see newer rows.
     """
 
     kind = "delta"

@@ -280,7 +280,7 @@ class OrcSink(FilesSink):
 
 
 class JsonSink(FilesSink):
-    """A folder of JSON files, one object a line."""
+    """A folder of JSON files, one object per line."""
 
     kind = "json"
     form = "json"

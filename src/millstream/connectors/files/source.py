@@ -103,7 +103,7 @@ class _Parsed(FilesSource):
 
 
 class JsonSource(_Parsed):
-    """A folder of JSON files, one object a line."""
+    """A folder of JSON files, one object per line."""
 
     kind = "json"
     form = "json"
