@@ -19,9 +19,11 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.restart_check import restrict_pinned
 from millstream.engine.recovery.source_offsets import list_origins
+from millstream.engine.timeout_run import ensure_query_ends
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.model import Pipeline
 from millstream.plan.query_plan import QueryPlan, plan_query
+from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -208,7 +210,9 @@ class Restarts:
             metadata.write(checkpoint, self._record(pipeline, frame, checkpoint))
             mode = pipeline.queries["out"].output_mode.value
             stream = frame.writeStream.outputMode(mode).foreachBatch(collect)
-            query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+            stream = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+            with ensure_query_ends(self.spark, pipeline, "out", Trigger(available_now=True)):
+                query = stream.start()
             try:
                 query.awaitTermination()
             finally:
