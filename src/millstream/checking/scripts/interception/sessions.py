@@ -77,7 +77,9 @@ class Sessions:
         self._frames(patches)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
-        patches.set(DataSourceRegistration, "register", lambda _sources, kind: self._register(kind))
+        patches.wrap(
+            DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
+        )
 
     def _frames(self, patches: Patches) -> None:
         for method in _TWO_FRAME_METHODS:
@@ -95,7 +97,7 @@ class Sessions:
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
-            patches.set(ClassicFrame, method, lambda *_args: None)
+            patches.set(ClassicFrame, method, lambda *_args, **_kwargs: None)
 
     def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:
         """Decode with the schema that the user gives for the topic that was read last, if the script's is unknown."""

@@ -119,7 +119,7 @@ class QueryManager:
         )
         patches.set(manager, "awaitAnyTermination", self._await_any)
         for method in ("addListener", "removeListener"):
-            patches.set(manager, method, lambda _streams, _listener: None)
+            patches.set(manager, method, lambda *_args, **_kwargs: None)
         patches.set(manager, "resetTerminated", lambda _streams: None)
 
     def _active(self) -> list[CheckedQuery]:
