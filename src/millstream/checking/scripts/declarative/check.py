@@ -9,7 +9,7 @@ import time
 import types
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import pipelines
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
@@ -112,8 +112,9 @@ def _check_once(
             inside.reading.read_dataset = lambda session, name, streaming: graph.read(
                 session, name, streaming=streaming
             )
-            patches.set(pipelines, "create_auto_cdc_flow", _auto_cdc_replacement(graph))
             dlt = build_dlt_module(graph)
+            # Spark's own function requires Spark Connect.
+            patches.set(pipelines, "create_auto_cdc_flow", vars(dlt)["create_auto_cdc_flow"])
             # Databricks has more functions in this module than Spark.
             for name, value in vars(dlt).items():
                 if not name.startswith("_") and not hasattr(pipelines, name):
@@ -294,18 +295,3 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
             span=flow.span,
         )
     )
-
-
-def _auto_cdc_replacement(graph: FlowGraph) -> Any:
-    """Return a replacement for a function of Spark that requires Spark Connect."""
-
-    def create_auto_cdc_flow(
-        target: str, source: Any = None, keys: Any = (), sequence_by: Any = None, **settings: Any
-    ) -> None:
-        graph.changes(
-            target,
-            call_sites.current_span(),
-            {"source": source, "keys": keys, "sequence_by": sequence_by, **settings},
-        )
-
-    return create_auto_cdc_flow

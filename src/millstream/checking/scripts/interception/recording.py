@@ -146,7 +146,7 @@ class Recording:
     last_error: Exception | None = None
     """The error that Spark raised last, also if the script caught it."""
     has_emptied_sources: bool = False
-    """True if the script read a source that is empty only in the check."""
+    """True if the script read a source, or the progress of a query, that is empty only in the check."""
 
     def doubt(self, doubt: Doubt) -> Doubt:
         """Record a value that is not known, without duplicates."""

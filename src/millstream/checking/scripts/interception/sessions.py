@@ -14,6 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.functions import builtin
+from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
@@ -38,6 +39,7 @@ _TWO_FRAME_METHODS = (
     "join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "subtract",
     "exceptAll", "lateralJoin",
 )  # fmt: skip
+_STREAMING_CALLS = ("start", "stop", "awaitTermination", "awaitTerminationOrTimeout", "checkpoint")
 _FILE_READS = ("textFile", "wholeTextFiles", "binaryFiles", "sequenceFile", "hadoopFile", "newAPIHadoopFile")
 _RDD_WRITES = (
     "foreach", "foreachPartition", "saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile",
@@ -70,6 +72,9 @@ class Sessions:
         patches.set(SparkContext, "addPyFile", lambda _context, path: sys.path.insert(1, path))
         for method in ("setLogLevel", "addFile", "addArchive", "setCheckpointDir", "setJobGroup"):
             patches.set(SparkContext, method, lambda *_args, **_kwargs: None)
+        for method in _STREAMING_CALLS:
+            # Spark's former streaming API, whose receivers connect in the JVM.
+            patches.set(StreamingContext, method, lambda *_args, **_kwargs: True)
         for method in _FILE_READS:
             patches.set(SparkContext, method, lambda context, *_args, **_kwargs: context.parallelize([]))
         for method in _RDD_WRITES:
@@ -77,7 +82,10 @@ class Sessions:
         self._frames(patches)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
-        patches.set(DataSourceRegistration, "register", lambda _sources, kind: self._register(kind))
+        patches.wrap(SparkConf, "get", self._get_submitted)
+        patches.wrap(
+            DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
+        )
 
     def _frames(self, patches: Patches) -> None:
         for method in _TWO_FRAME_METHODS:
@@ -95,7 +103,7 @@ class Sessions:
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
-            patches.set(ClassicFrame, method, lambda *_args: None)
+            patches.set(ClassicFrame, method, lambda *_args, **_kwargs: None)
 
     def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:
         """Decode with the schema that the user gives for the topic that was read last, if the script's is unknown."""
@@ -139,9 +147,13 @@ class Sessions:
         try:
             return original(conf, key, *default)
         except PySparkException:
-            span = call_sites.current_span()
-            doubt = Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
-            return Absent(self.recording.doubt(doubt))
+            return Absent(self.recording.doubt(_describe_setting(key)))
+
+    def _get_submitted(self, original: Any, conf: SparkConf, key: str, *default: Any) -> Any:
+        value = original(conf, key, *default)
+        if value is not None or default or not call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
+            return value
+        return self.recording.conf.get(key) or Absent(_describe_setting(key))
 
     def _register(self, kind: Any) -> None:
         self.reading.python_sources[kind.name().lower()] = kind
@@ -163,6 +175,11 @@ class Sessions:
             if isinstance(argument, DataFrame | Unknown) and argument.isStreaming
         ]
         return Unknown(unknown.doubt, self.recording, streaming=bool(streams))
+
+
+def _describe_setting(key: str) -> Doubt:
+    span = call_sites.current_span()
+    return Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
 
 
 def _return_none(_value: object) -> None:

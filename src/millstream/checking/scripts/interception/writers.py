@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.merge import MergeIntoWriter
@@ -12,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.checking.scripts.interception import absent, call_sites, placeholders
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import StartedQuery
+from millstream.checking.scripts.interception.sandbox import WaitReached
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import CheckedQuery
 from millstream.connectors import spark_formats
@@ -32,6 +34,9 @@ _TRIGGERS = {
     "continuous": "continuous",
     "realTime": "real_time",
 }
+# A script that starts a query again more often than this does so for ever.
+MOST_RESTARTS = 8
+
 _BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
@@ -70,7 +75,9 @@ class WriterPatch:
 
     def started(self, writer: Any, target: str, session: Any) -> CheckedQuery:
         """Record the query of a writer whose settings are complete."""
-        query = self.draft(writer)
+        settings = self.draft(writer)
+        # The script may change the writer, and start another query with it.
+        query = replace(settings, options=dict(settings.options), option_spans=dict(settings.option_spans))
         query.number = len(self.recording.queries) + 1
         query.span, query.target = call_sites.current_span(), target or query.options.get("path", "")
         frame = call_sites.find_user_frame()
@@ -93,6 +100,11 @@ class WriterPatch:
             keys = [query.target] if query.format != spark_formats.MEMORY else [query.name]
             for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
+        restarted = [handle for handle in self.recording.handles if handle.is_restarted_by(query)]
+        if len(restarted) > MOST_RESTARTS:
+            raise WaitReached
+        if restarted:
+            return CheckedQuery(restarted[0].query, self.recording)
         self.recording.queries.append(query)
         if self.recording.execution is not None:
             self.recording.execution.start(query)
