@@ -24,7 +24,7 @@ from millstream.checking.scripts.execution import jvm_access
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
-from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception import argument_parsers, call_sites
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
@@ -206,6 +206,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         QueryManager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
+        argument_parsers.install(recording, patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
         if recording.execution is not None:
             recording.execution.begin(patches)
