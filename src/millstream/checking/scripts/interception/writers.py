@@ -17,7 +17,7 @@ from millstream.checking.scripts.interception.streaming_query import CheckedQuer
 from millstream.connectors import spark_formats
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
-from millstream.spec.trigger import Trigger
+from millstream.spec.trigger import WORDS, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,8 @@ class WriterPatch:
         """Return a replacement for a method that records its setting after Spark has accepted it."""
 
         def record(original: Any, writer: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(writer, *args, **kwargs)
+            is_known = not any(absent.has_mark(value) for value in (*args, *kwargs.values()))
+            result = original(writer, *args, **kwargs) if is_known else writer
             record_setting(self.draft(writer), method, args, kwargs)
             return result
 
@@ -206,7 +207,9 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
 def _trigger(kwargs: dict[str, Any]) -> Trigger:
     settings = {_TRIGGERS[key]: value for key, value in kwargs.items() if value is not None}
     for key, value in settings.items():
-        if isinstance(value, str):
+        if absent.has_mark(value):
+            settings[key] = True if key in WORDS else Duration("1 second")
+        elif isinstance(value, str):
             try:
                 settings[key] = Duration(value.strip())
             except ValueError:
