@@ -32,6 +32,9 @@ _TRIGGERS = {
     "continuous": "continuous",
     "realTime": "real_time",
 }
+# The setting for the folder of all checkpoints.
+_COMMON_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
+
 _BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
@@ -77,11 +80,11 @@ class WriterPatch:
         conf = self.recording.conf
         if not query.has_name:
             query.name = call_sites.assigned_name(frame) or f"query {query.number}"
-        query.checkpoint = query.options.get("checkpointLocation") or (
-            f"{conf['spark.sql.streaming.checkpointLocation']}/{query.name}"
-            if query.has_name and "spark.sql.streaming.checkpointLocation" in conf
-            else conf.get("spark.sql.streaming.checkpointLocation", "")
-        )
+        query.checkpoint = query.options.get("checkpointLocation", "")
+        common = conf.get(_COMMON_CHECKPOINT, "")
+        if common and not query.checkpoint and query.has_name:
+            query.checkpoint = f"{common}/{query.name}"
+        query.has_new_checkpoint = bool(common) and not query.checkpoint
         if not query.format:
             query.format = short_name(
                 session.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
@@ -189,12 +192,13 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
         case "queryName":
             query.name, query.has_name = str(args[0] if args else kwargs["queryName"]), True
         case "option":
-            key = str(args[0] if args else kwargs["key"])
-            query.options[key] = str(args[-1] if "value" not in kwargs else kwargs["value"])
+            key = _option_name(str(args[0] if args else kwargs["key"]))
+            query.options[key] = _option_value(args[-1] if "value" not in kwargs else kwargs["value"])
             if (span := call_sites.current_span()) is not None:
                 query.option_spans[key] = span
         case "options":
-            query.options.update({key: str(value) for key, value in kwargs.items()})
+            options = {_option_name(key): _option_value(value) for key, value in kwargs.items()}
+            query.options.update(options)
             if (span := call_sites.current_span()) is not None:
                 query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
@@ -202,6 +206,16 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
         case "partitionBy":
             columns = args[0] if args and isinstance(args[0], list | tuple) else args
             query.partitioned = tuple(str(column) for column in columns)
+
+
+def _option_name(name: str) -> str:
+    """Return the name under which an option is recorded. Spark ignores its case."""
+    return "checkpointLocation" if name.lower() == "checkpointlocation" else name
+
+
+def _option_value(value: Any) -> str:
+    """Return the value of an option as text. None is an environment variable that is not set here."""
+    return absent.MARK if value is None else str(value)
 
 
 def _trigger(kwargs: dict[str, Any]) -> Trigger:
