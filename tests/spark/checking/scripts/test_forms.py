@@ -48,6 +48,20 @@ def test_an_export_runs_its_other_notebook_its_sql_and_its_widgets(spark: SparkS
 
 
 def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession) -> None:
+def test_cells_after_one_that_waits_for_rows_are_judged(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "polling.ipynb")
+
+    assert [query.name for query in checked.judged or ()] == ["pages", "query 2"]
+    assert places(checked) == [("MS311", "polling.ipynb#cell-5:1")]
+
+
+def test_a_stream_of_unknown_columns_has_the_methods_of_a_writer_only(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "older_writer.py")
+
+    assert len(checked.judged or ()) == 1
+    assert places(checked) == [("MS114", "older_writer.py:10")]
+
+
     checked = check_script(spark, FORMS / "lost_run.py")
 
     assert [bool(query.reason) for query in checked.judged or ()] == [True, False]
