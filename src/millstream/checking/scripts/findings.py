@@ -256,7 +256,9 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
                 query=later[0].name,
             )
             return
-    if queries and not waits and not script_run.is_endless and not script_run.keeps_queries:
+    # The queries of a session on a server outlive the script.
+    keeps_queries = script_run.keeps_queries or "spark.remote" in script_run.recording.conf
+    if queries and not waits and not script_run.is_endless and not keeps_queries:
         yield build_finding(
             "MS119",
             "the script ends without waiting for its queries",
