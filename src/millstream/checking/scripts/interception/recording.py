@@ -71,6 +71,9 @@ class StartedQuery:
     function: Callable[..., Any] | None = None
     """The argument of foreachBatch or foreach."""
     checkpoint: str = ""
+    """Its folder, or "" if it has none, or a new one at each start."""
+    has_new_checkpoint: bool = False
+    """True if Spark gives it a new folder at each start: the session has one for checkpoints, the query no name."""
     span: Span | None = None
     """The call that starts it."""
     mode_span: Span | None = None

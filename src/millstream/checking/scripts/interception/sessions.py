@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
@@ -17,7 +18,7 @@ from pyspark.sql.functions import builtin
 from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 
@@ -100,6 +101,15 @@ class Sessions:
         for owner in (functions, builtin):
             patches.wrap(owner, "from_json", self._decode)
         patches.wrap(avro_functions, "from_avro", self._decode)
+        for owner, method in product((functions, builtin), ("window", "session_window")):
+            patches.wrap(owner, method, _window)
+        patches.wrap(
+            ClassicFrame,
+            "withWatermark",
+            lambda original, frame, eventTime, delayThreshold: original(  # noqa: N803 - Spark's names
+                frame, eventTime, _known_duration(delayThreshold)
+            ),
+        )
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
@@ -180,6 +190,17 @@ class Sessions:
 def _describe_setting(key: str) -> Doubt:
     span = call_sites.current_span()
     return Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
+
+
+def _window(original: Any, time_column: Any, *args: Any, **named: Any) -> Any:
+    """Return the window of a time column. Its start is not replaced if it is not known."""
+    known = {key: value if key == "startTime" else _known_duration(value) for key, value in named.items()}
+    return original(time_column, *(_known_duration(value) for value in args[:2]), *args[2:], **known)
+
+
+def _known_duration(value: Any) -> Any:
+    """Return a duration, or one that Spark accepts in place of one that is not known."""
+    return "1 minute" if has_mark(value) else value
 
 
 def _return_none(_value: object) -> None:

@@ -19,7 +19,7 @@ from millstream.checking.scripts.interception.streaming_query import CheckedQuer
 from millstream.connectors import spark_formats
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
-from millstream.spec.trigger import Trigger
+from millstream.spec.trigger import WORDS, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,8 @@ _TRIGGERS = {
 }
 # A script that starts a query again more often than this does so for ever.
 MOST_RESTARTS = 8
+# The setting for the folder of all checkpoints.
+_COMMON_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
 
 _BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
@@ -84,11 +86,11 @@ class WriterPatch:
         conf = self.recording.conf
         if not query.has_name:
             query.name = call_sites.assigned_name(frame) or f"query {query.number}"
-        query.checkpoint = query.options.get("checkpointLocation") or (
-            f"{conf['spark.sql.streaming.checkpointLocation']}/{query.name}"
-            if query.has_name and "spark.sql.streaming.checkpointLocation" in conf
-            else conf.get("spark.sql.streaming.checkpointLocation", "")
-        )
+        query.checkpoint = query.options.get("checkpointLocation", "")
+        common = conf.get(_COMMON_CHECKPOINT, "")
+        if common and not query.checkpoint and query.has_name:
+            query.checkpoint = f"{common}/{query.name}"
+        query.has_new_checkpoint = bool(common) and not query.checkpoint
         if not query.format:
             query.format = short_name(
                 session.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
@@ -114,7 +116,8 @@ class WriterPatch:
         """Return a replacement for a method that records its setting after Spark has accepted it."""
 
         def record(original: Any, writer: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(writer, *args, **kwargs)
+            is_known = not any(absent.has_mark(value) for value in (*args, *kwargs.values()))
+            result = original(writer, *args, **kwargs) if is_known else writer
             record_setting(self.draft(writer), method, args, kwargs)
             return result
 
@@ -200,14 +203,15 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
         case "queryName":
             query.name, query.has_name = str(args[0] if args else kwargs["queryName"]), True
         case "option":
-            key = str(args[0] if args else kwargs["key"])
-            query.options[key] = str(args[-1] if "value" not in kwargs else kwargs["value"])
+            key = _option_name(str(args[0] if args else kwargs["key"]))
+            query.options[key] = _option_value(args[-1] if "value" not in kwargs else kwargs["value"])
             if (span := call_sites.current_span()) is not None:
                 query.option_spans[key] = span
         case "options":
-            query.options.update({key: str(value) for key, value in kwargs.items()})
+            options = {_option_name(key): _option_value(value) for key, value in kwargs.items()}
+            query.options.update(options)
             if (span := call_sites.current_span()) is not None:
-                query.option_spans.update(dict.fromkeys(kwargs, span))
+                query.option_spans.update(dict.fromkeys(options, span))
         case "trigger":
             query.trigger = _trigger(kwargs)
         case "partitionBy":
@@ -215,10 +219,22 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
             query.partitioned = tuple(str(column) for column in columns)
 
 
+def _option_name(name: str) -> str:
+    """Return the name under which an option is recorded. Spark ignores its case."""
+    return "checkpointLocation" if name.lower() == "checkpointlocation" else name
+
+
+def _option_value(value: Any) -> str:
+    """Return the value of an option as text. None is an environment variable that is not set here."""
+    return absent.MARK if value is None else str(value)
+
+
 def _trigger(kwargs: dict[str, Any]) -> Trigger:
     settings = {_TRIGGERS[key]: value for key, value in kwargs.items() if value is not None}
     for key, value in settings.items():
-        if isinstance(value, str):
+        if absent.has_mark(value):
+            settings[key] = True if key in WORDS else Duration("1 second")
+        elif isinstance(value, str):
             try:
                 settings[key] = Duration(value.strip())
             except ValueError:
@@ -252,9 +268,15 @@ class UnknownWriter:
         """Record the query."""
         return self.start(tableName, **settings)
 
+    # The name of toTable in notebooks of Databricks.
+    table = toTable
+
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
+        if not hasattr(DataStreamWriter, method):
+            message = f"'DataStreamWriter' object has no attribute '{method}'"
+            raise AttributeError(message, name=method, obj=self)
 
         def record(*args: Any, **kwargs: Any) -> UnknownWriter:
             record_setting(self._writing.draft(self), method, args, kwargs)
