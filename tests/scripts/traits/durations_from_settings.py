@@ -24,5 +24,5 @@ trips = (
 )
 trips.writeStream.format("parquet").trigger(availableNow=options["ONCE"]).option(
     "checkpointLocation", "/lake/state/trips"
-).start("/lake/trips")
+).start("/lake/trips")  # warning: [MS207]
 spark.streams.awaitAnyTermination()

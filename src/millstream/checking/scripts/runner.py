@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import sys
 import tempfile
 import time
@@ -26,14 +25,12 @@ from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import argument_parsers, call_sites
-from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
-from millstream.checking.scripts.interception.recording import Doubt, Recording
+from millstream.checking.scripts.interception.recording import Recording
 from millstream.checking.scripts.interception.sandbox import (
     ScriptSandbox,
-    TimeLimitReached,
     WaitReached,
     as_python_runs,
     time_limit,
@@ -41,7 +38,7 @@ from millstream.checking.scripts.interception.sandbox import (
 from millstream.checking.scripts.interception.sessions import Sessions
 from millstream.checking.scripts.interception.sql_commands import Statements
 from millstream.checking.scripts.interception.streaming_query import QueryManager
-from millstream.checking.scripts.interception.writers import UnknownWriter, WriterPatch
+from millstream.checking.scripts.interception.writers import WriterPatch
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
@@ -151,10 +148,7 @@ def _run_once(
         try:
             with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
                 for part in parts:
-                    code = retries.skipped.compile(part.text, part.file)
-                    script_run.is_endless |= _run_part(
-                        code, part, module, recording, is_last=part is parts[-1]
-                    )
+                    exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
             _raise_handled_error(recording)
         except WaitReached:
             script_run.is_endless = True
@@ -172,26 +166,6 @@ def _run_once(
                 script_run.raised = replace(script_run.raised, is_only_here=True)
                 return script_run, goes_further
     return script_run, False
-
-
-def _run_part(
-    code: types.CodeType, part: CodePart, module: types.ModuleType, recording: Recording, *, is_last: bool
-) -> bool:
-    """Run a script or a cell. Returns whether it would wait forever: the cells after it are run nevertheless."""
-    try:
-        exec(code, vars(module))  # noqa: S102 - the purpose of the check
-    except TimeLimitReached:
-        raise
-    except WaitReached:
-        if is_last:
-            raise
-        assigned = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_NAME"}
-        if missing := assigned - set(vars(module)):
-            why = "the cell waits for rows, and sources have none in a check"
-            doubt = recording.doubt(Doubt("the result of this cell", why, call_sites.line_span(part.file, 1)))
-            vars(module).update(dict.fromkeys(missing, Absent(doubt)))
-        return True
-    return False
 
 
 def _raise_handled_error(recording: Recording) -> None:
@@ -267,8 +241,6 @@ def _is_bug(error: Exception) -> bool:
     is_expected = isinstance(error, PySparkException | MillstreamError | RefusedCall | ConnectionRefusedError)
     # Wrong arguments of the user raise at the call of a replacement.
     is_argument_error = isinstance(error, TypeError) and "argument" in str(error)
-    # The writer of an unknown stream has no other methods than Spark's own.
-    is_no_method = isinstance(error, AttributeError) and isinstance(error.obj, UnknownWriter)
     # Python's own errors about files pass through a replacement.
     is_file_error = (
         isinstance(error, OSError | ValueError)
@@ -278,7 +250,7 @@ def _is_bug(error: Exception) -> bool:
     has_started = any(call_sites.is_user_file(frame.f_code.co_filename) for frame in frames)
     return (
         has_started
-        and not (is_expected or is_argument_error or is_no_method or is_file_error)
+        and not (is_expected or is_argument_error or is_file_error)
         and call_sites.is_millstream_frame(frames[-1])
     )
 

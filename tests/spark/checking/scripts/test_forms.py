@@ -48,20 +48,6 @@ def test_an_export_runs_its_other_notebook_its_sql_and_its_widgets(spark: SparkS
     assert [query.reason for query in checked.judged or ()] == [""]
 
 
-def test_cells_after_one_that_waits_for_rows_are_judged(spark: SparkSession) -> None:
-    checked = check_script(spark, FORMS / "polling.ipynb")
-
-    assert [query.name for query in checked.judged or ()] == ["pages", "query 2"]
-    assert places(checked) == [("MS311", "polling.ipynb#cell-5:1")]
-
-
-def test_a_stream_of_unknown_columns_has_the_methods_of_a_writer_only(spark: SparkSession) -> None:
-    checked = check_script(spark, FORMS / "older_writer.py")
-
-    assert len(checked.judged or ()) == 1
-    assert places(checked) == [("MS114", "older_writer.py:10")]
-
-
 def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession) -> None:
     checked = check_script(spark, FORMS / "lost_run.py")
 
@@ -87,7 +73,7 @@ def test_tables_of_dlt_in_a_notebook_are_flows(spark: SparkSession) -> None:
     checked = check_project_at(spark, FORMS / "dlt" / "bakery.ipynb")
 
     assert [query.name for query in checked.judged or ()] == ["loaves", "takings", "shops"]
-    assert places(checked) == [("MS201", "dlt/bakery.ipynb#cell-3:1")]
+    assert places(checked) == [("MS201", "dlt/bakery.ipynb#cell-3:3")]
 
 
 def test_the_files_of_a_folder_that_declare_tables_are_one_project(spark: SparkSession) -> None:

@@ -76,10 +76,6 @@ class WaitReached(BaseException):
     """Raised when the script would wait forever. Its earlier calls are recorded."""
 
 
-class TimeLimitReached(WaitReached):
-    """Raised when the script runs longer than its time."""
-
-
 class ScriptSandbox:
     """Replaces functions with effects outside of the process.
 
@@ -239,7 +235,7 @@ def _restored_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimitReached` in this thread if the block runs longer than `seconds`."""
+    """Raise `WaitReached` in this thread if the block runs longer than `seconds`."""
     ended = threading.Event()
     thread = threading.get_ident()
 
@@ -247,9 +243,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         if not wait(seconds):
             import ctypes  # noqa: PLC0415 - needed only for a script that does not end
 
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread), ctypes.py_object(TimeLimitReached)
-            )
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(WaitReached))
 
     threading.Thread(target=watch, args=(ended.wait,), daemon=True).start()
     try:

@@ -211,7 +211,7 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
             options = {_option_name(key): _option_value(value) for key, value in kwargs.items()}
             query.options.update(options)
             if (span := call_sites.current_span()) is not None:
-                query.option_spans.update(dict.fromkeys(options, span))
+                query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
             query.trigger = _trigger(kwargs)
         case "partitionBy":
@@ -268,15 +268,9 @@ class UnknownWriter:
         """Record the query."""
         return self.start(tableName, **settings)
 
-    # The name of toTable in notebooks of Databricks.
-    table = toTable
-
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
-        if not hasattr(DataStreamWriter, method):
-            message = f"'DataStreamWriter' object has no attribute '{method}'"
-            raise AttributeError(message, name=method, obj=self)
 
         def record(*args: Any, **kwargs: Any) -> UnknownWriter:
             record_setting(self._writing.draft(self), method, args, kwargs)
