@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
-from millstream.checking.scripts.execution import jvm_access
+from millstream.checking.scripts.execution import argument_parsers, jvm_access
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
-from millstream.checking.scripts.interception import argument_parsers, call_sites
+from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch

@@ -10,10 +10,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.scripts.execution.argument_parsers import missing_argument
 from millstream.checking.scripts.execution.skipped_statements import find_statement
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
-from millstream.checking.scripts.interception.argument_parsers import missing_argument
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt

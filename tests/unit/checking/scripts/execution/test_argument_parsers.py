@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.scripts.interception import argument_parsers
+from millstream.checking.scripts.execution import argument_parsers
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Recording
