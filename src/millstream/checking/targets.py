@@ -29,7 +29,7 @@ _PROJECT_KEYS = re.compile(r"^[\"']?(?:libraries|definitions)[\"']?\s*:", re.MUL
 _SPEC_KEYS = re.compile(r"^[\"']?(?:sources|queries)[\"']?\s*:", re.MULTILINE)
 _STARTS_QUERIES = re.compile(r"\bwriteStream\b")
 _DECLARES_TABLES = re.compile(
-    r"^\s*(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
+    r"^\s*\"?(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
     re.MULTILINE,
 )
 _IMPORTS_MILLSTREAM = re.compile(r"^\s*(?:import millstream\b|from millstream\b)", re.MULTILINE)
@@ -43,7 +43,7 @@ class TargetKind(StrEnum):
     SCRIPT = "script"
     """An unmodified PySpark script."""
     PROJECT = "project"
-    """A project of Spark declarative pipelines: its folder, its spec, or a file that declares its tables."""
+    """A project of Spark declarative pipelines: its folder, its spec, or files that declare its tables."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,8 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
         raise InvalidInput(f"there is no file {path}", "name a spec, a script, or a folder that holds one")
     elif path.name in PROJECTS:
         yield CheckTarget(TargetKind.PROJECT, path.parent)
-    elif path.suffix == ".py":
+    elif path.suffix in (".py", ".ipynb"):
         yield CheckTarget(_kind_of_python(path), path)
-    elif path.suffix == ".ipynb":
-        yield CheckTarget(TargetKind.SCRIPT, path)
     elif _is_project(path):
         yield CheckTarget(TargetKind.PROJECT, path)
     elif (language := _LANGUAGES.get(path.suffix.lower())) is not None:
@@ -131,18 +129,33 @@ def _targets_below(path: Path) -> Iterator[CheckTarget]:
 
 
 def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
-    """Yield the scripts and notebooks of a folder that start queries or declare tables."""
-    for file in sorted([*folder.glob("*.py"), *folder.glob("*.ipynb")]):
-        text = _read(file)
-        if _STARTS_QUERIES.search(text) or (file.suffix == ".py" and _DECLARES_TABLES.search(text)):
-            kind = TargetKind.SCRIPT if file.suffix == ".ipynb" else _kind_of_python(file)
-            yield CheckTarget(kind, file)
+    """Yield the scripts and notebooks of a folder that start queries, and a project of those that declare tables."""
+    declaring = list_declaring_files(folder)
+    if len(declaring) > 1:
+        yield CheckTarget(TargetKind.PROJECT, folder)
+        declaring = []
+    for file in _python_files(folder):
+        if file in declaring or _STARTS_QUERIES.search(_read(file)):
+            yield CheckTarget(_kind_of_python(file), file)
+
+
+def list_declaring_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that declare tables of a declarative project and start no query."""
+    return [
+        file
+        for file in _python_files(folder)
+        if _DECLARES_TABLES.search(_read(file)) and _kind_of_python(file) is TargetKind.PROJECT
+    ]
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.py"), *folder.glob("*.ipynb")])
 
 
 def _kind_of_python(path: Path) -> TargetKind:
-    """Return what a Python file declares: a Millstream pipeline, the tables of a declarative one, or neither."""
+    """Return what a Python file or a notebook declares: a Millstream pipeline, declarative tables, or neither."""
     text = _read(path)
-    if _IMPORTS_MILLSTREAM.search(text):
+    if path.suffix == ".py" and _IMPORTS_MILLSTREAM.search(text):
         return TargetKind.SPEC
     declares = _DECLARES_TABLES.search(text) and not _STARTS_QUERIES.search(text)
     return TargetKind.PROJECT if declares else TargetKind.SCRIPT

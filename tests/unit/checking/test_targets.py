@@ -101,11 +101,29 @@ def test_the_keys_of_a_declarative_spec_decide_and_not_its_name(tmp_path: Path) 
     assert list_targets(tmp_path) == [("project", "my-pipeline.yaml"), ("project", "old.yml")]
 
 
-@pytest.mark.parametrize("text", ["import dlt\n", "from pyspark import pipelines as dp\n"])
-def test_a_file_that_declares_tables_is_a_project_of_one_file(tmp_path: Path, text: str) -> None:
-    (tmp_path / "tables.py").write_text(text)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tables.py", "import dlt\n"),
+        ("tables.py", "from pyspark import pipelines as dp\n"),
+        ("tables.ipynb", '{"cells": [{"source": [\n     "import dlt\\n"]}]}'),
+    ],
+)
+def test_a_file_that_declares_tables_is_a_project_of_one_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
 
-    assert list_targets(tmp_path / "tables.py") == [("project", "tables.py")]
+    assert list_targets(tmp_path / name) == [("project", name)]
+
+
+def test_the_files_of_a_folder_that_declare_tables_are_one_project(tmp_path: Path) -> None:
+    for name in ("a.py", "b.ipynb"):
+        (tmp_path / name).write_text("import dlt\n")
+    (tmp_path / "c.py").write_text("frame.writeStream.start()\n")
+
+    assert find_targets([tmp_path]) == [
+        CheckTarget(TargetKind.PROJECT, tmp_path),
+        CheckTarget(TargetKind.SCRIPT, tmp_path / "c.py"),
+    ]
 
 
 @pytest.mark.parametrize(("name", "language"), [("Job.scala", "Scala"), ("job.sql", "SQL"), ("job.R", "R")])

@@ -32,12 +32,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     for candidate in find_exposed(query, facts):
         call = candidate.expression
-        if call.function not in ("from_json", "from_csv") or "_corrupt_record" in call.type:
+        if call.function not in ("from_json", "from_csv"):
             continue
         column = next((leaf for leaf in list_columns(call) if leaf.origins), None)
-        if column is None:
-            continue
         is_strict = "FAILFAST" in f"{call.text} {call.settings}".upper()
+        if column is None or ("_corrupt_record" in call.type and not is_strict):
+            continue
         consequence = (
             "and fails at the first invalid message"
             if is_strict

@@ -51,7 +51,5 @@ def check_script(
 
 
 def _spec(path: Path) -> Path:
-    """Return the spec of a project's folder."""
-    if not path.is_dir():
-        return path
-    return next((path / name for name in NAMES if (path / name).is_file()), path / NAMES[0])
+    """Return the spec of a project's folder, or the folder if it has none."""
+    return next((path / name for name in NAMES if (path / name).is_file()), path)

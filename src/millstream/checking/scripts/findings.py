@@ -45,6 +45,12 @@ ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 # How a script ends with an error, by whether it catches it.
 _ENDS = {False: "the script ends here", True: "the script catches this error, and starts no query"}
 
+# Why a query finds no checkpoint after a restart, by whether the session has a folder for checkpoints.
+_NEW_CHECKPOINT = {
+    False: "Spark creates a temporary one for this run",
+    True: "spark.sql.streaming.checkpointLocation gives a query without a name a new folder at each start",
+}
+
 # Rules that read the function of foreachBatch or foreach.
 _FUNCTION_RULES = "MS34"
 
@@ -113,7 +119,7 @@ def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpa
         yield build_finding(
             "MS311", message, span or query.span, why=refusals.why, fix=refusals.fix, query=query.name
         )
-    if not query.checkpoint and query.format.lower() not in OWN_CHECKPOINT:
+    if not query.checkpoint and not query.has_new_checkpoint and query.format.lower() not in OWN_CHECKPOINT:
         yield build_finding(
             "MS116",
             f"query '{query.name}' writes {query.format} and has no checkpoint location",
@@ -186,13 +192,14 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
             by_checkpoint[query.checkpoint.rstrip("/")].append(query)
         if query.has_name and MARK not in query.name:
             by_name[query.name].append(query)
-        if not query.checkpoint and query.format == "foreachBatch":
+        needs_checkpoint = query.has_new_checkpoint and query.format.lower() not in OWN_CHECKPOINT
+        if not query.checkpoint and (needs_checkpoint or query.format == "foreachBatch"):
             yield build_finding(
                 "MS116",
                 f"query '{query.name}' has no checkpoint location",
                 query.span,
                 severity=Severity.WARNING,
-                why="Spark creates a temporary one for this run: after a restart the query starts from scratch, so"
+                why=f"{_NEW_CHECKPOINT[query.has_new_checkpoint]}: after a restart the query starts from scratch, so"
                 " rows may be written again or be missing",
                 fix="add .option('checkpointLocation', …)",
                 query=query.name,
@@ -249,7 +256,9 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
                 query=later[0].name,
             )
             return
-    if queries and not waits and not script_run.is_endless and not script_run.keeps_queries:
+    # The queries of a session on a server outlive the script.
+    keeps_queries = script_run.keeps_queries or "spark.remote" in script_run.recording.conf
+    if queries and not waits and not script_run.is_endless and not keeps_queries:
         yield build_finding(
             "MS119",
             "the script ends without waiting for its queries",

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
-from millstream.checking.scripts.execution import jvm_access
+from millstream.checking.scripts.execution import argument_parsers, jvm_access
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
@@ -206,6 +206,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         QueryManager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
+        argument_parsers.install(recording, patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
         if recording.execution is not None:
             recording.execution.begin(patches)

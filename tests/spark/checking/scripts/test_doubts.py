@@ -249,7 +249,7 @@ def test_settings_of_a_context_hold(spark: SparkSession, tmp_path: Path) -> None
         'conf = SparkConf().setMaster("yarn").set("spark.sql.streaming.checkpointLocation", "hdfs://name/places")\n'
         "spark = SparkSession(SparkContext(conf=conf))\n"
         'rates = spark.readStream.format("rate").load()\n'
-        'rates.writeStream.format("parquet").start("/lake/rates").awaitTermination()\n'
+        'rates.writeStream.queryName("rates").format("parquet").start("/lake/rates").awaitTermination()\n'
     )
 
     assert list_findings(checked(spark, tmp_path, text)) == []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.scripts.check import check_project_at, check_script
+from millstream.checking.targets import find_targets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,3 +67,18 @@ def test_tables_of_dlt_are_flows(spark: SparkSession) -> None:
 
     assert [query.name for query in checked.judged or ()] == ["bronze", "silver", "gold"]
     assert places(checked) == [("MS201", "dlt/medallion.py:13")]
+
+
+def test_tables_of_dlt_in_a_notebook_are_flows(spark: SparkSession) -> None:
+    checked = check_project_at(spark, FORMS / "dlt" / "bakery.ipynb")
+
+    assert [query.name for query in checked.judged or ()] == ["loaves", "takings", "shops"]
+    assert places(checked) == [("MS201", "dlt/bakery.ipynb#cell-3:3")]
+
+
+def test_the_files_of_a_folder_that_declare_tables_are_one_project(spark: SparkSession) -> None:
+    (target,) = find_targets([FORMS / "tables"])
+    checked = check_project_at(spark, target.path)
+
+    assert [query.name for query in checked.judged or ()] == ["parcels", "depots"]
+    assert places(checked) == [("MS118", "tables/daily.py:11")]

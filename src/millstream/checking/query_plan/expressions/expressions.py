@@ -39,8 +39,8 @@ _PLACED = {
     "MakeTimestamp",
     "MakeDate",
 }
-
-
+# Expressions whose type is in the field of their schema.
+_DECODERS = {"JsonToStructs", "CsvToStructs"}
 # Fields with a node's own columns.
 _OUTPUT = {"output", "outputAttrs", "generatorOutput"}
 
@@ -159,7 +159,7 @@ class Expressions:
         function = determinism.sql_name(parsed.kind)
         if function in ("to_timestamp", "to_date") and parsed.entry.get("failOnError") is False:
             function = f"try_{function}"
-        data_type = parsed.entry.get("dataType")
+        data_type = parsed.entry.get("schema" if parsed.kind in _DECODERS else "dataType")
         column, value = None, None
         kind = to_ddl(data_type)
         if parsed.kind == "AttributeReference":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
 import time
 import types
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from pyspark import pipelines
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
@@ -19,6 +20,7 @@ from millstream.checking.scripts.declarative.flow_graph import DatasetKind, Flow
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
+from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
@@ -43,7 +45,7 @@ from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from millstream.checking.check import CheckResult
     from millstream.checking.scripts.declarative.flow_graph import DeclaredDataset, DeclaredFlow
     from millstream.checking.scripts.declarative.project_spec import Project
+    from millstream.checking.scripts.execution.source_files import CodePart
     from millstream.checking.scripts.runner import ScriptPatches
     from millstream.diagnostics.finding import Finding
 
@@ -83,15 +86,22 @@ def record_project(
     project = read_project_spec(spec)
     retries = Retries(known_columns)
     end = time.monotonic() + MOST_SECONDS
-    for _ in range(MOST_RUNS):
-        recorded, goes_further = _check_once(spark, spec, project, retries)
-        if not goes_further or time.monotonic() > end:
-            break
+    with contextlib.ExitStack() as opened:
+        # The cells of a notebook are the same files in each run.
+        open_file = cache(lambda file: opened.enter_context(open_parts(file)))
+        for _ in range(MOST_RUNS):
+            recorded, goes_further = _check_once(spark, spec, project, retries, open_file)
+            if not goes_further or time.monotonic() > end:
+                break
     return recorded
 
 
 def _check_once(
-    spark: SparkSession, spec: Path, project: Project, retries: Retries
+    spark: SparkSession,
+    spec: Path,
+    project: Project,
+    retries: Retries,
+    open_file: Callable[[Path], list[CodePart]],
 ) -> tuple[RecordedProject, bool]:
     """Load and check the project once. The second value is whether another run can go further."""
     recording = retries.recording()
@@ -112,8 +122,9 @@ def _check_once(
             inside.reading.read_dataset = lambda session, name, streaming: graph.read(
                 session, name, streaming=streaming
             )
-            patches.set(pipelines, "create_auto_cdc_flow", _auto_cdc_replacement(graph))
             dlt = build_dlt_module(graph)
+            # Spark's own function requires Spark Connect.
+            patches.set(pipelines, "create_auto_cdc_flow", vars(dlt)["create_auto_cdc_flow"])
             # Databricks has more functions in this module than Spark.
             for name, value in vars(dlt).items():
                 if not name.startswith("_") and not hasattr(pipelines, name):
@@ -123,7 +134,7 @@ def _check_once(
             if importlib.util.find_spec("dlt") is None:
                 sys.modules["dlt"] = dlt
                 patches.after(partial(sys.modules.__delitem__, "dlt"))
-            loader = _FileLoader(project, graph, inside, retries, printed)
+            loader = _FileLoader(project, graph, inside, retries, printed, open_file)
             findings += loader.load()
             if loader.lacks_more:
                 result = check_recording(script_run, project.file, findings)
@@ -157,6 +168,7 @@ class _FileLoader:
     inside: ScriptPatches
     retries: Retries
     printed: io.StringIO
+    open_file: Callable[[Path], list[CodePart]]
     lacks_more: bool = False
     """True if a placeholder of the next run lets a file go further."""
 
@@ -182,9 +194,9 @@ class _FileLoader:
         module = types.ModuleType(file.stem)
         module.__file__ = str(file)
         vars(module)["spark"] = self.inside.session
-        code = self.retries.skipped.compile(file.read_bytes(), str(file))
         with time_limit(PATIENCE):
-            exec(code, vars(module))  # noqa: S102 - the purpose of the check
+            for part in self.open_file(file):
+                exec(self.retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
 
     def _failure(self, error: BaseException, file: Path) -> Iterator[Finding]:
         recording = self.graph.reading.recording
@@ -294,18 +306,3 @@ def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) 
             span=flow.span,
         )
     )
-
-
-def _auto_cdc_replacement(graph: FlowGraph) -> Any:
-    """Return a replacement for a function of Spark that requires Spark Connect."""
-
-    def create_auto_cdc_flow(
-        target: str, source: Any = None, keys: Any = (), sequence_by: Any = None, **settings: Any
-    ) -> None:
-        graph.changes(
-            target,
-            call_sites.current_span(),
-            {"source": source, "keys": keys, "sequence_by": sequence_by, **settings},
-        )
-
-    return create_auto_cdc_flow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from pyspark import pipelines
 from pyspark.sql import SparkSession
 
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
@@ -31,13 +32,19 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         "view": _dataset(graph, DatasetKind.TEMPORARY_VIEW),
         "temporary_view": _dataset(graph, DatasetKind.TEMPORARY_VIEW),
         "append_flow": _append_flow(graph),
+        "create_sink": pipelines.create_sink,
         "read": lambda name: _session().read.table(name),
         "read_stream": lambda name: _session().readStream.table(name),
         "readStream": lambda name: _session().readStream.table(name),
     }
     for name in ("create_streaming_table", "create_streaming_live_table", "create_target_table"):
         values[name] = _streaming_table(graph)
-    for name in ("apply_changes", "create_auto_cdc_flow", "apply_changes_from_snapshot"):
+    for name in (
+        "apply_changes",
+        "apply_changes_from_snapshot",
+        "create_auto_cdc_flow",
+        "create_auto_cdc_from_snapshot_flow",
+    ):
         values[name] = _changes(graph)
     values |= {name: _expectation(name) for name in _EXPECTATIONS}
     vars(module).update(values)

@@ -142,6 +142,8 @@ class FlowGraph(GraphElementRegistry):
         key = self.key(dataset.name)
         if key in self.datasets:
             existing = self.datasets[key]
+            if not self.project.has_spec and _file(existing) != _file(dataset):
+                return
             line = f" (line {existing.span.line} of {existing.span.file})" if existing.span else ""
             self.findings.append(
                 build_finding(
@@ -213,6 +215,10 @@ class FlowGraph(GraphElementRegistry):
                 flow.error = TypeError(f"its function must return a DataFrame; it returned {returned}")
         finally:
             self._in_progress.remove(flow.name)
+
+
+def _file(dataset: DeclaredDataset) -> str:
+    return dataset.span.file if dataset.span else ""
 
 
 def _span(element: Any) -> Span | None:

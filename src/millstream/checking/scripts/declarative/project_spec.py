@@ -6,6 +6,7 @@ import glob
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.targets import list_declaring_files
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.introspection import find_nearest
 from millstream.pipeline.load.document import YamlDocument, parse_yaml
@@ -30,6 +31,8 @@ class Project:
     """The name of the spec in findings."""
     text: str
     name: str = ""
+    has_spec: bool = True
+    """False for the files of a folder, which may belong to several projects."""
     catalog: str = "spark_catalog"
     database: str = "default"
     configuration: dict[str, str] = field(default_factory=dict)
@@ -41,10 +44,14 @@ class Project:
 def read_project_spec(spec: Path) -> Project:
     """Read a spec. Never raises for its contents: errors become `findings`.
 
-    A Python file is taken for a project of that one file.
+    A Python file or a notebook is taken for a project of that one file, a folder for one of the files in it that
+    declare tables.
     """
     file = str(display_path(spec))
-    if spec.suffix == ".py":
+    if spec.is_dir():
+        files = [path.resolve() for path in list_declaring_files(spec)]
+        return Project(spec.resolve(), file, "", spec.name, has_spec=False, sources=files)
+    if spec.suffix in (".py", ".ipynb"):
         return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
     try:
         text = spec.read_text(encoding="utf-8")

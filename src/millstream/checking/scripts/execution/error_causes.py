@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.scripts.execution.argument_parsers import missing_argument
 from millstream.checking.scripts.execution.skipped_statements import find_statement
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
-_FIX = "pass the script's arguments after its name"
 
 
 def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[Place, Doubt] | None:
@@ -108,8 +108,7 @@ def _arguments(
     why = (
         "; ".join(lines[-2:]) if is_parser or isinstance(error, SystemExit) else f"it got {len(sys.argv) - 1}"
     )
-    message = "the script needs arguments, and is checked as if they were any"
-    return Doubt("an argument of the script", why, span, _FIX, message=message)
+    return missing_argument(why, span)
 
 
 def _is_argv(node: ast.AST) -> bool:

@@ -185,6 +185,11 @@ class Absent(str):
         return str, (MARK,)
 
 
+def has_mark(value: object) -> bool:
+    """Return whether a value is not known, or a text that is built from one that is not known."""
+    return isinstance(value, str) and str.__contains__(value, MARK)
+
+
 def _is_function(value: object) -> bool:
     return callable(value) and not isinstance(value, Absent)
 

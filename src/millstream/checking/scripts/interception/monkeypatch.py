@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,11 +46,28 @@ class Patches:
         setattr(owner, name, value)
 
     def wrap(self, owner: Any, name: str, around: Callable[..., Any]) -> None:
-        """Replace a method with `around(original, self, …)`."""
+        """Replace a method with `around(original, self, …)`, which gets arguments by position where it can."""
         original = getattr(owner, name)
 
         def method(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                args, kwargs = _by_position(original, args, kwargs)
             return around(original, *args, **kwargs)
 
         method.__name__, method.__doc__ = name, original.__doc__
         self.set(owner, name, method)
+
+
+def _by_position(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call, with those that the caller names in their positions.
+
+    A replacement may therefore name its parameters as it likes. Unchanged if the function does not accept them.
+    """
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        # The call is wrong, or a function in C has no signature.
+        return args, kwargs
+    return bound.args, bound.kwargs

@@ -13,7 +13,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.absent import MARK, Absent
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, SourceRead
 from millstream.checking.scripts.interception.spark_formats import (
@@ -345,7 +345,7 @@ def _record_schema(original: Any, reader: Any, schema: Any) -> Any:
 def _record_option(original: Any, reader: Any, key: str, value: Any) -> Any:
     if (span := call_sites.current_span()) is not None:
         _settings_of(reader).spans[key] = span
-    _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    _settings_of(reader).options[key] = _option_text(value)
     return _pass_option(original, reader, key, value)
 
 
@@ -353,14 +353,19 @@ def _record_options(_original: Any, reader: Any, **options: Any) -> Any:
     for key, value in options.items():
         if (span := call_sites.current_span()) is not None:
             _settings_of(reader).spans[key] = span
-        _settings_of(reader).options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        _settings_of(reader).options[key] = _option_text(value)
         _pass_option(reader.__class__.option, reader, key, value)
     return reader
 
 
+def _option_text(value: Any) -> str:
+    """Return the value of an option as text. None is an environment variable that is not set here."""
+    return MARK if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _pass_option(original: Any, reader: Any, key: str, value: Any) -> Any:
     """Pass an option to Spark. One that is not known gets a value that Spark accepts, if it needs one at all."""
-    if not isinstance(value, Absent):
+    if not isinstance(value, Absent | None):
         return original(reader, key, value)
     needed = _NEEDED.get(key.lower())
     return reader if needed is None else original(reader, key, needed)

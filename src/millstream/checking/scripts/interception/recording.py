@@ -71,6 +71,9 @@ class StartedQuery:
     function: Callable[..., Any] | None = None
     """The argument of foreachBatch or foreach."""
     checkpoint: str = ""
+    """Its folder, or "" if it has none, or a new one at each start."""
+    has_new_checkpoint: bool = False
+    """True if Spark gives it a new folder at each start: the session has one for checkpoints, the query no name."""
     span: Span | None = None
     """The call that starts it."""
     mode_span: Span | None = None
@@ -146,7 +149,7 @@ class Recording:
     last_error: Exception | None = None
     """The error that Spark raised last, also if the script caught it."""
     has_emptied_sources: bool = False
-    """True if the script read a source that is empty only in the check."""
+    """True if the script read a source, or the progress of a query, that is empty only in the check."""
 
     def doubt(self, doubt: Doubt) -> Doubt:
         """Record a value that is not known, without duplicates."""

@@ -92,8 +92,8 @@ class ScriptSandbox:
     def install(self, patches: Patches) -> None:
         """Replace functions of Python's own modules."""
         patches.wrap(time, "sleep", lambda original, seconds: self._sleep(seconds, original))
-        patches.set(builtins, "input", lambda *_args: "")
-        patches.set(signal, "pause", lambda: self._sleep(0))
+        patches.set(builtins, "input", lambda *_args: self._idle())
+        patches.set(signal, "pause", self._idle)
         patches.wrap(threading.Event, "wait", self._wait)
         patches.set(threading, "excepthook", lambda _args: None)
         patches.set(atexit, "register", lambda function, *_args, **_kwargs: function)
@@ -126,9 +126,17 @@ class ScriptSandbox:
 
     def _wait(self, original: Any, event: threading.Event, timeout: float | None = None) -> bool:
         if call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
-            self._sleep(0)
+            self._idle()
             return True
         return bool(original(event, timeout))
+
+    def _idle(self) -> str:
+        """Return at once, and without input, from a call that waits for something else than a query."""
+        queries = len(self.recording.queries)
+        if queries:
+            self.recording.waits.append(WaitCall(None, queries, call_sites.current_span(), is_bounded=True))
+        self._sleep(0)
+        return ""
 
     def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if set(mode) & set("wax+") and not self._may_write(file):

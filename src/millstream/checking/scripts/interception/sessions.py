@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
@@ -14,9 +15,10 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.functions import builtin
+from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 
@@ -38,6 +40,7 @@ _TWO_FRAME_METHODS = (
     "join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "subtract",
     "exceptAll", "lateralJoin",
 )  # fmt: skip
+_STREAMING_CALLS = ("start", "stop", "awaitTermination", "awaitTerminationOrTimeout", "checkpoint")
 _FILE_READS = ("textFile", "wholeTextFiles", "binaryFiles", "sequenceFile", "hadoopFile", "newAPIHadoopFile")
 _RDD_WRITES = (
     "foreach", "foreachPartition", "saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile",
@@ -70,6 +73,9 @@ class Sessions:
         patches.set(SparkContext, "addPyFile", lambda _context, path: sys.path.insert(1, path))
         for method in ("setLogLevel", "addFile", "addArchive", "setCheckpointDir", "setJobGroup"):
             patches.set(SparkContext, method, lambda *_args, **_kwargs: None)
+        for method in _STREAMING_CALLS:
+            # Spark's former streaming API, whose receivers connect in the JVM.
+            patches.set(StreamingContext, method, lambda *_args, **_kwargs: True)
         for method in _FILE_READS:
             patches.set(SparkContext, method, lambda context, *_args, **_kwargs: context.parallelize([]))
         for method in _RDD_WRITES:
@@ -77,7 +83,10 @@ class Sessions:
         self._frames(patches)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
-        patches.set(DataSourceRegistration, "register", lambda _sources, kind: self._register(kind))
+        patches.wrap(SparkConf, "get", self._get_submitted)
+        patches.wrap(
+            DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
+        )
 
     def _frames(self, patches: Patches) -> None:
         for method in _TWO_FRAME_METHODS:
@@ -92,10 +101,19 @@ class Sessions:
         for owner in (functions, builtin):
             patches.wrap(owner, "from_json", self._decode)
         patches.wrap(avro_functions, "from_avro", self._decode)
+        for owner, method in product((functions, builtin), ("window", "session_window")):
+            patches.wrap(owner, method, _window)
+        patches.wrap(
+            ClassicFrame,
+            "withWatermark",
+            lambda original, frame, eventTime, delayThreshold: original(  # noqa: N803 - Spark's names
+                frame, eventTime, _known_duration(delayThreshold)
+            ),
+        )
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
         for method in ("foreach", "foreachPartition"):
-            patches.set(ClassicFrame, method, lambda *_args: None)
+            patches.set(ClassicFrame, method, lambda *_args, **_kwargs: None)
 
     def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:
         """Decode with the schema that the user gives for the topic that was read last, if the script's is unknown."""
@@ -139,9 +157,13 @@ class Sessions:
         try:
             return original(conf, key, *default)
         except PySparkException:
-            span = call_sites.current_span()
-            doubt = Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
-            return Absent(self.recording.doubt(doubt))
+            return Absent(self.recording.doubt(_describe_setting(key)))
+
+    def _get_submitted(self, original: Any, conf: SparkConf, key: str, *default: Any) -> Any:
+        value = original(conf, key, *default)
+        if value is not None or default or not call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
+            return value
+        return self.recording.conf.get(key) or Absent(_describe_setting(key))
 
     def _register(self, kind: Any) -> None:
         self.reading.python_sources[kind.name().lower()] = kind
@@ -163,6 +185,22 @@ class Sessions:
             if isinstance(argument, DataFrame | Unknown) and argument.isStreaming
         ]
         return Unknown(unknown.doubt, self.recording, streaming=bool(streams))
+
+
+def _describe_setting(key: str) -> Doubt:
+    span = call_sites.current_span()
+    return Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
+
+
+def _window(original: Any, time_column: Any, *args: Any, **named: Any) -> Any:
+    """Return the window of a time column. Its start is not replaced if it is not known."""
+    known = {key: value if key == "startTime" else _known_duration(value) for key, value in named.items()}
+    return original(time_column, *(_known_duration(value) for value in args[:2]), *args[2:], **known)
+
+
+def _known_duration(value: Any) -> Any:
+    """Return a duration, or one that Spark accepts in place of one that is not known."""
+    return "1 minute" if has_mark(value) else value
 
 
 def _return_none(_value: object) -> None:

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 # Statements that Spark accepts only in a declarative pipeline. Spark's own error says so.
 _PIPELINE_STATEMENTS = ("CreateStreamingTable", "CreateMaterializedView", "CreateFlowCommand")
 
+# Methods of the catalog that change it or its session, or refer to a table that only the script's catalog has.
+_CATALOG_COMMANDS = (
+    "analyzeTable", "cacheTable", "createDatabase", "createExternalTable", "createTable", "dropDatabase",
+    "dropTable", "dropView", "recoverPartitions", "refreshTable", "setCurrentCatalog", "setCurrentDatabase",
+    "truncateTable", "uncacheTable",
+)  # fmt: skip
+_CATALOG_QUERIES = ("getDatabase", "getFunction", "getTable", "listColumns", "listFunctions", "listTables")
+
 
 class Statements:
     """Replaces `spark.sql` and `spark.table`."""
@@ -46,14 +54,10 @@ class Statements:
         patches.wrap(SparkSession, "sql", self._sql)
         patches.wrap(SparkSession, "table", self._table)
         patches.wrap(Catalog, "tableExists", self._exists)
-        for method in (
-            "createTable",
-            "createExternalTable",
-            "refreshTable",
-            "recoverPartitions",
-            "cacheTable",
-        ):
+        for method in _CATALOG_COMMANDS:
             patches.set(Catalog, method, lambda *_args, **_kwargs: None)
+        for method in _CATALOG_QUERIES:
+            patches.wrap(Catalog, method, self._ask_catalog)
 
     def _table(self, original: Any, session: SparkSession, name: str) -> Any:
         return self.reading.table(session, name, streaming=False, original=lambda: original(session, name))
@@ -62,6 +66,14 @@ class Statements:
         key = name.replace("`", "").lower()
         known = (*self.recording.tables, *self.recording.known_columns, *self.recording.unknown)
         return key in known or original(catalog, name, *more)
+
+    def _ask_catalog(self, original: Any, catalog: Catalog, *args: Any, **kwargs: Any) -> Any:
+        """Return what the catalog says, or a stand-in if only the script's own catalog knows it."""
+        try:
+            return original(catalog, *args, **kwargs)
+        except PySparkException:
+            reason = "the script's catalog is not that of the check"
+            return Absent(Doubt("an entry of the catalog", reason, call_sites.current_span()))
 
     def _sql(self, original: Any, session: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803
         unknown = next(

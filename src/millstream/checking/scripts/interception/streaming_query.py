@@ -29,7 +29,25 @@ class CheckedQuery(StreamingQuery):
         self._id, self._run = str(uuid.uuid4()), str(uuid.uuid4())
         # The first read of `isActive` is true, so scripts can check the start. The second ends a polling loop.
         self._looks = 1
+        self._sources, self._waits = len(recording.sources), len(recording.waits)
         recording.handles.append(self)
+
+    @property
+    def query(self) -> StartedQuery:
+        """What was recorded of the query."""
+        return self._query
+
+    def is_restarted_by(self, later: StartedQuery) -> bool:
+        """Return whether a later start is of the same query: by the same call, after the script waited for its end.
+
+        The call is in a loop, which reads no other source in its next round.
+        """
+        waits = self._recording.waits[self._waits :]
+        return (
+            _place(later) == _place(self._query)
+            and len(self._recording.sources) == self._sources
+            and any(wait.query in (None, self._query.number) for wait in waits)
+        )
 
     @property
     def id(self) -> str:
@@ -67,6 +85,8 @@ class CheckedQuery(StreamingQuery):
     @property
     def lastProgress(self) -> StreamingQueryProgress:  # noqa: N802 - Spark's name
         """One empty batch."""
+        # What else the script reads of it depends on the query and its rows.
+        self._recording.has_emptied_sources = True
         return StreamingQueryProgress.fromJson(_PROGRESS | {"id": self._id, "runId": self._run})
 
     @property
@@ -101,6 +121,11 @@ class CheckedQuery(StreamingQuery):
         )
 
 
+def _place(query: StartedQuery) -> tuple[Any, ...]:
+    """Return where a query was started, and where it stores its rows and offsets."""
+    return query.span, query.name, query.target, query.checkpoint
+
+
 class QueryManager:
     """Replaces the methods of `spark.streams`."""
 
@@ -119,7 +144,7 @@ class QueryManager:
         )
         patches.set(manager, "awaitAnyTermination", self._await_any)
         for method in ("addListener", "removeListener"):
-            patches.set(manager, method, lambda _streams, _listener: None)
+            patches.set(manager, method, lambda *_args, **_kwargs: None)
         patches.set(manager, "resetTerminated", lambda _streams: None)
 
     def _active(self) -> list[CheckedQuery]:
@@ -147,10 +172,32 @@ _PROGRESS: dict[str, Any] = {
     "numInputRows": 0,
     "inputRowsPerSecond": 0.0,
     "processedRowsPerSecond": 0.0,
-    "durationMs": {},
-    "eventTime": {},
+    "durationMs": dict.fromkeys(
+        (
+            "addBatch",
+            "commitOffsets",
+            "getBatch",
+            "latestOffset",
+            "queryPlanning",
+            "triggerExecution",
+            "walCommit",
+        ),
+        0,
+    ),
+    "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"},
     "stateOperators": [],
-    "sources": [],
+    "sources": [
+        {
+            "description": "",
+            "startOffset": "{}",
+            "endOffset": "{}",
+            "latestOffset": "{}",
+            "numInputRows": 0,
+            "inputRowsPerSecond": 0.0,
+            "processedRowsPerSecond": 0.0,
+            "metrics": {},
+        }
+    ],
     "sink": {"description": "", "numOutputRows": 0, "metrics": {}},
     "observedMetrics": {},
 }

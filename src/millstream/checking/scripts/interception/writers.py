@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.merge import MergeIntoWriter
@@ -12,12 +13,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.checking.scripts.interception import absent, call_sites, placeholders
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import StartedQuery
+from millstream.checking.scripts.interception.sandbox import WaitReached
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import CheckedQuery
 from millstream.connectors import spark_formats
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
-from millstream.spec.trigger import Trigger
+from millstream.spec.trigger import WORDS, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,11 @@ _TRIGGERS = {
     "continuous": "continuous",
     "realTime": "real_time",
 }
+# A script that starts a query again more often than this does so for ever.
+MOST_RESTARTS = 8
+# The setting for the folder of all checkpoints.
+_COMMON_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
+
 _BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
@@ -70,18 +77,20 @@ class WriterPatch:
 
     def started(self, writer: Any, target: str, session: Any) -> CheckedQuery:
         """Record the query of a writer whose settings are complete."""
-        query = self.draft(writer)
+        settings = self.draft(writer)
+        # The script may change the writer, and start another query with it.
+        query = replace(settings, options=dict(settings.options), option_spans=dict(settings.option_spans))
         query.number = len(self.recording.queries) + 1
         query.span, query.target = call_sites.current_span(), target or query.options.get("path", "")
         frame = call_sites.find_user_frame()
         conf = self.recording.conf
         if not query.has_name:
             query.name = call_sites.assigned_name(frame) or f"query {query.number}"
-        query.checkpoint = query.options.get("checkpointLocation") or (
-            f"{conf['spark.sql.streaming.checkpointLocation']}/{query.name}"
-            if query.has_name and "spark.sql.streaming.checkpointLocation" in conf
-            else conf.get("spark.sql.streaming.checkpointLocation", "")
-        )
+        query.checkpoint = query.options.get("checkpointLocation", "")
+        common = conf.get(_COMMON_CHECKPOINT, "")
+        if common and not query.checkpoint and query.has_name:
+            query.checkpoint = f"{common}/{query.name}"
+        query.has_new_checkpoint = bool(common) and not query.checkpoint
         if not query.format:
             query.format = short_name(
                 session.conf.get("spark.sql.sources.default", spark_formats.DEFAULT)
@@ -93,6 +102,11 @@ class WriterPatch:
             keys = [query.target] if query.format != spark_formats.MEMORY else [query.name]
             for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
+        restarted = [handle for handle in self.recording.handles if handle.is_restarted_by(query)]
+        if len(restarted) > MOST_RESTARTS:
+            raise WaitReached
+        if restarted:
+            return CheckedQuery(restarted[0].query, self.recording)
         self.recording.queries.append(query)
         if self.recording.execution is not None:
             self.recording.execution.start(query)
@@ -102,7 +116,8 @@ class WriterPatch:
         """Return a replacement for a method that records its setting after Spark has accepted it."""
 
         def record(original: Any, writer: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(writer, *args, **kwargs)
+            is_known = not any(absent.has_mark(value) for value in (*args, *kwargs.values()))
+            result = original(writer, *args, **kwargs) if is_known else writer
             record_setting(self.draft(writer), method, args, kwargs)
             return result
 
@@ -188,12 +203,13 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
         case "queryName":
             query.name, query.has_name = str(args[0] if args else kwargs["queryName"]), True
         case "option":
-            key = str(args[0] if args else kwargs["key"])
-            query.options[key] = str(args[-1] if "value" not in kwargs else kwargs["value"])
+            key = _option_name(str(args[0] if args else kwargs["key"]))
+            query.options[key] = _option_value(args[-1] if "value" not in kwargs else kwargs["value"])
             if (span := call_sites.current_span()) is not None:
                 query.option_spans[key] = span
         case "options":
-            query.options.update({key: str(value) for key, value in kwargs.items()})
+            options = {_option_name(key): _option_value(value) for key, value in kwargs.items()}
+            query.options.update(options)
             if (span := call_sites.current_span()) is not None:
                 query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
@@ -203,10 +219,22 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
             query.partitioned = tuple(str(column) for column in columns)
 
 
+def _option_name(name: str) -> str:
+    """Return the name under which an option is recorded. Spark ignores its case."""
+    return "checkpointLocation" if name.lower() == "checkpointlocation" else name
+
+
+def _option_value(value: Any) -> str:
+    """Return the value of an option as text. None is an environment variable that is not set here."""
+    return absent.MARK if value is None else str(value)
+
+
 def _trigger(kwargs: dict[str, Any]) -> Trigger:
     settings = {_TRIGGERS[key]: value for key, value in kwargs.items() if value is not None}
     for key, value in settings.items():
-        if isinstance(value, str):
+        if absent.has_mark(value):
+            settings[key] = True if key in WORDS else Duration("1 second")
+        elif isinstance(value, str):
             try:
                 settings[key] = Duration(value.strip())
             except ValueError:

@@ -17,7 +17,8 @@ _READS = ("readStream", "read")
 _READERS = ("load", "json", "csv", "parquet", "orc", "text", "xml", "table", "jdbc")
 # Also the functions of `dlt`.
 _TABLE_READERS = ("table", "read", "read_stream", "readStream")
-
+# Methods by which lists, dictionaries, sets and `StructType` are changed.
+_CHANGES = ("add", "append", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
 
 TableReader = Callable[[str, bool, int], str]
 
@@ -164,7 +165,7 @@ class ScriptCode:
                 raise NotMovable("its writer is not written as a chain of calls")
 
     def _needed_statements(self, statements: Sequence[ast.stmt], needed: set[str]) -> list[ast.stmt]:
-        """Return the statements that assign what is needed, and add to `needed` what they need themselves."""
+        """Return the statements that assign or change what is needed, and add what they need to `needed`."""
         body: list[ast.stmt] = []
         for statement in reversed(statements):
             if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
@@ -174,8 +175,11 @@ class ScriptCode:
                 continue
             views = _registered_views(statement)
             is_view = any(view in text for view in views for part in body for text in _texts(part))
-            if not is_view and not (_assigned(statement) & needed):
+            changed = _changed(statement) & needed
+            if not is_view and not changed and not (_assigned(statement) & needed):
                 continue
+            if constants := sorted(name for name in changed if name.isupper()):
+                raise NotMovable(f"line {statement.lineno}: it changes the constant '{constants[0]}'")
             if self._is_source(statement) or _makes_session(statement):
                 continue
             body.insert(0, statement)
@@ -294,6 +298,24 @@ def _assigned(statement: ast.AST) -> set[str]:
     }
 
 
+def _changed(statement: ast.AST) -> set[str]:
+    """Return the names of lists, dictionaries and schemas that a statement, or one inside it, changes in place."""
+    places: list[ast.expr] = []
+    for node in ast.walk(statement):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=place))) if method in _CHANGES:
+                places.append(place)
+            case ast.Subscript(ctx=ast.Store() | ast.Del(), value=place):
+                places.append(place)
+    names = set()
+    for place in places:
+        root = place
+        while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        names |= {root.id} if isinstance(root, ast.Name) else set()
+    return names
+
+
 def _names(node: ast.AST) -> set[str]:
     """Return the names that code reads, without Python's own."""
     names = {
@@ -303,7 +325,8 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _is_constant(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Assign) and all(name.isupper() for name in _assigned(statement))
+    names = _assigned(statement)
+    return isinstance(statement, ast.Assign) and bool(names) and all(name.isupper() for name in names)
 
 
 def _with_own_session(definition: ast.stmt) -> ast.stmt:

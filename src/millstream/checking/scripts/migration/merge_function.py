@@ -15,6 +15,7 @@ _GUARD = re.compile(r"\s*(\w+)\.(\w+)\s*(>=?|<=?)\s*(\w+)\.(\w+)\s*")
 _NOT_EQUAL = re.compile(
     r"\s*(?:NOT\s*\(\s*(.+?)\s*=\s*(.+?)\s*\)|(.+?)\s*(?:!=|<>)\s*(.+?))\s*", re.IGNORECASE
 )
+_AND_OR = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
 # Statements about the batch that change no table.
 _HARMLESS = ("persist", "cache", "unpersist", "isEmpty")
 
@@ -53,7 +54,8 @@ def recognise_merge(text: str, function: str) -> MergeFunction | None:
     }
     try:
         return _read_function(nodes[0], constants)
-    except _Unknown:
+    except (_Unknown, LookupError, ValueError):
+        # The function has another shape, or one of its calls has other arguments.
         return None
 
 
@@ -127,7 +129,9 @@ def _read_merge(chain: tuple[ast.expr, list[Call]], batch: str) -> MergeFunction
     sequence = _read_latest(source_calls, keys) if source_calls else ""
     clauses = {name: (arguments, named) for name, arguments, named in calls[at + 1 :]}
     known = {"whenMatchedDelete", "whenMatchedUpdateAll", "whenNotMatchedInsertAll", "execute"}
-    if not {*clauses} <= known or not {"whenMatchedUpdateAll", "whenNotMatchedInsertAll"} <= {*clauses}:
+    if len(clauses) < len(calls[at + 1 :]) or not {*clauses} <= known:
+        raise _Unknown
+    if not {"whenMatchedUpdateAll", "whenNotMatchedInsertAll"} <= {*clauses}:
         raise _Unknown
     deletes = _condition(clauses.get("whenMatchedDelete"))
     order = [*clauses]
@@ -142,7 +146,7 @@ def _read_merge(chain: tuple[ast.expr, list[Call]], batch: str) -> MergeFunction
     guard = _condition(clauses["whenMatchedUpdateAll"])
     if guard and not (sequence and _is_guard(guard, sequence, target, alias)):
         raise _Unknown
-    return MergeFunction(place, keys, sequence, deletes.replace(f"{alias}.", ""), bool(guard))
+    return MergeFunction(place, keys, sequence, re.sub(rf"\b{alias}\.", "", deletes), bool(guard))
 
 
 def _read_target(start: ast.expr, calls: Sequence[Call]) -> tuple[tuple[str, str], str]:
@@ -235,7 +239,7 @@ def _negated(condition: str) -> str:
     if not condition:
         return ""
     match = _NOT_EQUAL.fullmatch(condition)
-    if match is None:
+    if match is None or (match[3] and _AND_OR.search(condition)):
         raise _Unknown
     return f"{match[1] or match[3]}={match[2] or match[4]}".replace(" ", "")
 

@@ -8,17 +8,18 @@ import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 
 from millstream.checking.scripts.interception.monkeypatch import Patches
-from millstream.checking.scripts.interception.recording import Recording
+from millstream.checking.scripts.interception.recording import Recording, StartedQuery
 from millstream.checking.scripts.interception.sandbox import ScriptSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Run = Callable[[str], dict[str, object]]
+    Run = Callable[..., dict[str, object]]
 
 SPAWN = 'os.posix_spawn("/bin/sh", ["sh", "-c", "touch made"], os.environ)'
 PROGRAMS = {
@@ -101,10 +102,10 @@ def run(tmp_path: Path, folder: Path) -> Iterator[Run]:  # noqa: ARG001 - it run
     spark.mkdir()
     before = {"chmod": os.chmod}
 
-    def execute(text: str) -> dict[str, object]:
+    def execute(text: str, recording: Recording | None = None) -> dict[str, object]:
         names: dict[str, object] = {"BEFORE": before}
         with Patches() as patches:
-            ScriptSandbox(Recording(), private, spark).install(patches)
+            ScriptSandbox(recording or Recording(), private, spark).install(patches)
             exec(compile(IMPORTS + text, str(tmp_path / "job.py"), "exec"), names)
         return names
 
@@ -176,6 +177,17 @@ def test_a_thread_of_the_script_starts_no_program_either(run: Run, folder: Path,
 def test_a_checked_script_that_leaves_at_once_ends_itself_alone(run: Run) -> None:
     with pytest.raises(SystemExit):
         run("os._exit(3)")
+
+
+@pytest.mark.parametrize(
+    "call", ['input("Press Enter to stop")', "signal.pause()", "threading.Event().wait()"]
+)
+def test_a_script_that_waits_for_its_user_waits_for_its_queries(run: Run, call: str) -> None:
+    recording = Recording(queries=[StartedQuery(1, MagicMock())])
+
+    run(f"import signal\n{call}", recording)
+
+    assert [(wait.started, wait.is_bounded) for wait in recording.waits] == [(1, True)]
 
 
 def test_a_descriptor_that_leads_nowhere_is_not_changed(run: Run) -> None:

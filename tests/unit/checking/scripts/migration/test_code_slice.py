@@ -69,6 +69,36 @@ def test_sql_over_temporary_views_is_cut_with_the_views() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [
+        ("fields = StructType()", "fields.add('id', 'int').add('page', 'string')"),
+        ("fields = []", "fields.append('id')"),
+        ("fields = []", "for name in ('id', 'page'):\n    fields.append(name)"),
+        ("fields = {}", "fields['id'] = 'int'"),
+    ],
+)
+def test_a_statement_that_changes_what_a_query_needs_is_cut_with_it(first: str, change: str) -> None:
+    script = f"rates = spark.readStream.format('rate').load()\n{first}\nrates.printSchema()\n{change}\n"
+    start = "decoded = rates.select(decode(fields))\ndecoded.writeStream.format('console').start()\n"
+    line = script.count("\n") + 2
+
+    cut = ScriptCode(script + start, {1: "rates"}).extract("decoded", line)
+
+    body = "\n".join(text.removeprefix("    ") for text in cut.function.splitlines()[1:])
+    assert body == f"{first}\n{change}\ndecoded = rates.select(decode(fields))\nreturn decoded"
+
+
+def test_a_query_that_needs_a_changed_constant_is_not_cut() -> None:
+    script = (
+        "FIELDS = ['id']\nFIELDS.append('page')\nrates = spark.readStream.format('rate').load()\n"
+        "rates.select(*FIELDS).writeStream.format('console').start()\n"
+    )
+
+    with pytest.raises(NotMovable, match="line 2: it changes the constant 'FIELDS'"):
+        ScriptCode(script, {3: "rates"}).extract("rates", 4)
+
+
 def test_code_in_a_function_is_cut_with_that_of_the_module() -> None:
     script = (
         "LIMIT = 3\n\ndef main():\n    rates = spark.readStream.format('rate').load()\n"

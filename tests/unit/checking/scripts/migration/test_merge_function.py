@@ -87,6 +87,13 @@ def test_deletions_without_an_order_become_merge_on_with_a_condition() -> None:
     assert sink == {"delta": {"path": "lake/a", "merge_on": ["id"], "delete_when": "op = 'd'"}}
 
 
+def test_a_deletion_by_a_nested_field_has_its_whole_name() -> None:
+    merge = recognise(clauses=DELETES.replace("s.op", "s.details.kind"))
+
+    assert merge is not None
+    assert merge.deletes == "details.kind = 'd'"
+
+
 def test_harmless_statements_and_constants_are_read_over() -> None:
     text = (
         "PATH = 'lake/a'\n\n"
@@ -118,6 +125,9 @@ def test_harmless_statements_and_constants_are_read_over() -> None:
         {"clauses": DELETES.replace("s.op != 'd'", "s.op != 'x'")},
         {"clauses": ".whenMatchedDelete(\"s.op = 'd'\")" + ALL},
         {"clauses": ".whenMatchedDelete()" + ALL},
+        {"clauses": '.whenMatchedDelete("s.old")' + DELETES},
+        {"clauses": DELETES.replace("= 'd'", "= 'd' AND s.n != 1")},
+        {"rows": "batch.alias(alias='s')"},
         {"clauses": ALL.replace("UpdateAll()", "UpdateAll('s.version > t.version')")},
         {"rows": SORTED, "clauses": ALL.replace("UpdateAll()", "UpdateAll('s.version < t.version')")},
     ],
