@@ -12,6 +12,9 @@ import { Term } from "./term";
 // Beyond this the table tells the worst, and how many more there are.
 const MOST = 64;
 
+// Fewer records than this are no news, although they grow: they are what arrives between two batches.
+const MUCH = 1000;
+
 interface Props {
   lag: Lag[];
   query: string;
@@ -49,6 +52,11 @@ export const LagPanel = steady(function LagPanel({ lag, query, sources, now, liv
   );
 });
 
+/** Whether a growing lag is worth a warning: a few records more are usual. */
+function isMuch(behind: number | null): boolean {
+  return (behind ?? 0) >= MUCH;
+}
+
 /** A line for each topic: the sum of its partitions. */
 function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
   const topics = [...new Set(own.map((part) => part.topic))].map((topic) => {
@@ -75,8 +83,8 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
             <tr key={topic} data-topic={topic}>
               <th scope="row">{topic} <span class="dim">{plural(parts.length, "partition")}</span></th>
               <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
-              <td class="course"><Spark values={history} least={20} level={growing !== null ? "warn" : "ok"} /></td>
-              <td class={growing !== null ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
+              <td class="course"><Spark values={history} least={20} level={growing !== null && isMuch(behind) ? "warn" : "ok"} /></td>
+              <td class={growing !== null && isMuch(behind) ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
             </tr>
           ))}
         </tbody>
@@ -108,8 +116,8 @@ function Partitions({ own, now }: { own: Lag[]; now: number }): JSX.Element {
               <td class="num dim">{exact(part.offset)}</td>
               <td class="num dim">{exact(part.latest)}</td>
               <td class="num">{exact(part.behind)}</td>
-              <td>{part.behind ? <Bar share={part.behind / most} level={part.growing_since ? "warn" : "ok"} /> : null}</td>
-              <td class={part.growing_since ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : part.behind === null ? "–" : "no"}</td>
+              <td>{part.behind ? <Bar share={part.behind / most} level={part.growing_since && isMuch(part.behind) ? "warn" : "ok"} /> : null}</td>
+              <td class={part.growing_since && isMuch(part.behind) ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : part.behind === null ? "–" : "no"}</td>
             </tr>
           ))}
         </tbody>

@@ -55,7 +55,7 @@ class Partition:
         The history has a value for each committed batch. While a batch takes too long there is none, so for a late
         query the records that wait now are compared too.
         """
-        if is_query_late and self.history and _is_jump(self.behind or 0, self.history):
+        if is_query_late and self.history and is_jump(self.behind or 0, self.history):
             return self.history[-1][0]
         if len(self.history) < QUARTERS:
             return None
@@ -65,10 +65,11 @@ class Partition:
         if is_growing(self.history, last, last + back):
             return -back
         *earlier, (_, left) = self.history
-        return earlier[-1][0] if _is_jump(left, earlier) else None
+        return earlier[-1][0] if is_jump(left, earlier) else None
 
 
-def _is_jump(behind: int, earlier: Iterable[tuple[float, int]]) -> bool:
+def is_jump(behind: int, earlier: Iterable[tuple[float, int]]) -> bool:
+    """Return whether a lag is far above every value of an earlier time."""
     return behind >= LEAST_JUMP and behind > JUMP * max(left for _, left in earlier)
 
 

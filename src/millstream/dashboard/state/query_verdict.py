@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.api_schema import GRAVITY
-from millstream.dashboard.state.kafka_lag import is_growing
+from millstream.dashboard.state.kafka_lag import is_growing, is_jump
 from millstream.engine.events.event_messages import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from millstream.dashboard.state.api_schema import State
     from millstream.dashboard.state.query_state import QueryState
@@ -100,17 +100,30 @@ def _judge_lag(query: QueryState, now: float) -> QueryJudgement | None:
     interval = query.interval or query.seconds() or 1.0
     length = max(GROWING, GROWING_TRIGGERS * interval)
     behind = query.behind_now()
-    if not behind or query.state == "starting" or not is_growing(query.behind, now, length):
-        return None
     # Between two batches lag grows by itself, by what arrives in a trigger.
-    if behind <= 2 * interval * (query.arrival_rate() or 0.0):
+    if not behind or query.state == "starting" or behind <= 2 * interval * (query.arrival_rate() or 0.0):
         return None
-    then = next(records for at, records in query.behind if at >= now - length)
+    if is_growing(query.behind, now, length):
+        since, then = now - length, next(records for at, records in query.behind if at >= now - length)
+    elif query.running is not None and _has_jumped(query.behind, behind, query.running.began, length):
+        since = query.running.began
+        then = next(records for at, records in reversed(query.behind) if at <= since)
+    else:
+        return None
     return QueryJudgement(
         "falling_behind",
-        now - length,
-        f"{format_count(behind, 'record')} wait, and {then:,} did {format_seconds(length)} ago",
+        since,
+        f"{format_count(behind, 'record')} wait, and {then:,} did {format_seconds(now - since)} ago",
     )
+
+
+def _has_jumped(history: Iterable[tuple[float, int]], behind: int, began: float, length: float) -> bool:
+    """Return whether far more records wait than at any time in the `length` seconds before a batch began.
+
+    The lag of the batches before it goes up and down, so that a burst during one long batch is no steady growth.
+    """
+    earlier = [(at, records) for at, records in history if began - length <= at <= began]
+    return bool(earlier) and is_jump(behind, earlier)
 
 
 def _judge_watermark(query: QueryState) -> QueryJudgement | None:

@@ -165,7 +165,10 @@ class RunState:
         )
 
     def worst(self, now: float) -> api_schema.Worst | None:
-        """Return the query in the worst state; of several, the one that is in it longest."""
+        """Return the query in the worst state; of several, the one that is in it longest.
+
+        A query that is slow and one that falls behind are equally bad: there more records behind are worse.
+        """
         judgements = [
             (query_state, *query_state.judged(now))
             for query_state in self.queries.values()
@@ -173,9 +176,7 @@ class RunState:
         ]
         if not judgements:
             return None
-        query, state, since, reason = min(
-            judgements, key=lambda query_state: (-GRAVITY.index(query_state[1]), query_state[2])
-        )
+        query, state, since, reason = min(judgements, key=_severity)
         return {
             "query": query.name,
             "state": state,
@@ -252,6 +253,13 @@ class RunState:
             "alerts": alerts,
             "actions": list(self.actions) if self.run["live"] else [],
         }
+
+
+def _severity(judgement: tuple[QueryState, api_schema.State, float, str]) -> tuple[int, int, float]:
+    query, state, since, _ = judgement
+    if state in ("slow", "falling_behind"):
+        return -GRAVITY.index("falling_behind"), -(query.behind_now() or 0), since
+    return -GRAVITY.index(state), 0, since
 
 
 def new_run_state(run: str, at: str, *, live: bool) -> RunState:

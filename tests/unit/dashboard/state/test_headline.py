@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -311,6 +312,43 @@ def test_a_query_that_reads_less_than_arrives_falls_behind() -> None:
     assert (level, text) == ("warn", "funnel is falling behind")
     waiting, before = (int(number.replace(",", "")) for number in re.findall(r"[\d,]{3,}", detail))
     assert waiting == topic.end - topic.committed > before
+
+
+def test_a_burst_during_one_batch_is_falling_behind_although_the_lag_went_up_and_down_before() -> None:
+    topic = Topic()
+    for second in range(2, 122, 5):
+        topic.poll(second)
+        topic.run_batch(second, 3.0, rows=300 if second % 2 else 100)
+    topic.begin(122)
+    for second in range(123, 130, 3):
+        topic.end += 24_000
+        topic.poll(second)
+
+    level, text, detail = topic.sentence(130)
+
+    assert (level, text) == ("warn", "funnel is falling behind")
+    assert re.fullmatch(r"72,\d{3} records wait, and \d+ did 8.0 s ago", detail)
+
+
+def test_of_two_late_queries_the_one_with_more_unread_records_is_named() -> None:
+    state = folded(started(1), replace(started(1), query="purchases"))
+    numbers = count(10)
+    for query, behind in (("funnel", 460_000), ("purchases", 1_900)):
+        for number in range(25):
+            left = behind * (number + 1) // 25
+            source = {
+                "endOffset": {"t": {"0": 100}},
+                "latestOffset": {"t": {"0": 100 + left}},
+                "numInputRows": 1,
+            }
+            committed = batch(number, 2 + 5 * number, sources=[{"description": "K", **source}])
+            state.take(replace(committed, query=query), next(numbers))
+    state.take(Event("batch_started", "funnel", {"batch": 25, "sinks": SINKS}, at(123)), next(numbers))
+
+    headline = state.document(START + 135)["headline"]
+
+    assert [query["state"] for query in state.document(START + 135)["queries"]] == ["slow", "falling_behind"]
+    assert headline["text"] == "funnel is slower than its trigger"
 
 
 def test_a_watermark_that_does_not_move_while_newer_rows_arrive_is_news() -> None:
