@@ -17,6 +17,7 @@ _TIME = 315_532_800
 # Jars, most of the archive, are compressed already.
 _LEVEL = 6
 _MODE = 0o644
+_MAGIC = b"\x1f\x8b"
 
 
 def write_archive(path: Path, contents: Mapping[str, bytes]) -> None:
@@ -39,6 +40,15 @@ def write_archive(path: Path, contents: Mapping[str, bytes]) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file is compressed as an archive is; True if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return True
 
 
 def _describe(name: str, content: bytes) -> tarfile.TarInfo:

@@ -123,7 +123,7 @@ def _find_secret_reason(path: Path, secrets: set[Path]) -> str:
     """Return what makes a file a secret, or an empty text."""
     if path.resolve() in secrets:
         return "a secret that the spec reads with ${file:…}"
-    if _SECRET_FILE.fullmatch(path.name):
+    if any(_SECRET_FILE.fullmatch(file.name) for file in (path, path.resolve())):
         return "a file of secrets by its name"
     return "a private key" if _PRIVATE_KEY.search(_read(path)) and path.suffix != ".py" else ""
 

@@ -104,6 +104,27 @@ def test_a_pattern_that_matches_nothing_or_a_secret_is_refused(
     assert not (project / "dist").exists()
 
 
+def test_a_link_to_a_file_of_secrets_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".env").write_text("TOKEN=abc\n")
+    (project / "settings.txt").symlink_to(".env")
+
+    assert run_command(["package", "-f", str(project), "--include", "settings.txt"]) in (1, 2)
+
+    assert "settings.txt, which is a file of secrets by its name" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_an_archive_is_not_written_over(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = project / "pipeline.yml"
+    text = spec.read_text()
+
+    assert run_command(["package", "-f", str(project), "-o", str(spec)]) in (1, 2)
+
+    assert "exists and is not an archive" in capsys.readouterr().err
+    assert spec.read_text() == text
+
+
 def test_a_private_key_that_the_spec_names_is_left_out_and_said(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,9 +41,9 @@ def command(file: Path | None, output: Path | None, include: tuple[str, ...], *,
     other secrets are left out. The same project gives the same bytes.
     """
     from millstream.cli.project import exit_on_errors, find_spec
-    from millstream.deployment.archive import write_archive
+    from millstream.deployment.archive import is_archive, write_archive
     from millstream.deployment.pipeline_package import build_package
-    from millstream.diagnostics.failure import NotReady
+    from millstream.diagnostics.failure import MillstreamError, NotReady
     from millstream.pipeline.spec_file import load_spec
 
     spec = find_spec(file)
@@ -52,6 +52,8 @@ def command(file: Path | None, output: Path | None, include: tuple[str, ...], *,
     exit_on_errors([finding for finding in loaded.findings if finding.code != "MS006"], loaded.texts)
     package = build_package(spec, loaded, include)
     archive = output or spec.parent / "dist" / f"{package.name}.tar.gz"
+    if archive.is_file() and not is_archive(archive):
+        raise MillstreamError(f"{archive} exists and is not an archive", "name another file with -o")
     try:
         write_archive(archive, package.contents)
     except OSError as error:
