@@ -43,12 +43,9 @@ def write_archive(path: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is compressed as an archive is; True if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return True
+    """Return whether a file is compressed as an archive is. Raises `OSError` if it cannot be read."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _describe(name: str, content: bytes) -> tarfile.TarInfo:

@@ -208,9 +208,9 @@ def delete(
     *,
     yes: bool,
 ) -> None:
-    """Delete spooled batches of a query; for dead letters use `purge`.
+    """Delete spooled batches of a query permanently; for dead letters use `purge`.
 
-    Dead letters are not deleted. Use it for batches that are no longer needed, or whose query or sink is no longer in
+    Use it for batches that are no longer needed, or whose query or sink is no longer in
     the spec. The sink never gets their rows; `millstream backfill` can add them if the sources still have the data.
     """
     from millstream.checkpoint import adoption_log
@@ -337,9 +337,9 @@ def purge(
     everything: bool,
     yes: bool,
 ) -> None:
-    """Delete dead letters; for spooled batches use `delete`.
+    """Delete dead letters permanently; for spooled batches use `delete`.
 
-    Spooled batches are not deleted. --before and --source can be combined.
+    --before and --source can be combined.
     """
     from millstream.connectors.api.dead_letters import count_records
 

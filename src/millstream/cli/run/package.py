@@ -52,9 +52,9 @@ def command(file: Path | None, output: Path | None, include: tuple[str, ...], *,
     exit_on_errors([finding for finding in loaded.findings if finding.code != "MS006"], loaded.texts)
     package = build_package(spec, loaded, include)
     archive = output or spec.parent / "dist" / f"{package.name}.tar.gz"
-    if archive.is_file() and not is_archive(archive):
-        raise MillstreamError(f"{archive} exists and is not an archive", "name another file with -o")
     try:
+        if archive.is_file() and not is_archive(archive):
+            raise MillstreamError(f"{archive} exists and is not an archive", "name another file with -o")
         write_archive(archive, package.contents)
     except OSError as error:
         raise NotReady(f"{archive} cannot be written: {error.strerror}", "name another with -o") from error
