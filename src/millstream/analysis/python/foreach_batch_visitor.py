@@ -30,6 +30,13 @@ _LOG_FUNCTIONS = frozenset(
     {"print", "debug", "info", "warning", "warn", "error", "exception", "log", "critical"}
 )
 _EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
+_COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
+# Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
+_ROW_WRITES = frozenset(
+    {"executemany", "execute_batch", "execute_values", "copy_expert", "to_sql", "produce", "send"}
+    | {"insert_one", "insert_many", "bulk", "bulk_write", "put_object", "put_item", "put_records"}
+)
+_WRITING_SQL = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|UPSERT|REPLACE|COPY)\b", re.IGNORECASE)
 _CATCH_ALL = frozenset({"Exception", "BaseException"})
 _MAX_DEPTH = 3
 
@@ -50,6 +57,8 @@ class BatchFunctionFacts:
     sessions: set[str] = field(default_factory=set)
     """Names of the batch's own session, or of an unknown one."""
     is_opaque: bool = False
+    has_collected: bool = False
+    """True if the function takes rows of the batch into the driver."""
 
     def of(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: BatchCode) -> BatchCode:
         """Return `code` with the facts of the function's body."""
@@ -64,6 +73,7 @@ class BatchFunctionFacts:
             for node in ast.walk(statement)
             if isinstance(node, ast.Call)
         ]
+        self.has_collected = any(self._is_on_batch(call) and _COLLECT & {*call.names} for call in calls)
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
@@ -275,6 +285,7 @@ class BatchFunctionFacts:
             self._is_action(call)
             or {"foreach", "foreachPartition"} & {*call.names}
             or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.positional} & self.frames)
+            or (self.has_collected and _writes_rows(call))
             for call in calls
         )
 
@@ -315,6 +326,13 @@ class BatchFunctionFacts:
                 for name in sorted(views):
                     if re.search(rf"\b{re.escape(name)}\b", text):
                         yield name, self.spans(call.node)
+
+
+def _writes_rows(call: CallChain) -> bool:
+    """Return whether a call of a client's library writes rows."""
+    name = call.names[-1] if call.names else call.root
+    text = get_string_argument(call.node) or ""
+    return name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
 
 
 def _pick_longest(*branches: list[Span]) -> list[Span]:

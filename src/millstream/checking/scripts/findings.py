@@ -43,7 +43,6 @@ ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 
 # How a script ends with an error, by whether it catches it.
-_ENDS = {False: "the script ends here", True: "the script catches this error, and starts no query"}
 
 # Why a query finds no checkpoint after a restart, by whether the session has a folder for checkpoints.
 _NEW_CHECKPOINT = {
@@ -134,9 +133,12 @@ def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
     recording, raised = script_run.recording, script_run.raised
     if raised is not None:
+        ends = "the script ends here"
+        if raised.is_handled:
+            ends = f"the script catches this error, and {'ends' if recording.queries else 'starts no query'}"
         yield build_finding(
             "MS114",
-            f"{_ENDS[raised.is_handled]}: {raised.what}".replace(MARK, "…"),
+            f"{ends}: {raised.what}".replace(MARK, "…"),
             raised.span,
             severity=Severity.INFO if raised.is_only_here else Severity.ERROR,
             why="the cause is the check: the code after this line is not checked"

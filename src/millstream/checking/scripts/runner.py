@@ -71,7 +71,7 @@ class ScriptError:
     is_only_here: bool = False
     """True if the error has its cause in the check."""
     is_handled: bool = False
-    """True if the script catches the error itself, and starts no query because of it."""
+    """True if the script catches the error itself."""
 
 
 @dataclass
@@ -145,10 +145,12 @@ def _run_once(
         module.__file__ = str(path)
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
+        has_ended = False
         try:
             with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
+            has_ended = True
             _raise_handled_error(recording)
         except WaitReached:
             script_run.is_endless = True
@@ -160,11 +162,10 @@ def _run_once(
             if retries.provide(error, path, recording):
                 return script_run, True
             is_only_here, goes_further = retries.skip_cause(error, recording, printed.getvalue())
-            is_handled = error is recording.spark_error
-            script_run.raised = replace(describe_error(error, path, script_run.texts), is_handled=is_handled)
-            if is_only_here:
-                script_run.raised = replace(script_run.raised, is_only_here=True)
-                return script_run, goes_further
+            raised = describe_error(error, path, script_run.texts)
+            is_handled = has_ended or raised.is_handled
+            script_run.raised = replace(raised, is_only_here=is_only_here, is_handled=is_handled)
+            return script_run, goes_further
     return script_run, False
 
 
@@ -241,16 +242,15 @@ def _is_bug(error: Exception) -> bool:
     is_expected = isinstance(error, PySparkException | MillstreamError | RefusedCall | ConnectionRefusedError)
     # Wrong arguments of the user raise at the call of a replacement.
     is_argument_error = isinstance(error, TypeError) and "argument" in str(error)
-    # Python's own errors about files pass through a replacement.
-    is_file_error = (
-        isinstance(error, OSError | ValueError)
-        and frames[-1].f_globals["__name__"] == ScriptSandbox.__module__
-    )
+    # Python's own errors about files and attributes pass through a replacement.
+    module = frames[-1].f_globals["__name__"]
+    is_file_error = isinstance(error, OSError | ValueError) and module == ScriptSandbox.__module__
+    is_attribute_error = isinstance(error, AttributeError) and module == jvm_access.__name__
     # Without a frame of the script, the script could not even be parsed.
     has_started = any(call_sites.is_user_file(frame.f_code.co_filename) for frame in frames)
     return (
         has_started
-        and not (is_expected or is_argument_error or is_file_error)
+        and not (is_expected or is_argument_error or is_file_error or is_attribute_error)
         and call_sites.is_millstream_frame(frames[-1])
     )
 
@@ -262,6 +262,9 @@ def describe_error(
     if isinstance(error, SyntaxError):
         location = call_sites.line_span(error.filename or str(path), error.lineno or 1)
         return ScriptError(f"the script cannot be read: {error.msg}", "", location)
+    if isinstance(error, SystemExit) and isinstance(error.__context__, Exception):
+        # The script ends because of the error that it handles.
+        return replace(describe_error(error.__context__, path, texts, text), is_handled=True)
     if not isinstance(error, Exception):
         return ScriptError(
             f"it exits with {getattr(error, 'code', error)!r}", "", call_sites.error_span(error, path)

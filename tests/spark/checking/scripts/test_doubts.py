@@ -253,3 +253,32 @@ def test_settings_of_a_context_hold(spark: SparkSession, tmp_path: Path) -> None
     )
 
     assert list_findings(checked(spark, tmp_path, text)) == []
+
+
+def test_an_error_that_the_script_does_not_catch_is_not_called_caught(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (finding,) = checked(spark, tmp_path, HEAD + 'rates.select("nothing")\n').findings
+
+    assert finding.message.startswith("the script ends here: A column")
+
+
+@pytest.mark.parametrize(("started", "ends"), [("", "starts no query"), (".start()", "ends")])
+def test_a_script_that_exits_after_an_error_has_the_error_on_its_line(
+    spark: SparkSession, tmp_path: Path, started: str, ends: str
+) -> None:
+    text = HEAD + (
+        "import sys\n"
+        f'rates.writeStream.format("console").option("checkpointLocation", "/data/rates"){started}\n'
+        "try:\n"
+        '    rates.select("nothing")\n'
+        "except Exception as error:\n"
+        "    print(error)\n"
+        "    sys.exit(1)\n"
+    )
+
+    found = next(one for one in checked(spark, tmp_path, text).findings if one.code == "MS114")
+
+    assert found.message.startswith(f"the script catches this error, and {ends}: A column")
+    assert found.span is not None
+    assert found.span.line == 7

@@ -90,3 +90,69 @@ def test_what_spark_does_not_take_of_a_spec_is_marked(spark: SparkSession, tmp_p
         ("MS118", 2),
         ("MS118", 3),
     ]
+
+
+def checked_python(spark: SparkSession, folder: Path, text: str) -> list[Finding]:
+    """What a project of one file of Python gives, beside what is said of the file's queries."""
+    (folder / "spark-pipeline.yml").write_text(SPEC.replace("flows.sql", "flows.py"))
+    (folder / "flows.py").write_text(HEAD + text)
+    return check_project(spark, folder / "spark-pipeline.yml").findings
+
+
+HEAD = """from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+@dp.temporary_view
+def changes():
+    rows = spark.readStream.format("rate").load()
+    return rows.selectExpr("value AS id", "timestamp AS at", "'u' AS op")
+
+"""
+CHANGES = """dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", source="changes", keys=["KEY"], sequence_by="at",
+    apply_as_deletes=F.expr("op = 'd'"), except_column_list=["op"], stored_as_scd_type=2)
+
+@dp.table
+def deleted():
+    return spark.readStream.table("latest").where("__END_AT IS NOT NULL").select("id", "COLUMN")
+"""
+
+
+def test_an_auto_cdc_flow_has_the_columns_of_its_source(spark: SparkSession, tmp_path: Path) -> None:
+    assert checked_python(spark, tmp_path, CHANGES.replace("KEY", "id").replace("COLUMN", "__START_AT")) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "column", "flow"), [("number", "at", "latest"), ("id", "op", "deleted")], ids=["key", "left out"]
+)
+def test_a_column_that_an_auto_cdc_flow_does_not_have_is_named(
+    spark: SparkSession, tmp_path: Path, key: str, column: str, flow: str
+) -> None:
+    findings = checked_python(spark, tmp_path, CHANGES.replace("KEY", key).replace("COLUMN", column))
+
+    assert any(
+        finding.code == "MS118"
+        and f"flow '{flow}': A column" in finding.message
+        and (column if flow == "deleted" else key) in finding.message
+        for finding in findings
+    ), findings
+
+
+def test_an_expectation_may_stand_above_the_table_and_names_may_hold_a_catalog_of_the_settings(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = """
+catalog = spark.conf.get("own.catalog")
+
+@dp.expect_or_drop("known", "id IS NOT NULL")
+@dp.table(name=f"{catalog}.bronze.copied")
+def copied():
+    return spark.readStream.table("changes")
+
+@dp.table
+def read():
+    return spark.readStream.table(f"{catalog}.bronze.copied").select("nothing")
+"""
+    (finding,) = (one for one in checked_python(spark, tmp_path, text) if one.code == "MS118")
+
+    assert "flow 'read': A column" in finding.message

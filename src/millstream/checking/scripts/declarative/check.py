@@ -291,7 +291,7 @@ def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Fin
 def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) -> None:
     """Record a flow as a query in append mode with the available-now trigger. Spark stores its checkpoint."""
     assert flow.frame is not None
-    if not isinstance(flow.frame, Unknown) and not flow.frame.isStreaming:
+    if not flow.frame.isStreaming:
         return
     recording.queries.append(
         StartedQuery(

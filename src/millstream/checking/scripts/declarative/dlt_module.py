@@ -46,7 +46,7 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         "create_auto_cdc_from_snapshot_flow",
     ):
         values[name] = _changes(graph)
-    values |= {name: _expectation(name) for name in _EXPECTATIONS}
+    values |= {name: _expectation(graph, name) for name in _EXPECTATIONS}
     vars(module).update(values)
     return module
 
@@ -111,13 +111,15 @@ def _changes(graph: FlowGraph) -> Callable[..., None]:
     return create
 
 
-def _expectation(name: str) -> Callable[..., Any]:
+def _expectation(graph: FlowGraph, name: str) -> Callable[..., Any]:
     """Return a decorator that notes an expectation. It decides about rows, not about columns."""
 
     def decorator(*arguments: Any, **_named: Any) -> Callable[[Any], Any]:
         def note(function: Any) -> Any:
+            # The decorators of Spark return nothing; this one may stand above the one of the dataset.
+            expected = graph.flows[-1].make if function is None and graph.flows else function
             conditions = arguments[0] if "_all" in name else {arguments[0]: arguments[1]}
-            noted = function.__dict__.setdefault(EXPECTATIONS, [])
+            noted = expected.__dict__.setdefault(EXPECTATIONS, [])
             noted += [(str(label), str(condition), name) for label, condition in dict(conditions).items()]
             return function
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.pipelines.graph_element_registry import GraphElementRegistry
 from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.diagnostics.spec_codes import build_finding
@@ -133,9 +133,34 @@ class FlowGraph(GraphElementRegistry):
         doubt = Doubt(
             f"the AUTO CDC flow into '{target}'", "Spark creates its query when the pipeline runs", span
         )
-        self.reading.recording.doubt(doubt)
+        if settings.get("sequence_by") is None:
+            self.reading.recording.doubt(doubt)
         unknown = Unknown(doubt, self.reading.recording, streaming=True)
-        self.flows.append(DeclaredFlow(target, target, lambda: unknown, span, changes=settings))
+
+        def make() -> Any:
+            return unknown if settings.get("sequence_by") is None else self._apply(settings)
+
+        self.flows.append(DeclaredFlow(target, target, make, span, changes=settings))
+
+    def _apply(self, settings: Mapping[str, Any]) -> Any:
+        """Return what an AUTO CDC flow writes: the chosen columns of its source, with an interval for history."""
+        session = SparkSession.active()
+        source = session.readStream.table(settings["source"])
+        if isinstance(source, Unknown | Absent):
+            return source
+        order, deleted = settings["sequence_by"], settings.get("apply_as_deletes")
+        order = functions.col(order) if isinstance(order, str) else order
+        # Spark refuses a flow whose keys, order or condition name a column that the source does not have.
+        source.select(*settings["keys"], order)
+        if deleted is not None:
+            source.where(deleted)
+        kept, left_out = settings.get("column_list"), settings.get("except_column_list")
+        frame = source.select(*kept) if kept else source.drop(*left_out or ())
+        if str(settings.get("stored_as_scd_type")) != "2":
+            return frame
+        kind = source.select(order).schema[0].dataType
+        interval = {name: functions.lit(None).cast(kind) for name in ("__START_AT", "__END_AT")}
+        return frame.withColumns(interval)
 
     def declare(self, dataset: DeclaredDataset) -> None:
         """Add a dataset. Add a finding for a second one with the same name, which Spark refuses."""
@@ -158,8 +183,13 @@ class FlowGraph(GraphElementRegistry):
         self.datasets[key] = dataset
 
     def key(self, name: str) -> str:
-        """Return a dataset's name in lower case, without the pipeline's default catalog and database."""
+        """Return a dataset's name in lower case, without the pipeline's default catalog and database.
+
+        Those that a project reads from settings are not known in a check, and are taken for the defaults.
+        """
         parts = [part.strip("`").lower() for part in name.split(".")]
+        while len(parts) > 1 and has_mark(parts[0]):
+            parts = parts[1:]
         if parts[0] == "live" and len(parts) > 1:
             # The name of the pipeline's own schema in `dlt`.
             parts = parts[1:]

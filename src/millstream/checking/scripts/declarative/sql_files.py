@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from millstream.checking.compat import error_parser
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.sql_commands import frame_of
+from millstream.checking.scripts.interception.sql_commands import frame_of, is_databricks_command
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spark import internals
@@ -74,6 +74,8 @@ class SqlFile:
             try:
                 plan = internals.parse_plan(self.session, statement.text)
             except PySparkException as error:
+                if is_databricks_command(statement.text):
+                    continue
                 start, stop = error_parser.error_range(error, statement.text)
                 reason, why = error_parser.split_message(error)
                 span = lines.span(file, statement.start + start, statement.start + stop)

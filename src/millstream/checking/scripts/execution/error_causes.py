@@ -10,6 +10,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
 from millstream.checking.scripts.execution.skipped_statements import find_statement
 from millstream.checking.scripts.interception import call_sites
@@ -36,7 +38,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
 
     `usage` is what the script printed last.
     """
-    for raised in _chain(error):
+    for raised in error_chain(error):
         steps = list(traceback.walk_tb(raised.__traceback__))
         own = [
             index
@@ -67,7 +69,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
     return None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield the error that came first, then those that the script raised while it handled it."""
     errors: list[BaseException] = []
     current: BaseException | None = error
@@ -148,6 +150,11 @@ def _read_file(name: str) -> str:
 
 def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
     """Return the doubt about a file that the script reads, and that is not on this machine."""
+    if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
+        path = (error.getMessageParameters() or {}).get("path", "").replace(MARK, "…")
+        return Doubt(
+            f"the file {path}", "it is not on this machine", span, "put it where the script reads it"
+        )
     if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
         return None
     # An error that the script raises itself is not about the files of this machine.

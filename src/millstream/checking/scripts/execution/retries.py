@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from millstream.checking.scripts.execution.error_causes import find_cause
+from millstream.checking.scripts.execution.error_causes import error_chain, find_cause
 from millstream.checking.scripts.execution.module_search import (
     AbsentModuleFinder,
     find_package_root,
@@ -109,6 +109,8 @@ class Retries:
 
     def provide(self, error: BaseException, path: Path, recording: Recording) -> bool:
         """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
+        # The script may end because of a missing module that it handles.
+        error = next((each for each in error_chain(error) if isinstance(each, ModuleNotFoundError)), error)
         if isinstance(error, ModuleNotFoundError) and error.name:
             root = find_package_root(error.name, path)
             if root is not None and str(root) not in (*self.roots, str(path.parent.resolve())):

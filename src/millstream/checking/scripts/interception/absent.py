@@ -6,6 +6,8 @@ import dis
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -19,6 +21,7 @@ MARK = "not_known_in_a_check"
 open_writer: list[Callable[[Doubt], Any]] = []
 
 _TEXT_METHODS = frozenset(name for name in dir(str) if not name.startswith("_"))
+_SESSION = frozenset({"spark_session", "sparkSession"})
 _OWN = frozenset({"doubt", "keys", "writeStream"})
 
 
@@ -81,6 +84,9 @@ class Absent(str):
             raise AttributeError(name)
         if name.endswith(("Error", "Exception")):
             return AbsentError
+        if name in _SESSION:
+            # A context of a cloud's library holds the session.
+            return SparkSession.getActiveSession() or self
         return self
 
     def __call__(self, *args: Any, **named: Any) -> Any:  # noqa: D102 - Python's own name
@@ -195,7 +201,7 @@ def _is_function(value: object) -> bool:
 
 
 def _is_builder(value: object) -> bool:
-    return not isinstance(value, Absent) and hasattr(type(value), "getOrCreate")
+    return isinstance(value, SparkSession.Builder)
 
 
 def _values_wanted(frame: Any) -> int:

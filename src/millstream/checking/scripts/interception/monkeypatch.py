@@ -54,7 +54,10 @@ class Patches:
                 args, kwargs = _by_position(original, args, kwargs)
             return around(original, *args, **kwargs)
 
-        method.__name__, method.__doc__ = name, original.__doc__
+        # Pickled by its name, as the original is: its own variables refer to the check and to the session.
+        for attribute in ("__module__", "__qualname__", "__doc__"):
+            setattr(method, attribute, getattr(original, attribute, None))
+        method.__name__ = name
         self.set(owner, name, method)
 
 

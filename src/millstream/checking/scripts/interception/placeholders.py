@@ -28,6 +28,7 @@ _ACTION_RESULTS: dict[str, Any] = {
     "isEmpty": True,
     "toLocalIterator": (),
     "show": None,
+    "display": None,
     "printSchema": None,
     "explain": None,
     "foreach": None,

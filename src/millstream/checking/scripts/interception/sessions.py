@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
@@ -95,14 +94,16 @@ class Sessions:
         patches.set(
             ClassicFrame, "transform", lambda frame, func, *args, **kwargs: func(frame, *args, **kwargs)
         )
-        for owner in (functions, builtin):
-            patches.wrap(owner, "broadcast", self._two_frames)
         self._from_json = functions.from_json
-        for owner in (functions, builtin):
-            patches.wrap(owner, "from_json", self._decode)
         patches.wrap(avro_functions, "from_avro", self._decode)
-        for owner, method in product((functions, builtin), ("window", "session_window")):
-            patches.wrap(owner, method, _window)
+        for name, around in (
+            ("broadcast", self._two_frames),
+            ("from_json", self._decode),
+            ("window", _window),
+            ("session_window", _window),
+        ):
+            patches.wrap(builtin, name, around)
+            patches.set(functions, name, vars(builtin)[name])
         patches.wrap(
             ClassicFrame,
             "withWatermark",
@@ -112,7 +113,8 @@ class Sessions:
         )
         for method in ("checkpoint", "localCheckpoint"):
             patches.set(ClassicFrame, method, lambda frame, *_args, **_kwargs: frame)
-        for method in ("foreach", "foreachPartition"):
+        # Databricks has `display` too.
+        for method in ("foreach", "foreachPartition", "display"):
             patches.set(ClassicFrame, method, lambda *_args, **_kwargs: None)
 
     def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 # Statements that Spark accepts only in a declarative pipeline. Spark's own error says so.
 _PIPELINE_STATEMENTS = ("CreateStreamingTable", "CreateMaterializedView", "CreateFlowCommand")
 
+# Statements of Unity Catalog, and others of Databricks that Spark's parser does not know.
+_DATABRICKS = re.compile(
+    r"""\s*(?:
+    (?:USE|CREATE|ALTER|DROP|DESCRIBE|DESC|SHOW|COMMENT\s+ON|SET)\s+(?:OR\s+REPLACE\s+)?(?:FOREIGN\s+|EXTERNAL\s+)?
+    (?:CATALOGS?|VOLUMES?|LOCATIONS?|STORAGE\s+CREDENTIALS?|CONNECTIONS?|SHARES?|RECIPIENTS?|PROVIDERS?|GRANTS?)
+    |GRANT|REVOKE|OPTIMIZE|VACUUM|RESTORE|FSCK|COPY\s+INTO|CONVERT\s+TO\s+DELTA|UNDROP|SYNC
+    |ALTER\s+\w+\s+\S+\s+(?:(?:UN)?SET\s+TAGS|(?:SET\s+)?OWNER\s+TO|CLUSTER\s+BY)
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
 # Methods of the catalog that change it or its session, or refer to a table that only the script's catalog has.
 _CATALOG_COMMANDS = (
     "analyzeTable", "cacheTable", "createDatabase", "createExternalTable", "createTable", "dropDatabase",
@@ -95,6 +106,8 @@ class Statements:
         try:
             plan = internals.parse_plan(session, text)
         except PySparkException:
+            if is_databricks_command(text):
+                return self._no_command()
             # The original call raises the same error.
             return original(session, text, args)
         kind = str(plan.getClass().getSimpleName())
@@ -106,9 +119,7 @@ class Statements:
             self._record_table(session, kind, plan)
             if self.recording.execution is not None:
                 self.recording.execution.skip(f"the SQL command in '{' '.join(text.split())[:60]}'")
-            return Absent(
-                Doubt("a command", "a check does not run it", call_sites.current_span()), self._no_result()
-            )
+            return self._no_command()
         text, unknown = self.prepare_query(session, text, plan)
         return original(session, text, args) if unknown is None else unknown
 
@@ -177,9 +188,18 @@ class Statements:
             else:
                 self.recording.tables[name] = frame_of(session, plan.query()).schema
 
+    def _no_command(self) -> Absent:
+        doubt = Doubt("a command", "a check does not run it", call_sites.current_span())
+        return Absent(doubt, self._no_result())
+
     def _no_result(self) -> Unknown:
         doubt = Doubt("a command", "a check does not run it", call_sites.current_span())
         return Unknown(doubt, self.recording, streaming=False)
+
+
+def is_databricks_command(text: str) -> bool:
+    """Return whether a statement is a command that Databricks has and Spark does not."""
+    return _DATABRICKS.match(text) is not None
 
 
 def _padded(view: str) -> Callable[[re.Match[str]], str]:
