@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import sweep
 from acceptance.oracle import differences
 from acceptance.project import last
 from millstream.devstack import stack
@@ -21,12 +20,14 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
 
 SEED = int(os.environ.get("MILLSTREAM_SEED", "3"))
-KILLS = sweep.size(1, 3, "MILLSTREAM_KILLS")
+KILLS = int(os.environ.get("MILLSTREAM_KILLS", "3"))
 # Events a second; the event time is the clock's, so that no restart makes a record late.
 RATE = "800"
 BRISK = ("--set", "defaults.trigger=1 seconds")
 
 
+# `prove` kills each process under sinks of the same kinds, and recovery/test_killed_* at each failpoint.
+@pytest.mark.whole
 @pytest.mark.timeout(300 + 120 * KILLS)
 def test_killed_at_random_moments_the_tables_are_right(project: Project, spark: SparkSession) -> None:
     chance = random.Random(SEED)

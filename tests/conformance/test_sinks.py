@@ -132,6 +132,7 @@ def test_rows_are_written(tried_sink: Tried) -> None:
     tried_sink.assert_holds(FIRST)
 
 
+@ONCE
 def test_an_empty_batch_writes_nothing_and_leaves_the_target_readable(tried_sink: Tried) -> None:
     writer = tried_sink.writer()
     writer.write(tried_sink.frame([]), 0)
@@ -170,6 +171,7 @@ def test_a_batch_replayed_by_the_next_start_changes_nothing(tried_sink: Tried) -
     tried_sink.assert_holds(FIRST, SECOND, repeated=True)
 
 
+@ONCE
 def test_an_older_batch_is_passed_over(tried_sink: Tried) -> None:
     writer = tried_sink.writer()
     writer.write(tried_sink.frame(FIRST), 3)
@@ -179,6 +181,7 @@ def test_an_older_batch_is_passed_over(tried_sink: Tried) -> None:
     tried_sink.assert_holds(FIRST, THIRD, repeated=True)
 
 
+@ONCE
 def test_batch_ids_may_have_gaps(tried_sink: Tried) -> None:
     writer = tried_sink.writer()
     for batch_id, rows in ((2, FIRST), (7, SECOND), (40, THIRD)):
@@ -187,6 +190,7 @@ def test_batch_ids_may_have_gaps(tried_sink: Tried) -> None:
     tried_sink.assert_holds(FIRST, SECOND, THIRD)
 
 
+@ONCE
 def test_two_queries_do_not_mix(tried_sink: Tried) -> None:
     tried_sink.writer("one").write(tried_sink.frame(FIRST), 0)
     tried_sink.writer("two").write(tried_sink.frame(THIRD), 0)
@@ -308,6 +312,7 @@ def test_what_it_says_of_itself_holds_no_secret(tried_sink: Tried) -> None:
     assert password not in text
 
 
+@ONCE
 def test_a_fresh_checkpoint_is_told_what_others_of_its_query_wrote_and_nothing_of_other_queries(
     tried_sink: Tried, case: Case
 ) -> None:
@@ -328,6 +333,7 @@ def test_a_fresh_checkpoint_is_told_what_others_of_its_query_wrote_and_nothing_o
     assert ledger_entries[0].at > 0
 
 
+@ONCE
 def test_its_own_last_batch_comes_back_with_what_was_noted(tried_sink: Tried, case: Case) -> None:
     before = tried_sink.writer()
     before.write(tried_sink.frame(FIRST), 0)

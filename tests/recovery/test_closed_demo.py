@@ -137,7 +137,11 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
     "close",
     [
         pytest.param(lambda demo: demo.process.send_signal(signal.SIGKILL), id="SIGKILL"),
-        pytest.param(lambda demo: demo.process.send_signal(signal.SIGHUP), id="SIGHUP"),
+        pytest.param(
+            lambda demo: demo.process.send_signal(signal.SIGHUP),
+            id="SIGHUP",
+            marks=pytest.mark.whole,
+        ),
         pytest.param(Demo.close_terminal, id="closed-terminal", marks=pytest.mark.whole),
     ],
 )

@@ -51,7 +51,7 @@ def wrote(spark: SparkSession, sink: DeltaSink, *batches: str) -> None:
         opened(spark, sink, frame).write(frame, number)
 
 
-@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("kind", [pytest.param(1, marks=pytest.mark.whole), 2])
 def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
     kind: int, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -73,7 +73,7 @@ def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
     assert {tuple(row) for row in outcome.collect()} == expected
 
 
-@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("kind", [1, pytest.param(2, marks=pytest.mark.whole)])
 def test_a_batch_that_comes_again_changes_nothing(kind: int, spark: SparkSession, tmp_path: Path) -> None:
     first, second = changes.drawn(lists=20, batches=2, seed=3)
     sink = sink_of(tmp_path, kind)
