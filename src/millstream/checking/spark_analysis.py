@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
 
 from millstream.analysis.python import foreach_batch
@@ -346,7 +347,8 @@ class _Analysis:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress stack traces on the terminal for errors that become findings."""
-    loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    # Created as Spark creates them: its own calls fail on a plain logger.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)

@@ -213,10 +213,11 @@ def _keep_interrupt_handler() -> Iterator[None]:
 
 
 def _create_session(conf: Mapping[str, object]) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing this module must stay cheap
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - importing this module must stay cheap
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     # This logger prints a stack trace as JSON for every analysis error, which we report as a finding.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_py4j)
     # Py4J's loggers report a failed batch with a traceback, which Spark reports as well.
     logging.getLogger("py4j").propagate = False

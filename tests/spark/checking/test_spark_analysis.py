@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
 
 from millstream.checking.spark_analysis import list_spark_findings
 from millstream.pipeline.spec_file import load_text
@@ -180,3 +184,14 @@ def test_an_expectation_that_cannot_be_asked_is_told_at_its_place_and_views_are_
 
     assert (finding.code, marked) == ("MS111", '"cents > 0"')
     assert finding.message.startswith("expectation 'paid' of view 'big'")
+
+
+def test_an_error_of_a_frame_after_a_check_is_the_one_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("SQL", "DataFrame"):
+        monkeypatch.delitem(logging.Logger.manager.loggerDict, f"{kind}QueryContextLogger", raising=False)
+    verdict(spark, tmp_path, "queries:\n  orders: {to: {console: {}}}\n")
+
+    with pytest.raises(AnalysisException, match="nothing"):
+        spark.range(1).select("nothing")

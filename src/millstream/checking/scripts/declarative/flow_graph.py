@@ -154,8 +154,8 @@ class FlowGraph(GraphElementRegistry):
         source.select(*settings["keys"], order)
         if deleted is not None:
             source.where(deleted)
-        kept, left_out = settings.get("column_list"), settings.get("except_column_list")
-        frame = source.select(*kept) if kept else source.drop(*left_out or ())
+        columns, other_columns = settings.get("column_list"), settings.get("except_column_list")
+        frame = source.select(*columns) if columns else source.drop(*other_columns or ())
         if str(settings.get("stored_as_scd_type")) != "2":
             return frame
         kind = source.select(order).schema[0].dataType
