@@ -78,6 +78,17 @@ def test_functions_are_views_where_something_reads_them(tmp_path: Path) -> None:
     assert pythons == {"report": None, "daily": "transforms:daily", "sessions": "transforms:sessions"}
 
 
+def test_a_function_is_a_view_where_a_declared_function_has_it_as_a_parameter(tmp_path: Path) -> None:
+    write_file(tmp_path / "transforms.py", "def sessions(clicks): ...\ndef report(sessions): ...\n")
+    views = "views: {report: {python: 'transforms:report'}}\n"
+
+    loaded = load_here(tmp_path, HEAD + views + "queries:\n  report: {to: {console: }}\n")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert set(loaded.pipeline.views) == {"report", "sessions"}
+
+
 @pytest.mark.parametrize(
     ("written", "marked"),
     [

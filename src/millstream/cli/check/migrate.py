@@ -77,8 +77,8 @@ def command(
     returned. --no-tests leaves them out.
 
     --prove then runs both over the same generated rows, and compares the tables of each query. Every read and write
-    of the script is redirected. A project that exists is not written again, so that you can prove it after you have
-    changed it.
+    of the script is redirected. The flows of a declarative project run in this process, without its server. A project
+    that exists is not written again, so that you can prove it after you have changed it.
 
     Exits with 0 if at least one query was moved, and with 5 if none was. With --prove, exits with 0 if all compared
     tables are the same, with 1 if one differs, and with 5 if none could be compared.
@@ -87,10 +87,6 @@ def command(
     from millstream.checking.targets import TargetKind
 
     target = _find_target(script)
-    if prove and target.kind is TargetKind.PROJECT:
-        raise InvalidInput(
-            f"{script} is a declarative project, and --prove runs scripts", "leave out --prove"
-        )
     folder = output or _default_folder(target)
     is_written = prove and (folder / "pipeline.yml").is_file()
     if not is_written and folder.exists() and any(folder.iterdir()):
@@ -109,10 +105,13 @@ def command(
         if not prove:
             click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
             return 0
-        from millstream.proof.migration.prove_migration import prove_migration
+        from millstream.proof.migration.prove_migration import prove_flows, prove_migration
 
         print_progress("running the script and the project over the same rows ...")
-        verdicts = prove_migration(spark, script, folder, arguments, files, os.environ)
+        if target.kind is TargetKind.PROJECT:
+            verdicts = prove_flows(spark, target.path, folder, files, os.environ)
+        else:
+            verdicts = prove_migration(spark, script, folder, arguments, files, os.environ)
     print_progress("")
     return _print_verdicts(verdicts, as_json=as_json)
 

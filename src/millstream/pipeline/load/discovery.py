@@ -106,7 +106,15 @@ def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder:
         return
     sources = data.get("sources")
     used_names = {*discovered.views, *(sources if isinstance(sources, dict) else ())}
-    queue = [name for name in _read_names(discovered.views, data.get("queries")) if name in functions_by_name]
+    declared = [_function_name(view) for view in discovered.views.values()]
+    parameters = [
+        name
+        for function in declared
+        if function in functions_by_name
+        for name in functions_by_name[function].parameters
+    ]
+    reads = {*_read_names(discovered.views, data.get("queries")), *parameters}
+    queue = [name for name in reads if name in functions_by_name]
     while queue:
         name = queue.pop()
         if name in used_names:
@@ -114,6 +122,13 @@ def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder:
         used_names.add(name)
         discovered.views[name] = {"python": f"{MODULE}:{name}"}
         queue.extend(other for other in functions_by_name[name].parameters if other in functions_by_name)
+
+
+def _function_name(view: Any) -> str:
+    """Return the name of the function of transforms.py that a declared view names; empty if it names none."""
+    reference = view.get("python") if isinstance(view, dict) else None
+    module, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
+    return name if module == MODULE else ""
 
 
 def _read_names(views: Mapping[str, Any], queries: Any) -> set[str]:

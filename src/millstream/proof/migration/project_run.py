@@ -124,7 +124,9 @@ class ProjectRun:
             )
         finally:
             writer.close()
-        rows = sink.read_all(session, frame.schema, query.output_mode)
+        outcome = sink.outcome(session.createDataFrame([], frame.schema))
+        schema = frame.schema if outcome is None else outcome.schema
+        rows = sink.read_all(session, schema, query.output_mode)
         if rows is not None:
             self.results[number] = rows
 

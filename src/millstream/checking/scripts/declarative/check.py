@@ -10,7 +10,7 @@ import time
 import types
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark import pipelines
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.declarative.flow_graph import DeclaredDataset, DeclaredFlow
     from millstream.checking.scripts.declarative.project_spec import Project
     from millstream.checking.scripts.execution.source_files import CodePart
+    from millstream.checking.scripts.interception.recording import ScriptExecution
     from millstream.checking.scripts.runner import ScriptPatches
     from millstream.diagnostics.finding import Finding
 
@@ -69,6 +70,17 @@ def check_project(
     return record_project(spark, spec, known_columns).result
 
 
+class FlowExecution(Protocol):
+    """Runs the flows of a project over given rows."""
+
+    @property
+    def execution(self) -> ScriptExecution:
+        """What gives the rows of the sources."""
+
+    def run(self, graph: FlowGraph, session: SparkSession) -> None:
+        """Fill the tables of all datasets."""
+
+
 @dataclass(frozen=True)
 class RecordedProject:
     """A project that was checked: its files, and its flows if they could be loaded."""
@@ -80,17 +92,20 @@ class RecordedProject:
 
 
 def record_project(
-    spark: SparkSession, spec: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
+    spark: SparkSession,
+    spec: Path,
+    known_columns: Mapping[str, str] = NOTHING_GIVEN,
+    execution: FlowExecution | None = None,
 ) -> RecordedProject:
-    """Check a project as `check_project` does, and return its flows too."""
+    """Check a project as `check_project` does, and return its flows too. With an `execution`, its flows run."""
     project = read_project_spec(spec)
-    retries = Retries(known_columns)
+    retries = Retries(known_columns, execution=execution.execution if execution else None)
     end = time.monotonic() + MOST_SECONDS
     with contextlib.ExitStack() as opened:
         # The cells of a notebook are the same files in each run.
         open_file = cache(lambda file: opened.enter_context(open_parts(file)))
         for _ in range(MOST_RUNS):
-            recorded, goes_further = _check_once(spark, spec, project, retries, open_file)
+            recorded, goes_further = _check_once(spark, spec, project, retries, open_file, execution)
             if not goes_further or time.monotonic() > end:
                 break
     return recorded
@@ -102,6 +117,7 @@ def _check_once(
     project: Project,
     retries: Retries,
     open_file: Callable[[Path], list[CodePart]],
+    execution: FlowExecution | None,
 ) -> tuple[RecordedProject, bool]:
     """Load and check the project once. The second value is whether another run can go further."""
     recording = retries.recording()
@@ -139,6 +155,8 @@ def _check_once(
             if loader.lacks_more:
                 result = check_recording(script_run, project.file, findings)
                 return RecordedProject(project, recording, result), True
+            if execution is not None:
+                execution.run(graph, inside.session)
             findings += _build_flows(project, graph, script_run)
             findings += graph.findings
             batch_flows = _list_batch_flows(graph)

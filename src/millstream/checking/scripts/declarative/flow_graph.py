@@ -81,6 +81,8 @@ class FlowGraph(GraphElementRegistry):
         self.flows: list[DeclaredFlow] = []
         self.findings: list[Finding] = []
         self.sql: Callable[[str, Path], None] = lambda _text, _file: None
+        self.read_written: Callable[[str, bool], Any] | None = None
+        """Returns a table of the pipeline with its rows, in a proof, given its key and whether it is a stream."""
         self.is_for_databricks = False
         """True if the project uses what only Databricks has, where a table may be filled by a batch query."""
         self._in_progress: list[str] = []
@@ -205,6 +207,10 @@ class FlowGraph(GraphElementRegistry):
         dataset = self.datasets.get(self.key(name))
         if dataset is None or dataset.kind is DatasetKind.SINK:
             return None
+        if self.read_written is not None and dataset.kind is not DatasetKind.TEMPORARY_VIEW:
+            written = self.read_written(self.key(name), streaming)
+            if written is not None:
+                return written
         flows = [flow for flow in self.flows if self.key(flow.target) == self.key(name)]
         for flow in flows:
             self.make(flow)

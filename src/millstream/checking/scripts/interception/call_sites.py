@@ -41,7 +41,7 @@ _EDGES = {
     for file, name in (
         ("runner.py", "_run_once"),
         ("declarative/check.py", "_load_file"),
-        ("declarative/check.py", "_build_flows"),
+        ("declarative/flow_graph.py", "make"),
     )
 }
 

@@ -134,6 +134,7 @@ class FlowMigration:
         if sink is None:
             self.project.moved.append(f"{what}{where}: view '{name}'")
             return
+        self.project.queries[list(self.datasets).index(key) + 1] = name
         self.files.queries[name] = {"output_mode": mode, "trigger": "available_now", "to": sink}
         self.project.moved.append(f"{what}{where}: view and query '{name}'")
 

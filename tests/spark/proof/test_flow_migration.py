@@ -1,0 +1,134 @@
+"""Declarative projects and the projects that were written from them give the same tables over the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.migration.flow_migration import migrate_project
+from millstream.proof.migration.prove_migration import prove_flows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.proof.migration.verdict import QueryVerdict
+
+SPEC = """name: shop
+storage: file:///lake/shop
+libraries:
+  - glob: {include: flows/**}
+"""
+SOURCES = """from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+@dp.temporary_view
+def orders():
+    columns = "id INT, user STRING, kind STRING, amount DOUBLE, at TIMESTAMP"
+    return spark.readStream.schema(columns).json("/landing/orders")
+
+"""
+TABLES = (
+    SOURCES
+    + """
+@dp.table
+def sales():
+    return spark.readStream.table("orders").where("kind = 'sale'").select("id", "user", "amount", "at")
+
+@dp.materialized_view
+def totals():
+    return spark.read.table("sales").groupBy("user").agg(F.sum("amount").alias("total"))
+
+@dp.table
+def hours():
+    late = spark.readStream.table("sales").withWatermark("at", "10 minutes")
+    counted = late.groupBy(F.window("at", "1 hour"), "user").count()
+    return counted.select(F.col("window.start").alias("hour"), "user", "count")
+"""
+)
+LATEST = (
+    SOURCES
+    + """
+dp.create_streaming_table("latest")
+dp.create_auto_cdc_flow(target="latest", source="orders", keys=["id"], sequence_by=F.col("at"),
+    apply_as_deletes=F.expr("kind = 'gone'"), except_column_list=["kind"], stored_as_scd_type=SCD_TYPE)
+"""
+)
+EXPECTED = SOURCES.replace("from pyspark import pipelines as dp", "import dlt as dp") + (
+    """
+@dp.table
+@dp.expect_or_drop("is a sale", "kind = 'sale'")
+def sales():
+    return spark.readStream.table("orders").select("id", "kind", "amount")
+"""
+)
+SQL = """
+CREATE STREAMING TABLE kinds AS SELECT id, upper(kind) AS kind FROM STREAM orders;
+CREATE MATERIALIZED VIEW counts AS SELECT kind, count(*) AS n FROM kinds GROUP BY kind;
+"""
+
+
+def write(folder: Path, python: str, sql: str = "") -> Path:
+    """A project of these files; its spec."""
+    (folder / "flows").mkdir()
+    (folder / "flows" / "tables.py").write_text(python)
+    if sql:
+        (folder / "flows" / "tables.sql").write_text(sql)
+    spec = folder / "spark-pipeline.yml"
+    spec.write_text(SPEC)
+    return spec
+
+
+def prove(
+    spark: SparkSession, folder: Path, python: str, sql: str = "", change: str = ""
+) -> list[QueryVerdict]:
+    """The verdicts on a project, after a text of its spec or code was left out."""
+    spec, project = write(folder, python, sql), folder / "project"
+    project.mkdir()
+    for name, content in migrate_project(spark, spec).files.items():
+        (project / name).write_text(content.replace(change, "") if change else content)
+    return prove_flows(spark, spec, project)
+
+
+@pytest.mark.parametrize(
+    ("python", "sql", "tables"),
+    [
+        (TABLES, "", ["sales", "totals", "hours"]),
+        (LATEST.replace("SCD_TYPE", "1"), "", ["latest"]),
+        (EXPECTED, "", ["sales"]),
+        pytest.param(SOURCES, SQL, ["kinds", "counts"], marks=pytest.mark.whole),
+    ],
+    ids=["python", "auto_cdc", "expectations", "sql"],
+)
+def test_a_project_gives_the_tables_of_the_flows(
+    spark: SparkSession, tmp_path: Path, python: str, sql: str, tables: list[str]
+) -> None:
+    verdicts = prove(spark, tmp_path, python, sql)
+
+    assert [(verdict.query, str(verdict.outcome)) for verdict in verdicts] == [
+        (table, "same") for table in tables
+    ], [str(verdict) for verdict in verdicts]
+    assert all(verdict.line and verdict.rows for verdict in verdicts)
+    assert {path.name for path in tmp_path.iterdir()} == {"flows", "project", "spark-pipeline.yml"}
+
+
+def test_a_project_that_was_changed_differs_in_that_table_and_those_that_read_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    verdicts = prove(spark, tmp_path, TABLES, change=".where(\"kind = 'sale'\")")
+
+    assert [str(verdict.outcome) for verdict in verdicts] == ["different"] * 3
+    assert all(verdict.only_in_project for verdict in verdicts)
+
+
+def test_a_table_with_history_is_not_compared_and_the_reason_is_given(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (verdict,) = prove(spark, tmp_path, LATEST.replace("SCD_TYPE", "2"))
+
+    assert str(verdict) == (
+        "query 'latest' (line 10): not compared: the proof does not run"
+        " an AUTO CDC flow that keeps the history of each key"
+    )
