@@ -101,7 +101,7 @@ class Supervisor:
                 f"there is no query '{name[:80]}'",
                 f"the queries are {', '.join(entry.query.name for entry in self.watched)}",
             )
-        if watched.state in (QueryPhase.ENDED, QueryPhase.FAILED) or self._end_requested.is_set():
+        if watched.state is QueryPhase.ENDED or self._end_requested.is_set() or self._is_over():
             raise InvalidInput(f"query '{name}' has ended", "start it again with 'millstream run'")
         watched.is_restart_requested = True
 

@@ -93,7 +93,8 @@ class RunState:
                 self.findings, self.plans = event.data["findings"], event.data["plans"]
             case "phase":
                 self.phase = StartPhase(event.data["text"], at)
-            case "stopping":
+            case "stopping" | "query_failed":
+                # A query that gave up ends the run.
                 self.is_stopping, self.actions = True, ()
             case "run_started":
                 self.phase = StartPhase("starting the queries", at)
