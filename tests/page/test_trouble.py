@@ -84,6 +84,23 @@ def test_several_records_that_fail_together_are_called_records(
 
 
 @pytest.mark.usefixtures("traffic")
+def test_a_failed_query_has_no_rate_in_the_graph(stage: Stage, opened: Callable[..., Page]) -> None:
+    page = opened()
+    clicks, sink = (
+        page.locator('[data-node="source.clicks"] .figures'),
+        page.locator('[data-node="sink.funnel.0"] .figures'),
+    )
+    expect(clicks).to_contain_text("/s")
+
+    stage.send(failed_run("funnel", time.time()))
+
+    expect(clicks).not_to_contain_text("/s")
+    expect(clicks).to_contain_text("kafka clicks")
+    expect(sink).to_have_text("0/s")
+    expect(page.locator('[data-node="source.purchases"] .figures')).to_contain_text("/s")
+
+
+@pytest.mark.usefixtures("traffic")
 def test_the_other_queries_that_are_not_well_are_named_beside_the_worst(
     stage: Stage, opened: Callable[..., Page]
 ) -> None:
