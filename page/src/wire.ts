@@ -271,6 +271,7 @@ export interface Live {
   alerts: Alert[];
   /** What may be asked of the run: `stop`, `restart`, `resend`. */
   actions: string[];
+  open_files: { process: string; open: number; max: number }[];
 }
 
 /** `/api/state`. */

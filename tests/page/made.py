@@ -311,10 +311,12 @@ def failed_run(
     *,
     batch: int = 120,
     offset: int = 4071,
-    value: str = '{"event_id": "e-90417", "quantity": "twelve"}',
+    value: str | None = '{"event_id": "e-90417", "quantity": "twelve"}',
+    last: int | None = None,
 ) -> Event:
-    """A query gives up on one record."""
-    record = f"partition 1 of topic 'purchases', offset {offset}"
+    """A query gives up on one record, or on those from `offset` to `last`."""
+    offsets = f"offset {offset}" if last is None else f"offsets {offset} to {last}"
+    record = f"partition 1 of topic 'purchases', {offsets}"
     return Event(
         "query_failed",
         query,

@@ -54,6 +54,53 @@ def test_a_failed_query_turns_red_within_three_seconds_and_names_the_record(
 
 
 @pytest.mark.usefixtures("traffic")
+def test_a_failed_query_says_that_the_run_ends_and_that_there_are_no_more_actions(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    stage.offer([])
+    page = opened()
+    expect(page.locator("#actions")).to_be_visible()
+
+    stage.send(failed_run("purchases", time.time()))
+
+    run = page.locator("[data-failure] [data-run]")
+    expect(run).to_contain_text("is ending: the other queries finish and commit their batches")
+    expect(run).to_contain_text("there are no more actions")
+    expect(page.locator("#actions")).to_have_count(0)
+    stage.send(Event("run_stopped", "", {"exit_code": 1}))
+    expect(run).to_have_text("has ended; start it again with: millstream run")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_several_records_that_fail_together_are_called_records(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    stage.history([failed_run("purchases", time.time(), value=None, last=4075)])
+    page = opened()
+
+    terms = page.locator('[data-failure="purchases"] dt')
+    expect(terms).to_have_text(["purchases", "records", "fix", "the run"])
+    expect(page.locator('[data-failure="purchases"]')).to_contain_text("offsets 4071 to 4075")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_a_failed_query_has_no_rate_in_the_graph(stage: Stage, opened: Callable[..., Page]) -> None:
+    page = opened()
+    clicks, sink = (
+        page.locator('[data-node="source.clicks"] .figures'),
+        page.locator('[data-node="sink.funnel.0"] .figures'),
+    )
+    expect(clicks).to_contain_text("/s")
+
+    stage.send(failed_run("funnel", time.time()))
+
+    expect(clicks).not_to_contain_text("/s")
+    expect(clicks).to_contain_text("kafka clicks")
+    expect(sink).to_have_text("0/s")
+    expect(page.locator('[data-node="source.purchases"] .figures')).to_contain_text("/s")
+
+
+@pytest.mark.usefixtures("traffic")
 def test_the_other_queries_that_are_not_well_are_named_beside_the_worst(
     stage: Stage, opened: Callable[..., Page]
 ) -> None:

@@ -62,6 +62,31 @@ def test_lag_that_is_old_is_shown_with_its_age(stage: Stage, opened: Callable[..
     expect(page.locator(".verdict")).not_to_contain_text("all records are read")
 
 
+@pytest.mark.parametrize(("behind", "level"), [(999, "dim"), (1000, "warn")])
+def test_a_growing_lag_is_a_warning_from_a_thousand_records_on(
+    stage: Stage, opened: Callable[..., Page], behind: int, level: str
+) -> None:
+    now, batches = time.time(), 12
+    traffic = Traffic(began=now - 70, queries={"funnel": ["clicks"]})
+    stage.history(traffic.opening())
+    for number in range(1, batches + 1):
+        offsets = {
+            "endOffset": {"clicks": {"0": 500 * number}},
+            "latestOffset": {"clicks": {"0": 500 * number + behind * number // batches}},
+        }
+        sources = [{"description": "KafkaV2[Subscribe[clicks]]", **offsets, "numInputRows": 500}]
+        stage.history(traffic.batch("funnel", now - 5 * (batches - number) - 1, sources=sources))
+    page = opened()
+
+    growing = page.locator('[data-topic="clicks"] td').last
+    expect(growing).to_contain_text("▲")
+    expect(growing).to_have_class(level)
+    page.locator("#partitions").click()
+    growing = page.locator('[data-partition="clicks/0"] td').last
+    expect(growing).to_contain_text("▲")
+    expect(growing).to_have_class(level)
+
+
 def test_the_phases_of_a_start_are_named(stage: Stage, opened: Callable[..., Page]) -> None:
     now = time.time()
     opening = list(Traffic(began=now - 30).opening())

@@ -69,7 +69,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
             {since !== null && <p class="for">since {when(since, now)}, {ago(since, now)}</p>}
           </div>
           <Kpis state={state} now={now} />
-          {broken && state.worst && <FailureCard query={state.worst.query} failure={broken} />}
+          {broken && state.worst && <FailureCard query={state.worst.query} failure={broken} run={after(state)} />}
         </div>
       ) : (
         <div class="verdict idle" role="status">
@@ -103,18 +103,27 @@ function plain(text: string): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
-/** The failure of a query: record, reason and fix. */
-export function FailureCard({ query, failure }: { query: string; failure: Failure }): JSX.Element {
+/** What a failed query does to the run. */
+function after(state: State): string {
+  const again = "start it again with: millstream run";
+  return state.run.live && !state.run.ended
+    ? `is ending: the other queries finish and commit their batches, and there are no more actions; then ${again}`
+    : `has ended; ${again}`;
+}
+
+/** The failure of a query: record, reason and fix; where there is room, also what becomes of the run. */
+export function FailureCard({ query, failure, run }: { query: string; failure: Failure; run?: string }): JSX.Element {
   const record = failure.place ? `topic ${failure.place.topic}, partition ${failure.place.partition}, offset ${failure.place.offset}` : failure.record.join("; ");
   return (
     <section class="failure" aria-label={`Why ${query} failed`} data-failure={query}>
       <dl>
         <dt>{query}</dt>
         <dd>{plain(failure.reason)}</dd>
-        {record && (<><dt>record</dt><dd><b>{record}</b></dd></>)}
+        {record && (<><dt>{failure.place ? "record" : "records"}</dt><dd><b>{record}</b></dd></>)}
         {!record && failure.reads.length > 0 && (<><dt>batch {failure.batch} reads</dt><dd>{failure.reads.join("; ")}</dd></>)}
         {failure.value !== null && (<><dt>value</dt><dd><pre>{failure.value}</pre></dd></>)}
         {failure.fix && (<><dt>fix</dt><dd>{failure.fix}</dd></>)}
+        {run && (<><dt>the run</dt><dd data-run>{run}</dd></>)}
       </dl>
     </section>
   );

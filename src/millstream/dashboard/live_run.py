@@ -28,6 +28,7 @@ from millstream.dashboard.state.run_state import new_run_state
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.formats import finding_to_json
 from millstream.engine.events.event_bus import Event
+from millstream.engine.open_files_watch import watch_files
 from millstream.pipeline.graph import PipelineGraph
 from millstream.spark.jvm_metrics import Gauges
 from millstream.state.state_sample import sample_query
@@ -143,13 +144,14 @@ class LivePage:
 
     @contextmanager
     def spark(self, spark: SparkSession) -> Iterator[None]:
-        """Serve the metrics of a session inside this context, which must end before the session."""
+        """Serve the metrics and open files of a session inside this context, which must end before the session."""
         engine = Engine(Gauges(spark).read)
         self.feed.engine = engine
+        self.feed.folded.read_open_files = watch_files(spark, self.pipeline, self.queries)
         try:
             yield
         finally:
-            self.feed.engine = None
+            self.feed.engine, self.feed.folded.read_open_files = None, tuple
             engine.close()
 
     def offer_actions(self, end: Callable[[], None], restart: Callable[[str], None]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+RESTART = 75
+"""The exit code of a run that must start again before its open files run out: EX_TEMPFAIL of sysexits.h."""
+
 
 class MillstreamError(Exception):
     """An error that the user can act on: `what` happened (one sentence) and the `fix` (one sentence).

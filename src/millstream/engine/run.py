@@ -19,6 +19,7 @@ from millstream.engine.continuous_query import FlowingQuery, require_enough_core
 from millstream.engine.delivery.batch_spool import spool_folder
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
+from millstream.engine.open_files_watch import OpenFilesWatch, watch_files
 from millstream.engine.recovery.data_loss import ignore_data_loss
 from millstream.engine.recovery.jvm_lock import lock_in_jvm
 from millstream.engine.recovery.restart_check import check_restarts
@@ -180,7 +181,7 @@ def run_pipeline(
     gaps: Mapping[str, Sequence[MissingOffsets]] = MappingProxyType({}),
     on_supervisor: Callable[[Supervisor], None] = lambda _: None,
 ) -> bool:
-    """Run the chosen queries until they end, are asked to end, or one gives up. Returns whether none gave up.
+    """Run the chosen queries until they end, are asked to end, or one gives up. Returns whether the exit code is 0.
 
     The caller has called `probe` and `lock_checkpoints`. `gaps` are those that queries may skip, once.
     `on_supervisor` receives the supervisor before anything starts, so that a signal can ask it to end.
@@ -222,7 +223,13 @@ def run_pipeline(
             and _needs_head_start(spark, pipeline, names)
         )
         alone_until = time.monotonic() + HEAD_START if is_head_start else 0.0
-        supervisor = Supervisor(queries, pipeline.defaults.retry, events, alone_until=alone_until)
+        supervisor = Supervisor(
+            queries,
+            pipeline.defaults.retry,
+            events,
+            alone_until=alone_until,
+            open_files=OpenFilesWatch(watch_files(spark, pipeline, names), events),
+        )
         on_supervisor(supervisor)
         with poll_less_often(spark, pipeline.spark, len(names)):
             return supervisor.run(options.seconds)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
+from millstream.diagnostics.failure import RESTART, CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.failure_classifier import COMMITTED_ELSEWHERE, FailureKind, QueryFailure, classify
 from millstream.engine.failure_place import locate_failure
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
     from millstream.engine.failure_place import LocateSql
+    from millstream.engine.open_files_watch import OpenFilesWatch
     from millstream.engine.recovery.uncommitted_batch import UncommittedBatch
     from millstream.engine.streaming_query import RunningQuery
     from millstream.spec.backoff import Backoff
@@ -74,11 +75,13 @@ class Supervisor:
     """The first query runs alone until this monotonic time, or until it has delivered its first batch."""
     locate_sql: LocateSql | None = None
     """Returns the file and line of characters of a view's SQL, for errors of a batch."""
+    open_files: OpenFilesWatch | None = None
 
     def __post_init__(self) -> None:
         self.watched = [SupervisedQuery(query) for query in self.queries]
         self._end_requested = threading.Event()
         self._interrupt_requested = threading.Event()
+        self._is_out_of_files = False
 
     def end(self) -> None:
         """Ask for a graceful end: current batches finish. A second call interrupts them."""
@@ -98,12 +101,12 @@ class Supervisor:
                 f"there is no query '{name[:80]}'",
                 f"the queries are {', '.join(entry.query.name for entry in self.watched)}",
             )
-        if watched.state in (QueryPhase.ENDED, QueryPhase.FAILED) or self._end_requested.is_set():
+        if watched.state is QueryPhase.ENDED or self._end_requested.is_set() or self._is_over():
             raise InvalidInput(f"query '{name}' has ended", "start it again with 'millstream run'")
         watched.is_restart_requested = True
 
     def run(self, seconds: float | None = None) -> bool:
-        """Run for `seconds`, or until all queries end by themselves. Returns whether none gave up.
+        """Run for `seconds`, or until all queries end by themselves. Returns whether the exit code is 0.
 
         The time begins when the first batch is committed, or when no query has a first batch in progress.
         """
@@ -116,28 +119,30 @@ class Supervisor:
                     deadline = time.monotonic() + seconds
                 if deadline is not None and time.monotonic() >= deadline:
                     break
+                self._is_out_of_files = self.open_files is not None and self.open_files.must_end()
                 self._end_requested.wait(LOOK)
             self._finish()
         finally:
             for watched in self.watched:
                 watched.query.stop()
                 watched.query.close()
-        return not any(watched.state is QueryPhase.FAILED for watched in self.watched)
+        return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """0 if no query gave up, 3 if the checkpoint of one cannot continue, else 1."""
+        """1 if a query gave up, or 3 if its checkpoint cannot continue; 75 if the run must start again; else 0."""
         causes = [
             watched.failure.cause
             for watched in self.watched
             if watched.state is QueryPhase.FAILED and watched.failure
         ]
-        return max((cause.exit_code for cause in causes), default=0)
+        must_restart = self._is_out_of_files and not self._end_requested.is_set()
+        return max((cause.exit_code for cause in causes), default=RESTART if must_restart else 0)
 
     def _is_over(self) -> bool:
-        """Return whether all queries have ended or one has given up, which ends the run so that it is noticed."""
+        """Return whether all queries have ended, one has given up, so that it is noticed, or few files are left."""
         states = {watched.state for watched in self.watched}
-        return QueryPhase.FAILED in states or states <= {QueryPhase.ENDED}
+        return self._is_out_of_files or QueryPhase.FAILED in states or states <= {QueryPhase.ENDED}
 
     def _has_begun(self) -> bool:
         """Return whether a batch is committed, or none is in progress: no rows, a silent source, a failure."""

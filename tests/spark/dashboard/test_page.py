@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import sys
 import urllib.request
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from millstream.dashboard.export import spark_metrics
 from millstream.dashboard.live_run import LivePage, PageOptions, runs_folder
 from millstream.dashboard.replay_server import load_past_run
 from millstream.dashboard.run_log import list_runs
+from millstream.spark import internals
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql.streaming.listener import QueryProgressEvent
 
     from spark.conftest import Project
@@ -125,6 +128,29 @@ def test_metrics_of_spark_and_its_jvm_are_what_they_say_themselves(
     assert summed(last, "spark_listener_events_posted_total") > summed(
         counted, "spark_listener_events_posted_total"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counted in /proc")
+def test_the_open_files_of_a_run_are_those_of_its_jvm(project: Project) -> None:
+    with (
+        LivePage(project.pipeline(), ["sums"], PageOptions(port=0)) as page,
+        page.spark(project.spark),
+        socket.create_server(("127.0.0.1", 0), backlog=300) as server,
+    ):
+        connect, read = (
+            internals.java_class(project.spark, "java.net.Socket"),
+            page.feed.folded.read_open_files,
+        )
+        before = read()
+        opened = [connect(*server.getsockname()) for _ in range(200)]
+        after = read()
+        for connection in opened:
+            connection.close()
+
+    more = {files.process: files.open - earlier.open for earlier, files in zip(before, after, strict=True)}
+    # Spark and the page open some files of their own.
+    assert more["jvm"] == pytest.approx(200, abs=50)
+    assert abs(more["python"]) < 50
 
 
 SAMPLE = re.compile(r'((?:spark|jvm)_\w+)\{pipeline="shop"(?:,\w+="([^"]*)")?\} (\S+)')

@@ -13,6 +13,7 @@ from millstream.dashboard.run_log import read_events
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.run_state import RunState, new_run_state
 from millstream.engine.events.event_bus import Event
+from millstream.spark.resources import OpenFiles
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")
 START = timestamps.parse("2026-03-01T12:00:00.000Z")
@@ -84,6 +85,7 @@ def feed() -> EventStream:
         counts=EventCounters(),
         clock=lambda: START + 60,
     )
+    event_stream.folded.read_open_files = lambda: (OpenFiles("jvm", 600, 4096), OpenFiles("python", 40, 1024))
     for _, event in read_events(RECORDED):
         event_stream.fold(event)
     return event_stream

@@ -226,6 +226,15 @@ def test_a_query_that_waits_for_its_next_attempt_starts_at_once() -> None:
     assert query.starts == 2
 
 
+def test_no_query_restarts_once_another_has_given_up() -> None:
+    told = Told()
+    made = Supervisor([Batches(), Batches()], Backoff(), told)  # type: ignore[list-item, arg-type]
+    made.watched[1].state = QueryPhase.FAILED
+
+    with pytest.raises(InvalidInput, match="query 'funnel' has ended"):
+        made.restart("funnel")
+
+
 def test_a_query_that_has_ended_or_does_not_exist_cannot_restart() -> None:
     made, _ = looked_at(Batches())
     with pytest.raises(InvalidInput, match="there is no query 'carts'"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.table import format_table
-from millstream.diagnostics.failure import InvalidInput, MillstreamError
+from millstream.diagnostics.failure import RESTART, InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def describe_end(run: PastRun) -> str:
     """Return in words how a run ended."""
     if run.ended is None:
         return "running, or killed"
-    words = {0: "stopped", 1: "a query gave up"}
+    words = {0: "stopped", 1: "a query gave up", RESTART: "few files were left to open"}
     return words.get(run.exit_code or 0, f"ended with exit code {run.exit_code}")
 
 

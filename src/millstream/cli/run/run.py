@@ -114,8 +114,8 @@ def command(
 ) -> int:
     """Check the pipeline, then run its queries in one Spark session.
 
-    Exits with 0 if it was stopped gracefully or is caught up, with 1 if a query failed for good, and with 3 if a
-    query cannot resume from its checkpoint.
+    Exits with 0 if it was stopped gracefully or is caught up, with 1 if a query failed for good, with 3 if a
+    query cannot resume from its checkpoint, and with 75 if it must start again because few files are left to open.
     The first Ctrl-C, SIGTERM or closed terminal lets the batches in progress finish; the second stops at once.
     """
     from millstream.dashboard.http.app import LOCAL, refuse_taken_port

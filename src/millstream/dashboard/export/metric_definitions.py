@@ -116,6 +116,18 @@ METRICS = (
         "Messages that a receiver did not accept, and events that were dropped because it was too slow.",
     ),
     Metric(
+        "millstream_open_files",
+        "gauge",
+        ("pipeline", "process"),
+        "Open files and sockets of Spark's JVM (`jvm`) and of the Python process (`python`); on Linux only.",
+    ),
+    Metric(
+        "millstream_open_files_max",
+        "gauge",
+        ("pipeline", "process"),
+        "Most files that the process may have open; for a JVM that leaves sockets open, at most the local ports.",
+    ),
+    Metric(
         "millstream_process_cpu_seconds_total",
         "counter",
         ("pipeline",),

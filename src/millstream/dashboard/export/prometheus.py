@@ -85,6 +85,9 @@ def _samples(state: api_schema.Document, counts: EventCounters, dropped: int) ->
     add("up", float(state["run"]["ended"] is None and state["state"] != "failed"))
     add("events_dropped_total", dropped)
     add("process_cpu_seconds_total", time.process_time())
+    for files in state["open_files"]:
+        add("open_files", files["open"], process=files["process"])
+        add("open_files_max", files["max"], process=files["process"])
     for query in state["queries"]:
         name = query["name"]
         add("query_up", float(query["level"] != "off" and query["state"] not in _DOWN), query=name)

@@ -57,11 +57,11 @@ class DataPreviews:
             return None
         result, note = self._ask(f"rows {sink}", lambda: target.rows(ROWS))
         if not note and result is None:
-            note = f"{target.describe()} cannot be read back"
+            note = self._shorten(f"{target.describe()} cannot be read back")
         names, rows = result or ([], [])
         shape = table_json(names, rows)
         if not note and not rows:
-            note = f"{target.describe()} has no rows yet"
+            note = self._shorten(f"{target.describe()} has no rows yet")
         response = {"sink": sink, "at": timestamps.format_timestamp(time.time()), **shape, "note": note}
         return redact_deep(response)  # type: ignore[no-any-return]
 
@@ -72,7 +72,7 @@ class DataPreviews:
             return None
         recent, note = self._ask(f"messages {source}", lambda: entry.source.recent(MESSAGES))
         if not note and recent is None:
-            note = f"{entry.source.describe()} cannot show recent messages"
+            note = self._shorten(f"{entry.source.describe()} cannot show recent messages")
         elif not note and not recent:
             note = f"{entry.source.describe()} has no messages yet"
         messages = [message_json(item) for item in recent or ()]
@@ -134,7 +134,11 @@ class DataPreviews:
         except TooLong:
             return None, f"no response within {PATIENCE:g} s; the next request waits for it"
         except Exception as error:  # noqa: BLE001 - a table may not exist yet or a server be down: shown as a note
-            return None, " ".join(redact(str(getattr(error, "what", error))).split())[:400]
+            return None, " ".join(self._shorten(redact(str(getattr(error, "what", error)))).split())[:400]
+
+    def _shorten(self, text: str) -> str:
+        """Return a text with the paths of the project relative to its folder, as the graph has them."""
+        return text.replace(f"{self.pipeline.folder}/", "")
 
 
 def table_json(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, Any]:

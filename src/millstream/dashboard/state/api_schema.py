@@ -284,6 +284,14 @@ class Alert(TypedDict):
     text: str
 
 
+class OpenFilesCount(TypedDict):
+    """The open files of a process, `jvm` or `python`, sockets included, and the most that it may have open."""
+
+    process: str
+    open: int
+    max: int
+
+
 class History(TypedDict):
     """The figures of the run over its last minutes, one value every few seconds, oldest first."""
 
@@ -321,3 +329,4 @@ class Document(TypedDict):
     plans: list[Plan]
     alerts: list[Alert]
     actions: list[str]
+    open_files: list[OpenFilesCount]

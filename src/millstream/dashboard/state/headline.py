@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.query_verdict import format_seconds
 from millstream.engine.events.event_messages import format_count
+from millstream.engine.open_files_watch import describe, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.dashboard.state import api_schema
+    from millstream.spark.resources import OpenFiles
 
 # A figure of Kafka is current for these seconds: the broker is asked every three, and may take five to respond.
 CURRENT = 8.0
@@ -68,6 +70,8 @@ class HeadlineInput(NamedTuple):
     behind: int | None
     """Records that at least one query has not read."""
     is_stopping: bool = False
+    many_files: OpenFiles | None = None
+    """A process that has nearly as many open files as it may have."""
 
 
 def build_headline(facts: HeadlineInput) -> api_schema.Headline:
@@ -77,6 +81,10 @@ def build_headline(facts: HeadlineInput) -> api_schema.Headline:
         return _of_worst(facts, worst)
     if not run["live"]:
         return _of_end(facts)
+    if facts.many_files is not None:
+        cause, fix = explain(facts.many_files)
+        detail = f"{cause}; {fix}" if cause else fix
+        return _headline("warn", "open files", describe(facts.many_files), detail)
     firing = next((alert for alert in facts.alerts if alert["firing"]), None)
     if firing is not None:
         return _of_alert(facts, firing)
@@ -126,6 +134,8 @@ def _of_worst(facts: HeadlineInput, worst: api_schema.Worst) -> api_schema.Headl
         for query in facts.queries
         if query["name"] != worst["query"] and query["level"] in ("bad", "warn")
     ]
+    if facts.many_files is not None:
+        others.append(describe(facts.many_files))
     return _headline(
         worst["level"],
         word_of(worst["state"]),

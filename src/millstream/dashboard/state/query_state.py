@@ -109,9 +109,8 @@ class QueryState:
                 if self.running is not None and self.running.number == data["batch"]:
                     self.running.written[data["sink"]] = data.get("seconds") or 0.0
             case "idle":
-                self.last_event_at, self.running = at, None
-                self.rates.append(0.0)
-                self.source_rates = {}
+                self.last_event_at = at
+                self._stand_still()
                 self.become("idle", at)
             case "dead_letter":
                 self.counts["dead_letters"] += data.get("records") or 0
@@ -132,11 +131,17 @@ class QueryState:
                 self.last_event_at, self.running = at, None
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
-                self.failure, self.running = _failure(data), None
+                self.failure = _failure(data)
+                self._stand_still()
                 self.become("failed", at, _why(self.failure))
             case "query_stopped":
-                self.running = None
+                self._stand_still()
                 self.become("stopped", at, data.get("reason", ""))
+
+    def _stand_still(self) -> None:
+        """Record that no batch runs and no rows flow."""
+        self.running, self.source_rates = None, {}
+        self.rates.append(0.0)
 
     def _batch(self, data: dict[str, Any], at: float) -> None:
         self.figures, self.batch_at, self.last_event_at = data, at, at
@@ -147,7 +152,6 @@ class QueryState:
         self.counts["broken"] += sum(
             rows for counts in data.get("expectations", {}).values() for rows in counts.values()
         )
-        self.rates.append(data["input_rate"] or 0.0)
         began = timestamps.parse_or_none(data.get("began")) or at - (self.seconds() or 0.0)
         kafka_lag.record_offsets(self.partitions, at, began, data["sources"], self.sources)
         self._record_lag(at)
@@ -158,13 +162,14 @@ class QueryState:
             self.running = None
         else:
             self.written = {}
-        self._of_sources(data)
         self.series.add(plot_point(at, data))
         busy = self.busy()
         self.over = self.over + 1 if busy is not None and busy > 1 else 0
         if self.state in ("stopped", "failed"):
             # Spark's listeners lag a little, so the figures of the last batch may arrive after the end.
             return
+        self.rates.append(data["input_rate"] or 0.0)
+        self._of_sources(data)
         if self.over > 1 or (busy is not None and busy > OVERDUE):
             seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
             verb = "a batch takes" if self.over > 1 else "the last batch took"

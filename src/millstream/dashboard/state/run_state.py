@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from millstream.dashboard.state import kafka_lag, timestamps
@@ -14,11 +15,13 @@ from millstream.dashboard.state.graph_state import Drawing
 from millstream.dashboard.state.headline import HeadlineInput, StartPhase, UnreachableSource, build_headline
 from millstream.dashboard.state.query_state import QueryState
 from millstream.engine.events.event_messages import format_event
+from millstream.engine.open_files_watch import WARNING
 
 if TYPE_CHECKING:
     from millstream.dashboard.state import api_schema
     from millstream.dashboard.state.time_series import Point
     from millstream.engine.events.event_bus import Event
+    from millstream.spark.resources import OpenFilesReader
 
 VERSION = 1
 # Number of lines of the event log that are shown; the log on disk has all.
@@ -75,6 +78,8 @@ class RunState:
     """Lag, input rate, freshness and load, one of each every few seconds."""
     actions: tuple[str, ...] = ()
     """What the page may ask of the run."""
+    read_open_files: OpenFilesReader = tuple
+    """Counts the open files of the run while it has a session."""
     _sampled: float = 0.0
 
     def take(self, event: Event, number: int) -> tuple[api_schema.Entry, Point | None]:
@@ -88,7 +93,8 @@ class RunState:
                 self.findings, self.plans = event.data["findings"], event.data["plans"]
             case "phase":
                 self.phase = StartPhase(event.data["text"], at)
-            case "stopping":
+            case "stopping" | "query_failed":
+                # A query that gave up ends the run.
                 self.is_stopping, self.actions = True, ()
             case "run_started":
                 self.phase = StartPhase("starting the queries", at)
@@ -201,6 +207,7 @@ class RunState:
         rates = [details["input_rate"] for details in queries if details["input_rate"] is not None]
         columns = list(zip(*self.history, strict=True)) or [()] * 4
         run = cast("api_schema.Run", dict(self.run))
+        open_files = self.read_open_files()
         facts = HeadlineInput(
             now,
             run,
@@ -212,6 +219,11 @@ class RunState:
             rows_in,
             behind,
             self.is_stopping,
+            max(
+                (files for files in open_files if files.share >= WARNING),
+                key=attrgetter("share"),
+                default=None,
+            ),
         )
         return {
             "version": VERSION,
@@ -252,6 +264,9 @@ class RunState:
             "plans": self.plans,
             "alerts": alerts,
             "actions": list(self.actions) if self.run["live"] else [],
+            "open_files": [
+                {"process": files.process, "open": files.open, "max": files.max} for files in open_files
+            ],
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millstream.diagnostics.failure import RESTART
 from millstream.diagnostics.guarantee_table import format_guarantee_table
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ def format_event(event: Event) -> str | None:
         case "stopping":
             return "finishing the batches in progress"
         case "run_stopped":
-            words = {0: "stopped", 1: "stopped, because a query gave up"}
+            words = {
+                0: "stopped",
+                1: "stopped, because a query gave up",
+                RESTART: "stopped, because few files were left to open; start it again",
+            }
             return words.get(data["exit_code"], f"ended with exit code {data['exit_code']}")
     return None
 

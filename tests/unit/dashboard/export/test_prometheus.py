@@ -77,6 +77,8 @@ def test_figures_are_those_of_the_state(feed: EventStream) -> None:
     assert samples["millstream_offsets_behind", place] == row["behind"]
     assert samples["millstream_query_up", labels(query="orders")] == 0
     assert samples["millstream_query_state", labels(query="orders", state="failed")] == 1
+    assert samples["millstream_open_files", labels(process="jvm")] == 600
+    assert samples["millstream_open_files_max", labels(process="jvm")] == 4096
 
 
 def test_a_histogram_is_cumulative_and_adds_up(feed: EventStream) -> None:

@@ -132,8 +132,18 @@ def test_what_is_not_possible_is_said_with_a_fix(served: app.Page, run: Run) -> 
     assert run.asked == []
 
 
-def test_a_run_that_stops_offers_no_action(served: app.Page, feed: EventStream, run: Run) -> None:
-    feed.fold(Event("stopping", "", {"queries": ["funnel"]}, at(58)))
+FAILED = {"cause": "defect", "reason": "division by zero", "fix": ""}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(Event("stopping", "", {"queries": ["funnel"]}, at(58)), id="asked to"),
+        pytest.param(Event("query_failed", "funnel", FAILED, at(58)), id="a query failed"),
+    ],
+)
+def test_a_run_that_ends_offers_no_action(served: app.Page, feed: EventStream, run: Run, end: Event) -> None:
+    feed.fold(end)
 
     assert feed.document()["actions"] == []
     assert post(served, "/api/actions/stop", **allowed(served))[0] == 404

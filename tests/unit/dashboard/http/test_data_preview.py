@@ -44,7 +44,7 @@ def test_a_table_that_is_not_there_yet_is_a_note(looks: DataPreviews) -> None:
     rows = looks.rows("sink.ticks.0")
 
     assert rows is not None
-    assert "there is no Delta table" in rows["note"]
+    assert rows["note"] == "there is no Delta table at lake yet"
     assert (rows["rows"], rows["columns"]) == ([], [])
 
 

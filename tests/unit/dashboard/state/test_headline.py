@@ -11,6 +11,7 @@ import pytest
 
 from millstream.dashboard.state.headline import CURRENT
 from millstream.engine.events.event_bus import Event
+from millstream.spark.resources import OpenFiles
 from unit.dashboard.conftest import START, at, batch, folded, started
 from unit.dashboard.state.topic import SINKS, TRIGGER, Topic
 
@@ -298,6 +299,46 @@ def test_a_watermark_that_waits_for_newer_rows_is_no_news() -> None:
         topic.run_batch(2 + 5 * number, watermark=at(-600), newest=at(-590))
 
     assert topic.sentence(98)[0] == "ok"
+
+
+def test_open_files_near_their_limit_are_news_with_their_cause_and_what_to_do() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.state.read_open_files = lambda: (
+        OpenFiles("jvm", 799, 1000, "they leak"),
+        OpenFiles("python", 9, 10),
+    )
+    assert topic.sentence(5)[:2] == (
+        "warn",
+        "Millstream's Python process has 9 of at most 10 files and sockets open",
+    )
+
+    topic.state.read_open_files = lambda: (OpenFiles("jvm", 800, 1000, "they leak"),)
+
+    level, text, detail = topic.sentence(5)
+    assert (level, text) == ("warn", "Spark's JVM has 800 of at most 1,000 files and sockets open")
+    assert detail.startswith(
+        "they leak; restart the run, which resumes with its state; with 950 open it ends"
+    )
+
+
+def test_a_run_with_files_left_to_open_is_well() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.state.read_open_files = lambda: (OpenFiles("jvm", 799, 1000, "they leak"),)
+
+    assert topic.sentence(5)[1] == "All is well"
+
+
+def test_a_stalled_query_is_news_before_open_files_which_may_be_the_reason() -> None:
+    topic = Topic()
+    topic.run_batch(2)
+    topic.state.read_open_files = lambda: (OpenFiles("jvm", 1000, 1000, "they leak"),)
+
+    headline = topic.headline(100)
+
+    assert headline["text"] == "funnel is stalled"
+    assert headline["also"] == "also: Spark's JVM has 1,000 of at most 1,000 files and sockets open"
 
 
 def test_a_run_that_is_over_says_how_it_ended() -> None:

@@ -121,6 +121,22 @@ def test_figures_that_come_after_the_end_are_taken_and_the_end_stands() -> None:
     assert (query["state"], query["batch"]) == ("stopped", 0)
 
 
+def test_a_query_that_has_ended_reads_no_rows_although_figures_come_after_its_end() -> None:
+    ended = Event(
+        "query_failed", "funnel", {"cause": "defect", "reason": "division by zero", "fix": ""}, at(7)
+    )
+    read = {"sources": [{"description": "K", "numInputRows": 100}]}
+    state = folded(started(), batch(0, 6, **read))
+    assert (state.queries["funnel"].source_rates, state.queries["funnel"].rates[-1]) == (
+        {"clicks": 20.0},
+        20.0,
+    )
+
+    state = folded(started(), batch(0, 6, **read), ended, batch(1, 8, **read))
+
+    assert (state.queries["funnel"].source_rates, state.queries["funnel"].rates[-1]) == ({}, 0.0)
+
+
 def test_dead_letters_are_told_by_reason(recorded: RunState) -> None:
     letters = recorded.document(START + 60)["letters"]
 
