@@ -18,7 +18,7 @@ from millstream.connectors.api.values.bucket_options import set_bucket_settings
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
 from millstream.devstack.stack import bucket_settings, start, stop, up
 from millstream.devstack.supervisor.state import S3_SERVER
-from millstream.pipeline.buckets import CLIENT_SETTINGS
+from millstream.spark.settings import S3_CLIENT
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def root(bucket: str, tmp_path: Path) -> str:
 def conf(stack: Endpoints, bucket: str) -> dict[str, str]:
     """The settings with which Spark reaches the bucket."""
     assert bucket
-    return {**CLIENT_SETTINGS, **bucket_settings(stack.folder)}
+    return {**S3_CLIENT, **bucket_settings(stack.folder)}
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.spark.settings import is_local
+from millstream.spark.settings import S3_CLIENT, is_local
+from millstream.spec.location import S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ def use_buckets(loaded: LoadedSpec) -> LoadedSpec:
     # Imported here because most specs do not use S3.
     from millstream.connectors.api.values.bucket_options import set_bucket_settings
     from millstream.devstack.stack import bucket_settings
-    from millstream.pipeline.buckets import CLIENT_SETTINGS, PREFIX, uses_s3
+    from millstream.pipeline.buckets import uses_s3
 
     pipeline = loaded.pipeline
     if pipeline is None or not uses_s3(pipeline):
         return loaded
-    settings = {**CLIENT_SETTINGS, **bucket_settings(pipeline.folder), **pipeline.spark}
+    settings = {**S3_CLIENT, **bucket_settings(pipeline.folder), **pipeline.spark}
     for name, value in settings.items():
-        if name.startswith(PREFIX) and name.endswith((".secret.key", ".session.token", ".access.key")):
+        if name.startswith(S3_SETTINGS) and name.endswith((".secret.key", ".session.token", ".access.key")):
             REDACTOR.protect(str(value))
     set_bucket_settings(settings)
     return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))

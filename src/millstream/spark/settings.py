@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
+from millstream.spec.location import S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ REMOTE_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
     )
+}
+
+# Settings of the client of S3 in which we differ from Hadoop. A spec's own take precedence.
+S3_CLIENT = {
+    # The default of Hadoop 3.5 reads ahead for analytic engines; this is the client's own, long used stream.
+    f"{S3_SETTINGS}input.stream.type": "classic",
+    # An outage reaches the run within seconds, which reports it and tries again. By default the client alone tries
+    # for minutes, and the query looks alive.
+    f"{S3_SETTINGS}attempts.maximum": "3",
+    f"{S3_SETTINGS}retry.limit": "4",
 }
 
 # Hadoop's local file system runs `readlink` and `chmod`, because PySpark has no native library of Hadoop. This one
@@ -116,7 +127,7 @@ def start_settings(
 
 def uses_s3(conf: Mapping[str, object]) -> bool:
     """Return whether a setting is of Hadoop's client of S3, whose jars the session then needs."""
-    return any(key.startswith("spark.hadoop.fs.s3a.") for key in conf)
+    return any(key.startswith(S3_SETTINGS) for key in conf)
 
 
 def is_local(master: str) -> bool:
