@@ -73,6 +73,8 @@ class Setting(NamedTuple):
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the setting
 _SECRET_FILE = f"{SECRET}.file"
+# Ends of the names of settings whose values are secrets, such as the keys of Hadoop's client of S3.
+_SECRETS = ("secret", ".secret.key", ".access.key", ".session.token", "password")
 _LOOPBACK = re.compile(r"spark://(?:127\.[\d.]+|localhost)(?::\d+)?$")
 
 # The folder of a Hive metastore stored by Derby, if it is relative.
@@ -104,7 +106,7 @@ def start_settings(
             raise InvalidInput(f"{key} cannot be set", REFUSED[key])
     user_settings = {key: _to_text(value) for key, value in conf.items()}
     # `run --verbose` prints all settings.
-    REDACTOR.protect(user_settings.get(SECRET, ""))
+    protect_secrets(user_settings)
     cores = _count_cores(user_settings)
     own_settings = [
         Setting("spark.master", f"local[{cores}]", "one task for each core of this machine"),
@@ -128,6 +130,11 @@ def start_settings(
 def uses_s3(conf: Mapping[str, object]) -> bool:
     """Return whether a setting is of Hadoop's client of S3, whose jars the session then needs."""
     return any(key.startswith(S3_SETTINGS) for key in conf)
+
+
+def protect_secrets(conf: Mapping[str, object]) -> None:
+    """Redact the values of settings whose names say that they are secrets."""
+    REDACTOR.protect(*(str(value) for key, value in conf.items() if key.lower().endswith(_SECRETS)))
 
 
 def is_local(master: str) -> bool:
