@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import millstream
 from millstream.deployment import manifests
-from millstream.deployment.project_files import collect_files
+from millstream.deployment.project_files import collect_files, read_own_file
 from millstream.deployment.python_lock import list_extras, lock_packages
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.pipeline.load.variables import is_sql
 from millstream.spark.jars import jar_cache
 from millstream.spec.secrets.interpolation import Reference, list_references
@@ -68,11 +68,8 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
     name = _find_name(loaded, spec.absolute().parent)
     code = {path: text for path, text in project.files.items() if path.endswith(".py")}
     arguments = [] if packaged == DEFAULT_SPEC else ["-f", packaged]
-    requirements = spec.parent / "requirements.txt"
     lock = lock_packages(
-        _find_extras(document.data if document else None),
-        code,
-        requirements.read_text(encoding="utf-8") if requirements.is_file() else "",
+        _find_extras(document.data if document else None), code, _read_requirements(spec.parent)
     )
     contents = {
         **{f"project/{path}": text for path, text in project.files.items()},
@@ -84,8 +81,8 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
         "kubernetes.yml": manifests.write_manifests(name, references, arguments).encode(),
     }
     for file in _OWN:
-        if (spec.parent / file).is_file():
-            contents[file] = (spec.parent / file).read_bytes()
+        if (own := read_own_file(spec.absolute().parent / file, scalars)) is not None:
+            contents[file] = own
     contents["package.json"] = _describe(name, packaged, references, contents)
     return PipelinePackage(name, contents, references, project.left_out, tuple(sorted(lock.local)))
 
@@ -126,6 +123,16 @@ def _list_variables(scalars: Mapping[Place, str]) -> tuple[Reference, ...]:
             if key not in references or reference.default is None:
                 references[key] = reference
     return tuple(references[key] for key in sorted(references))
+
+
+def _read_requirements(folder: Path) -> str:
+    file = folder / "requirements.txt"
+    try:
+        return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8 text (byte {error.start})", "save it as UTF-8") from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}", "make it readable") from error
 
 
 def _find_name(loaded: LoadedSpec, folder: Path) -> str:
