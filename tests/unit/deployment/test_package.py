@@ -269,6 +269,26 @@ def test_a_dockerfile_that_is_a_link_to_a_secret_is_refused(
     assert "is a link to secrets/kafka_password, which is a secret that the spec reads" in error
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("to: {postgres", "to: {delta: {path: s3a://lake/priced}}\n  other:\n    to: {postgres"),
+        ("to: {postgres", 'to: {delta: {path: "${LAKE:-s3a://lake}/priced"}}\n  other:\n    to: {postgres'),
+        (
+            "name: shop\nsources",
+            "name: shop\nspark: {spark.hadoop.fs.s3a.endpoint.region: eu-central-1}\nsources",
+        ),
+    ],
+    ids=["address", "default", "setting"],
+)
+def test_a_spec_that_uses_s3_gets_its_jars(project: Path, edit: tuple[str, str]) -> None:
+    assert "jars/s3-1.0.jar" not in package(project)
+    spec = project / "pipeline.yml"
+    spec.write_text(spec.read_text().replace(*edit))
+
+    assert {"jars/thing-1.0.jar", "jars/s3-1.0.jar"} <= package(project).keys()
+
+
 def test_a_missing_jar_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project.parent / "jars/thing-1.0.jar").write_bytes(b"another")
 
