@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from acceptance.project import Project, until
 from cluster.orders import put_on_cluster
+from cluster.remote_project import FILES, ROWS, write_project
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
     from millstream.pipeline.model import Pipeline
 
-FILES, ROWS = 5, 100
-SPEC = """
-name: remote
-spark: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.master: "local[2]"}
-defaults: {checkpoints: "HDFS/checkpoints"}
-sources:
-  orders:
-    json: {path: input, max_files_per_trigger: 1}
-    schema: {id: bigint, user: string}
-    on_malformed: dead_letter
-views:
-  totals: SELECT user, count(*) AS orders FROM orders GROUP BY user
-queries:
-  orders:
-    output_mode: append
-    to: [{parquet: {path: "HDFS/files"}}, {delta: {path: "HDFS/table"}}]
-  totals:
-    output_mode: update
-    to: {delta: {path: "HDFS/totals", merge_on: [user]}}
-"""
-
 
 @pytest.fixture(scope="session")
 def hdfs(stack: Endpoints) -> Iterator[str]:
@@ -69,14 +48,7 @@ def root(hdfs: str, tmp_path: Path) -> str:
 
 @pytest.fixture
 def project(stack: Endpoints, root: str, tmp_path: Path) -> Iterator[Project]:
-    (tmp_path / "pipeline.yml").write_text(SPEC.replace("HDFS", root), encoding="utf-8")
-    (tmp_path / "input").mkdir()
-    for file in range(FILES):
-        orders = (
-            {"id": number, "user": f"u{number % 7}"} for number in range(file * ROWS, (file + 1) * ROWS)
-        )
-        lines = [*map(json.dumps, orders), f"torn {file}"]
-        (tmp_path / "input" / f"{file}.json").write_text("\n".join(lines), encoding="utf-8")
+    write_project(tmp_path, root, {}, defaults={"checkpoints": f"{root}/checkpoints"})
     project = Project(tmp_path, stack.kafka, stack.postgres, "")
     yield project
     project.close()

@@ -11,14 +11,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from acceptance.project import Project
+from cluster.remote_project import FILES, ROWS, write_project
 from millstream.connectors.api.values.bucket_options import set_bucket_settings
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
 from millstream.devstack.stack import bucket_settings, start, stop, up
 from millstream.devstack.supervisor.state import S3_SERVER
-from millstream.pipeline.buckets import CLIENT_SETTINGS
+from millstream.spark.settings import S3_CLIENT
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -27,26 +27,6 @@ if TYPE_CHECKING:
 
     from millstream.devstack.supervisor.state import Endpoints
 
-FILES, ROWS = 5, 100
-SPEC = """
-name: bucket
-spark: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.master: "local[2]"}
-dead_letters: "S3/letters"
-sources:
-  orders:
-    json: {path: input, max_files_per_trigger: 1}
-    schema: {id: bigint, user: string}
-    on_malformed: dead_letter
-views:
-  totals: SELECT user, count(*) AS orders FROM orders GROUP BY user
-queries:
-  orders:
-    output_mode: append
-    to: [{parquet: {path: "S3/files"}}, {delta: {path: "S3/table"}}]
-  totals:
-    output_mode: update
-    to: {delta: {path: "S3/totals", merge_on: [user]}}
-"""
 READER = """
 import json, sys
 from millstream.connectors.files.sink_folder import open_folder
@@ -98,21 +78,12 @@ def root(bucket: str, tmp_path: Path) -> str:
 def conf(stack: Endpoints, bucket: str) -> dict[str, str]:
     """The settings with which Spark reaches the bucket."""
     assert bucket
-    return {**CLIENT_SETTINGS, **bucket_settings(stack.folder)}
+    return {**S3_CLIENT, **bucket_settings(stack.folder)}
 
 
 @pytest.fixture
 def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -> Iterator[Project]:
-    spec = yaml.safe_load(SPEC.replace("S3", root))
-    spec["spark"] |= conf
-    (tmp_path / "pipeline.yml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    (tmp_path / "input").mkdir()
-    for file in range(FILES):
-        orders = (
-            {"id": number, "user": f"u{number % 7}"} for number in range(file * ROWS, (file + 1) * ROWS)
-        )
-        lines = [*map(json.dumps, orders), f"torn {file}"]
-        (tmp_path / "input" / f"{file}.json").write_text("\n".join(lines), encoding="utf-8")
+    write_project(tmp_path, root, conf, dead_letters=f"{root}/letters")
     project = Project(tmp_path, stack.kafka, stack.postgres, "")
     yield project
     project.close()

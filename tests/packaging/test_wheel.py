@@ -57,7 +57,7 @@ def run(millstream: Path, folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_has_the_page_the_examples_and_the_pages_of_codes(built: Path) -> None:
+def test_the_wheel_has_the_page_the_examples_the_templates_and_the_pages_of_codes(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
 
@@ -65,6 +65,9 @@ def test_the_wheel_has_the_page_the_examples_and_the_pages_of_codes(built: Path)
         "millstream/dashboard/static/index.html",
         "millstream/examples/starter/pipeline.yml",
         "millstream/analysis/rules/ms201_missing_watermark.md",
+        "millstream/deployment/templates/Dockerfile",
+        "millstream/deployment/templates/kubernetes.yml",
+        "millstream/deployment/templates/main.py",
         "millstream/diagnostics/pages/ms001.md",
         "millstream/analysis/explain/glossary.md",
         "millstream/py.typed",

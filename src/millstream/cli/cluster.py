@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.spark.settings import is_local
-from millstream.spec.secrets.redaction import REDACTOR
+from millstream.spark import internals
+from millstream.spark.settings import S3_CLIENT, is_local, protect_secrets
+from millstream.spec.location import S3_SETTINGS
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
@@ -37,25 +38,25 @@ def use_cluster(loaded: LoadedSpec, master: str | None = None) -> LoadedSpec:
     return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))
 
 
-def use_buckets(loaded: LoadedSpec) -> LoadedSpec:
-    """Return the spec with the settings of the S3 client, if it uses S3, and those of the local stack's bucket.
+def use_buckets(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with the settings of the S3 client, if it uses S3, and those of the local stack's bucket.
 
-    Settings of the spec take precedence. Their keys and secrets are redacted from then on.
+    Settings of spark-submit take precedence over these, and those of the spec over both. Their keys and secrets are
+    redacted from then on.
     """
     # Imported here because most specs do not use S3.
     from millstream.connectors.api.values.bucket_options import set_bucket_settings
     from millstream.devstack.stack import bucket_settings
-    from millstream.pipeline.buckets import CLIENT_SETTINGS, PREFIX, uses_s3
+    from millstream.pipeline.buckets import uses_s3
 
-    pipeline = loaded.pipeline
-    if pipeline is None or not uses_s3(pipeline):
-        return loaded
-    settings = {**CLIENT_SETTINGS, **bucket_settings(pipeline.folder), **pipeline.spark}
-    for name, value in settings.items():
-        if name.startswith(PREFIX) and name.endswith((".secret.key", ".session.token", ".access.key")):
-            REDACTOR.protect(str(value))
+    if not uses_s3(pipeline):
+        return pipeline
+    submitted = internals.submitted_conf() if internals.is_submitted() else {}
+    of_client = {key: value for key, value in submitted.items() if key.startswith(S3_SETTINGS)}
+    settings = {**S3_CLIENT, **bucket_settings(pipeline.folder), **of_client, **pipeline.spark}
+    protect_secrets(settings)
     set_bucket_settings(settings)
-    return replace(loaded, pipeline=pipeline.model_copy(update={"spark": settings}))
+    return pipeline.model_copy(update={"spark": settings})
 
 
 def settings_without_cluster(pipeline: Pipeline) -> dict[str, str | int | float | bool]:

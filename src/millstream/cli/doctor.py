@@ -112,16 +112,17 @@ def examine_cluster(master: str) -> Iterator[EnvironmentCheck]:
 def examine_bucket(place: str) -> EnvironmentCheck:
     """Check that Spark can write to a place on S3."""
     from millstream.devstack.stack import bucket_settings
-    from millstream.pipeline.buckets import CLIENT_SETTINGS, SCHEME
     from millstream.spark.cluster.buckets import examine_places
     from millstream.spark.session import open_session, stop_session
+    from millstream.spark.settings import S3_CLIENT
+    from millstream.spec.location import S3_SCHEME
 
-    if not place.startswith(SCHEME):
-        return EnvironmentCheck("bucket", "missing", f"'{place}' names no bucket", f"write {SCHEME}BUCKET")
+    if not place.startswith(S3_SCHEME):
+        return EnvironmentCheck("bucket", "missing", f"'{place}' names no bucket", f"write {S3_SCHEME}BUCKET")
     try:
         spark = open_session(
             "millstream doctor",
-            {"spark.master": "local[1]", **CLIENT_SETTINGS, **bucket_settings(Path.cwd())},
+            {"spark.master": "local[1]", **S3_CLIENT, **bucket_settings(Path.cwd())},
         )
         try:
             refusals = [refusal for _, refusal in examine_places(spark, [place])]

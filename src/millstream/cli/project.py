@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -79,10 +80,12 @@ def load_project(
     from millstream.pipeline.spec_file import load_spec
 
     path = find_spec(file)
-    loaded = use_buckets(load_spec(path, spec_environment(path.parent, env_file), overrides))
-    if loaded.pipeline is not None:
-        set_opener(partial(_open_reading_session, loaded.pipeline))
-    return loaded
+    loaded = load_spec(path, spec_environment(path.parent, env_file), overrides)
+    if loaded.pipeline is None:
+        return loaded
+    pipeline = use_buckets(loaded.pipeline)
+    set_opener(partial(_open_reading_session, pipeline))
+    return replace(loaded, pipeline=pipeline)
 
 
 def open_project(

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+import zlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ _TIME = 315_532_800
 # Jars, most of the archive, are compressed already.
 _LEVEL = 6
 _MODE = 0o644
-_MAGIC = b"\x1f\x8b"
 
 
 def write_archive(path: Path, contents: Mapping[str, bytes]) -> None:
@@ -43,9 +43,13 @@ def write_archive(path: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is compressed as an archive is. Raises `OSError` if it cannot be read."""
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+    """Return whether `write_archive` has written a file, even in part."""
+    try:
+        with tarfile.open(path, "r|gz") as archive:
+            first = archive.next()
+    except (OSError, EOFError, tarfile.TarError, zlib.error):
+        return False
+    return first is not None and (first.mtime, first.mode, first.uname) == (_TIME, _MODE, "")
 
 
 def _describe(name: str, content: bytes) -> tarfile.TarInfo:

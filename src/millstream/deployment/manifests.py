@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import sys
 import textwrap
-from pathlib import Path, PurePosixPath
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from millstream.spec.secrets.interpolation import Reference
 
@@ -36,19 +38,23 @@ def write_dockerfile(arguments: Sequence[str] = ()) -> str:
 def write_manifests(name: str, references: Sequence[Reference], arguments: Sequence[str] = ()) -> str:
     """Return the manifests of a pipeline of this name whose spec has these variables. `arguments` are as above.
 
-    Variables come from the Secret NAME-variables, the files of `${file:…}` from the Secret NAME-files.
+    Variables come from the Secret NAME-variables, the files of `${file:…}` from the Secret NAME-files. Each file is
+    mounted alone, which leaves the other files of its folder in place.
     """
     label = kubernetes_name(name)
     variables = [_variable(label, reference) for reference in references if not reference.is_file]
-    mounts = [_mount(reference.name) for reference in references if reference.is_file]
+    files = _name_files(reference.name for reference in references if reference.is_file)
+    mounts = [
+        {"name": "files", "mountPath": path, "subPath": key, "readOnly": True} for path, key in files.items()
+    ]
     # 288 is 0440: Millstream refuses a file that every user may read, which is the default.
-    files = [{"name": "files", "secret": {"secretName": f"{label}-files", "defaultMode": 288}}]
+    volumes = [{"name": "files", "secret": {"secretName": f"{label}-files", "defaultMode": 288}}]
     values = {
         "name": label,
         "run": json.dumps([*_RUN, "--json", *arguments]),
         "env": _block(10, {"env": variables}) if variables else "",
         "mounts": _block(12, mounts) if mounts else "",
-        "volumes": _block(6, {"volumes": files}) if mounts else "",
+        "volumes": _block(6, {"volumes": volumes}) if mounts else "",
     }
     return _fill("kubernetes.yml", values)
 
@@ -66,10 +72,18 @@ def _variable(label: str, variable: Reference) -> dict[str, object]:
     return {"name": variable.name, "valueFrom": {"secretKeyRef": key}}
 
 
-def _mount(file: str) -> dict[str, object]:
-    """Return the mount of one file of the Secret, which leaves the other files of its folder in place."""
-    path = str(PurePosixPath(HOME, "project", file))
-    return {"name": "files", "mountPath": path, "subPath": PurePosixPath(file).name, "readOnly": True}
+def _name_files(files: Iterable[str]) -> dict[str, str]:
+    """Return the keys of files in their Secret, by the path where each is mounted.
+
+    The key is the name of the file, or its whole path with dots for slashes if another file has that name.
+    """
+    by_path = {posixpath.normpath(posixpath.join(HOME, "project", file)): file for file in files}
+    names = Counter(posixpath.basename(path) for path in by_path)
+    keys = {}
+    for path, file in by_path.items():
+        name = posixpath.basename(path)
+        keys[path] = re.sub(r"[^A-Za-z0-9._-]+", ".", name if names[name] == 1 else file.lstrip("./"))
+    return keys
 
 
 def _block(indent: int, value: Any) -> str:

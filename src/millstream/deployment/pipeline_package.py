@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import millstream
 from millstream.deployment import manifests
-from millstream.deployment.project_files import collect_files
+from millstream.deployment.project_files import collect_files, read_own_file
 from millstream.deployment.python_lock import list_extras, lock_packages
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import InvalidInput, MillstreamError
+from millstream.pipeline import buckets
 from millstream.pipeline.load.variables import is_sql
 from millstream.spark.jars import jar_cache
+from millstream.spec.location import S3_SCHEME, S3_SETTINGS
 from millstream.spec.secrets.interpolation import Reference, list_references
 from millstream.spec.secrets.redaction import SECRET_NAME
 from millstream.spec.secrets.written_secret import find_written_secret
@@ -68,24 +70,23 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
     name = _find_name(loaded, spec.absolute().parent)
     code = {path: text for path, text in project.files.items() if path.endswith(".py")}
     arguments = [] if packaged == DEFAULT_SPEC else ["-f", packaged]
-    requirements = spec.parent / "requirements.txt"
     lock = lock_packages(
-        _find_extras(document.data if document else None),
-        code,
-        requirements.read_text(encoding="utf-8") if requirements.is_file() else "",
+        _find_extras(document.data if document else None), code, _read_requirements(spec.parent)
     )
+    groups = ("spark", "s3") if _uses_s3(loaded, scalars) else ("spark",)
+    jars = [path for group in groups for path in jar_cache.ensure_jars(group)]
     contents = {
         **{f"project/{path}": text for path, text in project.files.items()},
         **{f"lib/millstream/{path}": text for path, text in list_own_files()},
-        **{f"jars/{path.name}": path.read_bytes() for path in jar_cache.ensure_jars("spark")},
+        **{f"jars/{path.name}": path.read_bytes() for path in jars},
         "requirements.lock": lock.format().encode(),
         "main.py": (manifests.TEMPLATES / "main.py").read_bytes(),
         "Dockerfile": manifests.write_dockerfile(arguments).encode(),
         "kubernetes.yml": manifests.write_manifests(name, references, arguments).encode(),
     }
     for file in _OWN:
-        if (spec.parent / file).is_file():
-            contents[file] = (spec.parent / file).read_bytes()
+        if (own := read_own_file(spec.absolute().parent / file, scalars)) is not None:
+            contents[file] = own
     contents["package.json"] = _describe(name, packaged, references, contents)
     return PipelinePackage(name, contents, references, project.left_out, tuple(sorted(lock.local)))
 
@@ -126,6 +127,26 @@ def _list_variables(scalars: Mapping[Place, str]) -> tuple[Reference, ...]:
             if key not in references or reference.default is None:
                 references[key] = reference
     return tuple(references[key] for key in sorted(references))
+
+
+def _read_requirements(folder: Path) -> str:
+    file = folder / "requirements.txt"
+    try:
+        return file.read_text(encoding="utf-8-sig") if file.is_file() else ""
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8 text (byte {error.start})", "save it as UTF-8") from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}", "make it readable") from error
+
+
+def _uses_s3(loaded: LoadedSpec, scalars: Mapping[Place, str]) -> bool:
+    """Return whether the spec needs the jars of S3, as far as it can be known while its variables are open."""
+    if loaded.pipeline is not None and buckets.uses_s3(loaded.pipeline):
+        return True
+    return any(
+        S3_SCHEME in text or (place and str(place[-1]).startswith(S3_SETTINGS))
+        for place, text in scalars.items()
+    )
 
 
 def _find_name(loaded: LoadedSpec, folder: Path) -> str:

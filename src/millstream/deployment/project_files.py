@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.deployment.archive import is_archive
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.spark.cluster.code_archive import list_modules
 from millstream.spec.secrets.interpolation import list_references
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # `path` is where a source or a sink has its data, which is not part of a pipeline.
 _DATA_KEYS = ("path", "archive_to", "checkpoint", "checkpoints")
+# Files of views and Avro schemas. Another absolute path, such as a certificate's, may be one of each machine.
+_CODE_KEYS = ("file", "schema")
 # No file has a longer name, and looking for one may raise an error.
 _LONGEST = 255
 _PRIVATE_KEY = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
@@ -42,11 +45,11 @@ def collect_files(
 
     `scalars` has each text of the spec by its path there. `include` has patterns in the folder, such as `data/*.csv`.
     Raises InvalidInput for a pattern that matches nothing, and MillstreamError for a file outside of the folder, one
-    that cannot be read, and a secret that a pattern matches.
+    that cannot be read, and a secret that a pattern matches. Former archives are left out.
     """
     folder = spec.parent
     collected = PackagedFiles()
-    secrets = {(folder / name).resolve() for name in _list_secret_files(scalars)}
+    secrets = _find_secret_files(folder, scalars)
     needed = [spec, *sorted((folder / "views").glob("*.sql")), *sorted(list_modules(folder))]
     for path in (*needed, *_list_named_files(folder, scalars)):
         name = _name_inside(folder, path)
@@ -68,37 +71,68 @@ def collect_files(
     return collected
 
 
-def _list_secret_files(scalars: Mapping[tuple[str | int, ...], str]) -> Iterator[str]:
-    """Yield the paths of `${file:PATH}`."""
-    for text in scalars.values():
-        yield from (reference.name for reference in list_references(text) if reference.is_file)
+def read_own_file(path: Path, scalars: Mapping[tuple[str | int, ...], str]) -> bytes | None:
+    """Return a file next to the spec, which replaces a generated one. None if there is none.
+
+    Raises MillstreamError if it is a secret, or a link that leads outside of the folder or nowhere.
+    """
+    if path.is_symlink():
+        _name_inside(path.parent, path)
+        reason = _find_secret_reason(path, _find_secret_files(path.parent, scalars))
+        if reason:
+            raise MillstreamError(
+                f"{path} is a link to {path.readlink()}, which is {reason}", "replace the link by a file"
+            )
+    return _read(path) if path.is_file() else None
+
+
+def _find_secret_files(folder: Path, scalars: Mapping[tuple[str | int, ...], str]) -> set[Path]:
+    """Return the files of `${file:PATH}`."""
+    references = (reference for text in scalars.values() for reference in list_references(text))
+    return {(folder / reference.name).resolve() for reference in references if reference.is_file}
 
 
 def _list_named_files(folder: Path, scalars: Mapping[tuple[str | int, ...], str]) -> Iterator[Path]:
-    """Yield the existing files that values of the spec name, relative to its folder: schemas, certificates, SQL."""
+    """Yield the existing files that values of the spec name: schemas, certificates, SQL."""
     for place, text in sorted(scalars.items(), key=lambda item: str(item[0])):
         is_name = 0 < len(text) <= _LONGEST and "\n" not in text and "\0" not in text and "$" not in text
-        if not is_name or text.startswith(("/", "~")) or (place and place[-1] in _DATA_KEYS):
+        if not is_name or text.startswith("~") or (place and place[-1] in _DATA_KEYS):
             continue
-        if (folder / text).is_file():
+        if not (folder / text).is_file():
+            continue
+        if not text.startswith("/"):
             yield folder / text
+        elif place and place[-1] in _CODE_KEYS:
+            raise MillstreamError(
+                f"{text} is an absolute path, and a package has only files of the project's folder {folder}",
+                "move the file into the folder, and name it relative to the folder",
+            )
 
 
 def _match(folder: Path, pattern: str) -> list[Path]:
-    if not pattern or pattern.startswith(("/", "~")) or ".." in Path(pattern).parts:
+    parts = Path(pattern).parts
+    if not parts or pattern.startswith(("/", "~")) or ".." in parts:
         raise InvalidInput(f"--include {pattern!r} is not a pattern inside of {folder}", "write data/*.csv")
-    matches = sorted(
+    try:
+        paths = sorted(folder.glob(pattern))
+    except ValueError as error:
+        raise InvalidInput(f"--include {pattern!r} is not a pattern: {error}", "write data/*.csv") from error
+    matches = [
         path
-        for path in folder.glob(pattern)
-        if path.is_file() and not any(part == ".millstream" for part in path.relative_to(folder).parts)
-    )
+        for path in paths
+        if path.is_file() and ".millstream" not in path.relative_to(folder).parts and not is_archive(path)
+    ]
     if not matches:
         raise InvalidInput(f"--include {pattern} matches no file in {folder}", "correct the pattern")
     return matches
 
 
 def _name_inside(folder: Path, path: Path) -> str:
-    """Return the path of a file in its project. Raises MillstreamError if it is, or leads, outside."""
+    """Return the path of a file in its project. Raises MillstreamError if it is, or leads, outside or nowhere."""
+    if path.is_symlink() and not path.exists():
+        raise MillstreamError(
+            f"{path} is a link to {path.readlink()}, which does not exist", "correct the link, or remove it"
+        )
     try:
         path.resolve().relative_to(folder.resolve())
         return str(Path(*_normalise(path.relative_to(folder).parts)))

@@ -1,14 +1,16 @@
-"""Choose the ports of the local servers: the same ports each time for a folder, unless they are taken."""
+"""Choose the ports of the local servers, the same each time for a folder, and wait until a server listens."""
 
 from __future__ import annotations
 
 import socket
+import time
 import zlib
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LOCAL = "127.0.0.1"
@@ -37,6 +39,17 @@ def accepts_connections(port: int, seconds: float = 0.5) -> bool:
             return True
     except OSError:
         return False
+
+
+def wait_until(is_ready: Callable[[], bool], seconds: float, is_running: Callable[[], bool]) -> bool:
+    """Wait until a server is ready. False if that takes longer than `seconds`, or if the server ends."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and is_running():
+        if is_ready():
+            return True
+        # There is no notification when a server is ready, so poll.
+        time.sleep(0.05)
+    return False
 
 
 def choose_port(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from millstream.cli.cluster import use_buckets
 from millstream.cli.project import find_spec
 from millstream.cli.variables import spec_environment
 from millstream.diagnostics.failure import InvalidInput
@@ -203,7 +204,7 @@ def _frame(what: Any, view: str | None) -> tuple[str, DataFrame]:
     """Return the title and the DataFrame to display."""
     if not isinstance(what, Builder | Pipeline | Path | str):
         return view or "DataFrame", what
-    pipeline = _pipeline(what)
+    pipeline = use_buckets(_pipeline(what))
     name = view or (pipeline.reads(next(iter(pipeline.queries))) if pipeline.queries else None)
     names = [*pipeline.views, *pipeline.sources]
     if name not in names:

@@ -1,30 +1,15 @@
-"""Places of a pipeline on S3, and the settings with which Spark reaches them."""
+"""Places of a pipeline on S3, and whether it has any."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.spec.location import Location
+from millstream.spec.location import S3_SCHEME, S3_SETTINGS, Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from millstream.pipeline.model import Pipeline
-
-SCHEME = "s3a://"
-"""The scheme of Hadoop's client of S3. PySpark knows no other one."""
-PREFIX = "spark.hadoop.fs.s3a."
-"""What the names of the client's settings begin with in a spec."""
-
-CLIENT_SETTINGS = {
-    # The default of Hadoop 3.5 reads ahead for analytic engines; this is the client's own, long used stream.
-    f"{PREFIX}input.stream.type": "classic",
-    # An outage reaches the run within seconds, which reports it and tries again. By default the client alone tries
-    # for minutes, and the query looks alive.
-    f"{PREFIX}attempts.maximum": "3",
-    f"{PREFIX}retry.limit": "4",
-}
-"""Settings of the client in which we differ from Hadoop. A spec's own take precedence."""
 
 
 def uses_s3(pipeline: Pipeline) -> bool:
@@ -36,8 +21,8 @@ def uses_s3(pipeline: Pipeline) -> bool:
     ]
     paths = [getattr(entry, "path", None) for entry in entries]
     paths += [pipeline.checkpoint(query) for query in pipeline.queries]
-    return any(str(path).startswith(SCHEME) for path in paths) or any(
-        name.startswith(PREFIX) for name in pipeline.spark
+    return any(str(path).startswith(S3_SCHEME) for path in paths) or any(
+        name.startswith(S3_SETTINGS) for name in pipeline.spark
     )
 
 
@@ -48,7 +33,7 @@ def find_written_places(
     for query in queries:
         for number, entry in enumerate(pipeline.queries[query].to):
             place = getattr(entry.sink, "path", None)
-            if isinstance(place, Location) and place.startswith(SCHEME):
+            if isinstance(place, Location) and place.is_on_s3:
                 yield ("queries", query, "to", number, "sink"), place
     # The graph loads the parser of SQL, which a command that only reads the spec does not need.
     from millstream.pipeline.graph import PipelineGraph  # noqa: PLC0415
@@ -57,7 +42,7 @@ def find_written_places(
     read = {name for query in queries for name in PipelineGraph.of(pipeline).sources_of(query)}
     if (
         isinstance(place, Location)
-        and place.startswith(SCHEME)
+        and place.is_on_s3
         and any(map(pipeline.may_write_dead_letters, (*read, *pipeline.views)))
     ):
         yield ("dead_letters",), place

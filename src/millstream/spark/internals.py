@@ -6,6 +6,7 @@ function and fails if an upgrade has moved what it uses.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,11 @@ def active_context() -> SparkContext | None:
     from pyspark import SparkContext  # noqa: PLC0415 - as above
 
     return SparkContext._active_spark_context
+
+
+def is_submitted() -> bool:
+    """Return whether spark-submit has started this process: `launch_gateway` asks the same."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def submitted_conf() -> dict[str, str]:

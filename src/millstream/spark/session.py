@@ -54,7 +54,7 @@ def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | No
     """
     conf = settings.with_lasting_metastore(conf)
     master, is_new = str(conf.get("spark.master", "local")), internals.active_context() is None
-    if is_new and "PYSPARK_GATEWAY_PORT" in os.environ:
+    if is_new and internals.is_submitted():
         conf = _submitted_settings(name, settings.read_secret(conf))
     elif is_new:
         require_master(master)
@@ -138,13 +138,14 @@ def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, obje
     submitted = {
         key: value for key, value in internals.submitted_conf().items() if key not in settings.REFUSED
     }
-    jars = jar_cache.ensure_jars("spark")
+    groups = ("spark", "s3") if settings.uses_s3(conf) else ("spark",)
+    jars = [jar for group in groups for jar in jar_cache.ensure_jars(group)]
     missing = [jar.name for jar in jars if jar.name not in submitted.get("spark.jars", "")]
     if missing:
         raise NotReady(
             f"spark-submit was started without {missing[0]}"
             + (f" and {len(missing) - 1} more jars" if missing[1:] else ""),
-            'add --jars "$(millstream jars paths)" to the command',
+            f'add --jars "$({" ".join(["millstream jars paths", *groups[1:]])})" to the command',
         )
     planned = settings.start_settings(name, {**submitted, **conf}, (), create_private_folder())
     _applied[:] = [setting for setting in planned if setting.key != "spark.driver.memory"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
+from millstream.spec.location import S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ REMOTE_CHECKPOINTS = {
     )
 }
 
+# Settings of the client of S3 in which we differ from Hadoop. A spec's own take precedence.
+S3_CLIENT = {
+    # The default of Hadoop 3.5 reads ahead for analytic engines; this is the client's own, long used stream.
+    f"{S3_SETTINGS}input.stream.type": "classic",
+    # An outage reaches the run within seconds, which reports it and tries again. By default the client alone tries
+    # for minutes, and the query looks alive.
+    f"{S3_SETTINGS}attempts.maximum": "3",
+    f"{S3_SETTINGS}retry.limit": "4",
+}
+
 # Hadoop's local file system runs `readlink` and `chmod`, because PySpark has no native library of Hadoop. This one
 # asks the JVM instead.
 LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
@@ -62,6 +73,8 @@ class Setting(NamedTuple):
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the setting
 _SECRET_FILE = f"{SECRET}.file"
+# Ends of the names of settings whose values are secrets, such as the keys of Hadoop's client of S3.
+_SECRETS = ("secret", ".secret.key", ".access.key", ".session.token", "password")
 _LOOPBACK = re.compile(r"spark://(?:127\.[\d.]+|localhost)(?::\d+)?$")
 
 # The folder of a Hive metastore stored by Derby, if it is relative.
@@ -93,7 +106,7 @@ def start_settings(
             raise InvalidInput(f"{key} cannot be set", REFUSED[key])
     user_settings = {key: _to_text(value) for key, value in conf.items()}
     # `run --verbose` prints all settings.
-    REDACTOR.protect(user_settings.get(SECRET, ""))
+    protect_secrets(user_settings)
     cores = _count_cores(user_settings)
     own_settings = [
         Setting("spark.master", f"local[{cores}]", "one task for each core of this machine"),
@@ -116,7 +129,12 @@ def start_settings(
 
 def uses_s3(conf: Mapping[str, object]) -> bool:
     """Return whether a setting is of Hadoop's client of S3, whose jars the session then needs."""
-    return any(key.startswith("spark.hadoop.fs.s3a.") for key in conf)
+    return any(key.startswith(S3_SETTINGS) for key in conf)
+
+
+def protect_secrets(conf: Mapping[str, object]) -> None:
+    """Redact the values of settings whose names say that they are secrets."""
+    REDACTOR.protect(*(str(value) for key, value in conf.items() if key.lower().endswith(_SECRETS)))
 
 
 def is_local(master: str) -> bool:

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, ValidationInfo
 
 
+S3_SCHEME = "s3a://"
+"""The scheme of Hadoop's client of S3. PySpark knows no other one."""
+S3_SETTINGS = "spark.hadoop.fs.s3a."
+"""What the names of the client's settings begin with in a spec."""
+
+
 class Location(str):
     """A path or URI. A relative path is resolved against the `folder` of the validation context."""
 
@@ -35,6 +41,11 @@ class Location(str):
         if self.startswith("file:"):
             return Path("/" + self.removeprefix("file:").lstrip("/"))
         return None if "://" in self else Path(self)
+
+    @property
+    def is_on_s3(self) -> bool:
+        """Whether Spark reaches it with Hadoop's client of S3."""
+        return self.startswith(S3_SCHEME)
 
     def beside(self, name: str) -> Location:
         """Return the location `name`: a name without a slash is in the same folder, any other is taken unchanged."""

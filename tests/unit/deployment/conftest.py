@@ -1,4 +1,4 @@
-"""A small project, and one locked jar in place of those of Spark."""
+"""A small project, and one locked jar in place of those of Spark and of those of S3."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BYTES = b"the bytes of a jar"
-JAR = jar_cache.Jar("org.example:thing:1.0", len(BYTES), hashlib.sha256(BYTES).hexdigest())
+JAR, S3_JAR = (
+    jar_cache.Jar(f"org.example:{name}:1.0", len(BYTES), hashlib.sha256(BYTES).hexdigest())
+    for name in ("thing", "s3")
+)
 
 SPEC = """\
 name: shop
@@ -61,8 +64,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file.write_text(text, encoding="utf-8")
     jars = tmp_path / "jars"
     jars.mkdir()
-    (jars / JAR.file).write_bytes(BYTES)
-    monkeypatch.setattr(jar_cache, "locked_jars", lambda: {"spark": (JAR,)})
+    for jar in (JAR, S3_JAR):
+        (jars / jar.file).write_bytes(BYTES)
+    monkeypatch.setattr(jar_cache, "locked_jars", lambda: {"spark": (JAR,), "s3": (S3_JAR,)})
     monkeypatch.setenv("MILLSTREAM_JARS", str(jars))
     # Compressing all of Millstream for each test takes a third of a second.
     monkeypatch.setattr(pipeline_package, "list_own_files", lambda: [("__init__.py", b"")])

@@ -96,6 +96,28 @@ def test_files_of_secrets_are_mounted_where_the_spec_reads_them_and_not_for_ever
     assert volume["secret"] == {"secretName": "shop-orders-files", "defaultMode": 0o440}
 
 
+def test_two_files_of_one_name_have_different_keys_in_the_secret() -> None:
+    files = ("kafka/password", "./postgres/password", "postgres/password", "/run/secrets/token")
+    pod = read_manifests(*(Reference(file, is_file=True) for file in files))["StatefulSet"]["spec"][
+        "template"
+    ]
+
+    mounts = {item["mountPath"]: item.get("subPath") for item in pod["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts == {
+        f"{HOME}/project/.millstream": None,
+        f"{HOME}/project/kafka/password": "kafka.password",
+        f"{HOME}/project/postgres/password": "postgres.password",
+        "/run/secrets/token": "token",
+    }
+    assert len(pod["spec"]["containers"][0]["volumeMounts"]) == len(mounts)
+
+
+def test_the_limit_of_cores_is_the_request_because_spark_takes_each_core_that_it_sees() -> None:
+    (container,) = read_manifests()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+
+    assert container["resources"]["limits"]["cpu"] == container["resources"]["requests"]["cpu"]
+
+
 @pytest.mark.parametrize(
     ("name", "valid"),
     [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import sys
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -91,6 +93,8 @@ def test_more_files_are_included_by_pattern(project: Path) -> None:
         ("certs/*", "matches certs/client.pem, which is a private key"),
         ("../*", "is not a pattern inside of"),
         ("**/metadata", "matches no file"),
+        (".", "is not a pattern inside of"),
+        ("**x/*", "is not a pattern" if sys.version_info < (3, 13) else "matches no file"),
     ],
 )
 def test_a_pattern_that_matches_nothing_or_a_secret_is_refused(
@@ -102,6 +106,30 @@ def test_a_pattern_that_matches_nothing_or_a_secret_is_refused(
 
     assert message in capsys.readouterr().err
     assert not (project / "dist").exists()
+
+
+def test_a_former_archive_is_not_packed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["package", "-f", str(project), "-o", str(project / "dist/former.tar.gz")]) == 0
+    archive = (project / "dist/former.tar.gz").read_bytes()
+    (project / "dist/.shop.tar.gz.17").write_bytes(archive[: len(archive) // 2])
+    (project / "dist/prices.gz").write_bytes(gzip.compress(b"1,2"))
+
+    contents = package(project, "--include", "dist/*")
+
+    assert {name for name in contents if name.startswith("project/dist")} == {"project/dist/prices.gz"}
+    (project / "dist/prices.gz").unlink()
+    assert run_command(["package", "-f", str(project), "--include", "dist/*"]) == 2
+    assert "--include dist/* matches no file" in capsys.readouterr().err
+
+
+def test_requirements_that_are_not_utf_8_are_one_sentence(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "requirements.txt").write_text("duckdb  # für", encoding="latin-1")
+
+    assert run_command(["package", "-f", str(project)]) == 2
+
+    assert "requirements.txt is not UTF-8 text (byte 11)" in capsys.readouterr().err
 
 
 def test_a_link_to_a_file_of_secrets_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,6 +218,75 @@ def test_a_file_outside_of_the_project_is_refused(project: Path, capsys: pytest.
     assert run_command(["package", "-f", str(project)]) == 1
 
     assert "is outside of the project's folder" in capsys.readouterr().err
+
+
+def test_a_view_with_an_absolute_path_is_refused_and_a_certificate_is_left_to_the_machine(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = project / "pipeline.yml"
+    (project.parent / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    spec.write_text(spec.read_text().replace("certs/ca.pem", str(project.parent / "ca.pem")))
+    assert "project/certs/ca.pem" not in package(project)
+    view = project.parent / "large.sql"
+    view.write_text("SELECT * FROM orders")
+    spec.write_text(spec.read_text() + f"views:\n  large: {{file: {view}}}\n")
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    error = capsys.readouterr().err
+    assert f"{view} is an absolute path, and a package has only files of the project's folder" in error
+    assert "name it relative to the folder" in error
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "kubernetes.yml", "linked.py"])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("../shared", "is outside of the project's folder"),
+        ("../absent", "is a link to {folder}/../absent, which does not exist"),
+        ("absent", "is a link to {folder}/absent, which does not exist"),
+    ],
+)
+def test_a_link_that_leads_outside_or_nowhere_is_refused(
+    project: Path, name: str, target: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project.parent / "shared").write_text("SELECT * FROM orders")
+    (project / name).symlink_to(project / target)
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    assert message.format(folder=project) in capsys.readouterr().err
+
+
+def test_a_dockerfile_that_is_a_link_to_a_secret_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "Dockerfile").symlink_to("secrets/kafka_password")
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    error = capsys.readouterr().err
+    assert "is a link to secrets/kafka_password, which is a secret that the spec reads" in error
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("to: {postgres", "to: {delta: {path: s3a://lake/priced}}\n  other:\n    to: {postgres"),
+        ("to: {postgres", 'to: {delta: {path: "${LAKE:-s3a://lake}/priced"}}\n  other:\n    to: {postgres'),
+        (
+            "name: shop\nsources",
+            "name: shop\nspark: {spark.hadoop.fs.s3a.endpoint.region: eu-central-1}\nsources",
+        ),
+    ],
+    ids=["address", "default", "setting"],
+)
+def test_a_spec_that_uses_s3_gets_its_jars(project: Path, edit: tuple[str, str]) -> None:
+    assert "jars/s3-1.0.jar" not in package(project)
+    spec = project / "pipeline.yml"
+    spec.write_text(spec.read_text().replace(*edit))
+
+    assert {"jars/thing-1.0.jar", "jars/s3-1.0.jar"} <= package(project).keys()
 
 
 def test_a_missing_jar_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,10 +105,13 @@ def test_the_secret_of_a_cluster_is_read_from_its_file(tmp_path: Path) -> None:
     }
 
 
-def test_the_secret_of_a_cluster_is_hidden_once_it_is_a_setting() -> None:
-    chosen(spark_master="spark://h:7077", spark_authenticate_secret="pq93kfj2lw0a")
+@pytest.mark.parametrize(
+    "name", ["spark_authenticate_secret", "spark_hadoop_fs_s3a_secret_key", "spark_ssl_keyPassword"]
+)
+def test_a_secret_is_hidden_once_it_is_a_setting(name: str) -> None:
+    chosen(spark_master="spark://h:7077", **{name: "pq93kfj2lw0a"})
 
-    assert "pq93kfj2lw0a" not in redact_values("spark.authenticate.secret = pq93kfj2lw0a")
+    assert "pq93kfj2lw0a" not in redact_values("the value is pq93kfj2lw0a")
 
 
 def test_a_secret_file_that_is_not_there_is_a_sentence_for_a_cluster_alone(tmp_path: Path) -> None:

@@ -33,16 +33,14 @@ _CAST = (
 )
 # Number of commits of a table's history that are searched for changes in place.
 _LATEST = 20
-# Only Spark has the key of a bucket. Whether it may write there is asked once Spark has started.
-_OF_SPARK = "s3a://"
 _CHANGES = ("UPDATE", "DELETE", "MERGE", "TRUNCATE")
 
 
 def check_source(
     source: DeltaSource, *, static: bool, checkpoints: Sequence[CheckpointedSource]
 ) -> Iterator[ConnectivityFinding]:
-    """Check the table of a source. A catalog table is not checked, because that needs Spark."""
-    if source.path is None or source.path.startswith(_OF_SPARK):
+    """Check the table of a source. One of a catalog or on S3 is not checked, because that needs Spark."""
+    if source.path is None or source.path.is_on_s3:
         return
     table = _open(source.path)
     if table is None:
@@ -86,7 +84,8 @@ def check_sink(
     sink: DeltaSink, columns: Mapping[str, str] | None, mode: OutputMode
 ) -> Iterator[ConnectivityFinding]:
     """Find what makes the table reject the query's rows."""
-    if sink.path is None or sink.path.startswith(_OF_SPARK):
+    # Only Spark has the key of a bucket. Whether it may write there is asked once Spark has started.
+    if sink.path is None or sink.path.is_on_s3:
         return
     try:
         require_writable(sink.path)

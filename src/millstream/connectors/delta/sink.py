@@ -94,7 +94,7 @@ class DeltaSink(Sink):
         action += " and deletes others" if self.delete_when else ""
         if self.cdc:
             action = "merges changes by their sequence"
-        on_s3 = self.path is not None and self.path.startswith("s3a://")
+        on_s3 = self.path is not None and self.path.is_on_s3
         alone = ", which on S3 no other process may write meanwhile" if on_s3 else ""
         return (
             Guarantee.EXACTLY_ONCE,

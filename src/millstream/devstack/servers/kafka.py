@@ -9,7 +9,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from millstream.devstack.ports import LOCAL, accepts_connections
+from millstream.devstack.ports import LOCAL, accepts_connections, wait_until
 from millstream.devstack.servers.broker_access import compile_access_check
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.diagnostics.failure import NotReady
@@ -104,11 +104,9 @@ def wait_for_broker(address: str, seconds: float, running: Callable[[], bool]) -
     deadline = time.monotonic() + seconds
     port = int(address.rpartition(":")[2])
     # librdkafka waits longer after each refused connection, so poll the port directly until it is open.
-    while address.startswith(f"{LOCAL}:") and not accepts_connections(port):
-        if time.monotonic() > deadline or not running():
-            return False
-        # There is no notification when a port opens, so poll.
-        time.sleep(0.05)
+    is_local = address.startswith(f"{LOCAL}:")
+    if is_local and not wait_until(lambda: accepts_connections(port), seconds, running):
+        return False
     admin = AdminClient(
         {"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 5000}, error_cb=_quiet
     )

@@ -103,14 +103,12 @@ def find_binaries() -> Path:
 def _create_cluster(home: Home, binaries: Path, data: Path) -> None:
     """Create the cluster with user, password and database in a draft folder, and move it into place atomically."""
     password = home.password() or secrets.token_urlsafe(18)
-    secret = home / "password"
-    with os.fdopen(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        stream.write(password + "\n")
+    home.write_private("password", password + "\n")
     draft = home / f"{NAME}.draft"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
     password_copy = draft / "password"  # the other account can read this copy, but not the original file
-    shutil.copy(secret, password_copy)
+    shutil.copy(home / "password", password_copy)
     unprivileged.change_owner(draft)
     cluster = draft / "data"
     _call(

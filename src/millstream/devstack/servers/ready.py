@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.devstack.ports import accepts_connections
+from millstream.devstack.ports import accepts_connections, wait_until
 from millstream.devstack.supervisor.state import S3_SERVER, Endpoints, Home, ServerStatus, without_credentials
 from millstream.diagnostics.failure import NotReady
 
@@ -54,24 +53,14 @@ def _await_own(home: Home, part: ServerSpec) -> None:
     elif part.name in spark_cluster.SERVERS:
         is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_running)
     elif part.name == S3_SERVER:
-        is_ready = _await_port(home.addresses()[S3_SERVER], is_running)
+        port = home.addresses()[S3_SERVER]
+        is_ready = wait_until(lambda: accepts_connections(port), _SECONDS, is_running)
     else:
         is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, is_running)
     if not is_ready:
         problem = "does not answer" if is_running() else "ended while it started"
         last_line = _last_words(Path(part.log))
         raise NotReady(f"{part.name} {problem}: {last_line}", f"read its log: {part.log}")
-
-
-def _await_port(port: int, is_running: Callable[[], bool]) -> bool:
-    """Wait until a server accepts connections. False if it ends before, or takes longer than `_SECONDS`."""
-    deadline = time.monotonic() + _SECONDS
-    while time.monotonic() < deadline and is_running():
-        if accepts_connections(port):
-            return True
-        # There is no notification when a server is ready, so poll.
-        time.sleep(0.05)
-    return False
 
 
 def _await_other(name: str, address: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.devstack.ports import accepts_connections
+from millstream.devstack.ports import accepts_connections, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +28,9 @@ class Registration:
         False if that takes longer than `seconds`, or if the server ends.
         """
         port = int(address.rpartition(":")[2])
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and running():
-            if accepts_connections(port) if part.name == self.leader else self._is_registered(Path(part.log)):
-                return True
-            # There is no notification when a server is ready, so poll.
-            time.sleep(0.05)
-        return False
+        if part.name == self.leader:
+            return wait_until(lambda: accepts_connections(port), seconds, running)
+        return wait_until(lambda: self._is_registered(Path(part.log)), seconds, running)
 
     def _is_registered(self, log: Path) -> bool:
         """Return whether the last start in a log has registered."""

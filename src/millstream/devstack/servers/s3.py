@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
 from millstream.spark.jars.jar_cache import ensure_jars
 from millstream.spark.java_discovery import find_java
+from millstream.spec.location import S3_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ def session_settings(home: Home) -> dict[str, str]:
         "secret.key": key["secret"],
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
     }
-    return {f"spark.hadoop.fs.s3a.bucket.{S3_BUCKET}.{name}": value for name, value in of_bucket.items()}
+    return {f"{S3_SETTINGS}bucket.{S3_BUCKET}.{name}": value for name, value in of_bucket.items()}
 
 
 def _read_key(home: Home) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _write_properties(home: Home, port: int) -> Path:
     key = _read_key(home)
     if not key:
         key = {"access": secrets.token_hex(10).upper(), "secret": secrets.token_hex(20)}
-        _write_private(home / _FOLDER / _KEY, json.dumps(key))
+        home.write(f"{_FOLDER}/{_KEY}", key)
     lines = {
         "s3proxy.endpoint": f"http://{LOCAL}:{port}",
         "s3proxy.authorization": "aws-v4",
@@ -100,13 +100,6 @@ def _write_properties(home: Home, port: int) -> Path:
         "jclouds.identity": "local",
         "jclouds.credential": "local",
     }
-    path = home / _FOLDER / "s3proxy.properties"
-    _write_private(path, "".join(f"{name}={value}\n" for name, value in lines.items()))
-    return path
-
-
-def _write_private(path: Path, text: str) -> None:
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as stream:
-        stream.write(text)
+    name = f"{_FOLDER}/s3proxy.properties"
+    home.write_private(name, "".join(f"{key}={value}\n" for key, value in lines.items()))
+    return home / name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 import shutil
 from dataclasses import asdict, dataclass
@@ -55,7 +54,7 @@ def write_size(home: Home, size: ClusterSize) -> None:
     make_private(home / _FOLDER)
     home.write(f"{_FOLDER}/{_SIZE}", asdict(size))
     if not (home / _FOLDER / _SECRET).is_file():
-        _write_private(home / _FOLDER / _SECRET, secrets.token_hex(32))
+        home.write_private(f"{_FOLDER}/{_SECRET}", secrets.token_hex(32))
 
 
 def read_size(home: Home) -> ClusterSize:
@@ -123,14 +122,6 @@ def _write_properties(home: Home) -> Path:
         "spark.ui.filters": _PAGES,
         f"spark.{_PAGES}.param.secretKey": key,
     }
-    path = home / _FOLDER / "cluster.properties"
-    _write_private(path, "".join(f"{name}={value}\n" for name, value in lines.items()))
-    return path
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file for this user alone, whole or not at all, because master and workers are prepared at one time."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    draft.replace(path)
+    name = f"{_FOLDER}/cluster.properties"
+    home.write_private(name, "".join(f"{key}={value}\n" for key, value in lines.items()))
+    return home / name

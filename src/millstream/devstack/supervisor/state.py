@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -166,10 +167,14 @@ class Home:
         return self._read_json("addresses.json")
 
     def write(self, name: str, data: dict[str, Any]) -> None:
-        """Write a file atomically, readable only by its owner."""
-        draft = self / f"{name}.{os.getpid()}"
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-            json.dump(data, stream, indent=1)
+        """Write data as JSON atomically, readable only by its owner."""
+        self.write_private(name, json.dumps(data, indent=1))
+
+    def write_private(self, name: str, text: str) -> None:
+        """Write a file atomically, readable only by its owner. Several threads may write the same one."""
+        draft = self / f"{name}.{secrets.token_hex(4)}"
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(text)
         draft.replace(self / name)
 
     def password(self) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.spec.location import S3_SCHEME, S3_SETTINGS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PREFIX = "spark.hadoop.fs.s3a."
 # Names of Hadoop's client of S3, and those of delta-rs.
 _NAMES = {
     "access.key": "AWS_ACCESS_KEY_ID",
@@ -23,7 +24,7 @@ _settings: dict[str, str] = {}
 def set_bucket_settings(conf: Mapping[str, object]) -> None:
     """Use the S3 settings among these settings of Spark in this process."""
     _settings.clear()
-    _settings.update({name: str(value) for name, value in conf.items() if name.startswith(_PREFIX)})
+    _settings.update({name: str(value) for name, value in conf.items() if name.startswith(S3_SETTINGS)})
 
 
 def storage_options(place: str) -> dict[str, str] | None:
@@ -31,12 +32,12 @@ def storage_options(place: str) -> dict[str, str] | None:
 
     What is not set is for the library to find in its environment, as with a role of the machine.
     """
-    if not place.startswith("s3a://"):
+    if not place.startswith(S3_SCHEME):
         return None
     bucket = place.split("/")[2]
     options = {}
     for name, option in _NAMES.items():
-        value = _settings.get(f"{_PREFIX}bucket.{bucket}.{name}", _settings.get(f"{_PREFIX}{name}"))
+        value = _settings.get(f"{S3_SETTINGS}bucket.{bucket}.{name}", _settings.get(f"{S3_SETTINGS}{name}"))
         if value is not None:
             options[option] = value
     if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):

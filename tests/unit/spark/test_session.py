@@ -1,0 +1,44 @@
+"""The settings of a session in a process that spark-submit has started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from millstream.diagnostics.failure import NotReady
+from millstream.spark import internals, session
+from millstream.spark.jars import jar_cache
+from millstream.spark.settings import S3_CLIENT
+
+
+def submit(monkeypatch: pytest.MonkeyPatch, folder: Path, jars: str) -> None:
+    """Let spark-submit have started this process with these jars."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setattr(session, "_applied", [])
+    monkeypatch.setattr(session, "create_private_folder", lambda: folder)
+    monkeypatch.setattr(internals, "submitted_conf", lambda: {"spark.jars": jars, "spark.master": "yarn"})
+    monkeypatch.setattr(jar_cache, "ensure_jars", lambda group: [Path(f"{group}.jar")])
+
+
+def test_the_jars_of_s3_are_required_of_spark_submit_if_the_spec_uses_s3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(monkeypatch, tmp_path, "/jars/spark.jar")
+
+    assert session._submitted_settings("shop", {})["spark.master"] == "yarn"
+    with pytest.raises(NotReady, match=r"spark-submit was started without s3\.jar") as raised:
+        session._submitted_settings("shop", S3_CLIENT)
+
+    assert raised.value.fix == 'add --jars "$(millstream jars paths s3)" to the command'
+
+
+def test_spark_submit_with_the_jars_of_s3_starts_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(monkeypatch, tmp_path, "/jars/spark.jar,/jars/s3.jar")
+
+    submitted = session._submitted_settings("shop", S3_CLIENT)
+
+    assert S3_CLIENT.items() <= submitted.items()
