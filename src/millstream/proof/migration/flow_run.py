@@ -56,7 +56,7 @@ class FlowRun:
         if key in self.numbers:
             return
         self.numbers[key] = number = list(graph.datasets).index(key) + 1
-        for position, flow in enumerate(one for one in graph.flows if graph.key(one.target) == key):
+        for position, flow in enumerate(each for each in graph.flows if graph.key(each.target) == key):
             graph.make(flow)
             try:
                 self._run(flow, session, key, number, f"checkpoint-{self.execution.runs}-{number}-{position}")
