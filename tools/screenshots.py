@@ -113,18 +113,23 @@ def opened(browser: Browser, address: str) -> Pages:
     return pages
 
 
+def choose(page: Page, query: str, *, rows: bool) -> None:
+    """Choose a query, and wait for its rows."""
+    page.locator(f'[data-query="{query}"] .choose').click()
+    page.mouse.move(0, 0)
+    page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
+    if rows:
+        page.locator(".rows tbody tr").first.wait_for()
+        page.locator(".messages tbody tr").first.wait_for()
+        page.locator('[data-plot="states"] canvas').wait_for()
+
+
 def take_screenshots(
     pages: Pages, scene: str, query: str, everything: Path | None, *, rows: bool = True
 ) -> None:
     """Write the pictures of a scene, with that query chosen."""
     for (size, scheme), page in pages.items():
-        page.locator(f'[data-query="{query}"] .choose').click()
-        page.mouse.move(0, 0)
-        page.evaluate("() => { document.activeElement.blur(); window.scrollTo(0, 0); }")
-        if rows:
-            page.locator(".rows tbody tr").first.wait_for()
-            page.locator(".messages tbody tr").first.wait_for()
-            page.locator('[data-plot="states"] canvas').wait_for()
+        choose(page, query, rows=rows)
         # Two frames: the plots are drawn in the one after their figures came.
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         if everything is not None:
@@ -171,10 +176,13 @@ def scenes(chosen: argparse.Namespace, folder: Path, browser: Browser, held: Exi
     time.sleep(chosen.load)
     take_screenshots(pages, "under-load", "funnel", chosen.all)
     more.end()
+    # The run ends with the query, and a page gets no more rows then.
+    for page in pages.values():
+        choose(page, "purchases", rows=True)
     poison(endpoints.kafka)
     for page in pages.values():
         page.locator('[data-failure="purchases"]').wait_for()
-    take_screenshots(pages, "broken", "purchases", chosen.all)
+    take_screenshots(pages, "broken", "purchases", chosen.all, rows=False)
 
 
 def main() -> int:
