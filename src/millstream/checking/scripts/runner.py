@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, jvm_access
+from millstream.checking.scripts.execution.caught_errors import CaughtErrors
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
@@ -146,12 +147,19 @@ def _run_once(
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         has_ended = False
+        caught = CaughtErrors()
         try:
-            with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
+            with (
+                time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE),
+                caught if retries.is_traced else contextlib.nullcontext(),
+            ):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
             has_ended = True
-            _raise_handled_error(recording)
+            _raise_handled_error(recording, caught)
+            if not recording.queries and not retries.is_traced:
+                retries.is_traced = True
+                return script_run, True
         except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
@@ -169,10 +177,11 @@ def _run_once(
     return script_run, False
 
 
-def _raise_handled_error(recording: Recording) -> None:
-    """Raise Spark's last error in a script that caught it and started no query."""
-    if recording.spark_error is not None and not recording.queries:
-        raise recording.spark_error
+def _raise_handled_error(recording: Recording, caught: CaughtErrors) -> None:
+    """Raise the last error of Spark or Python in a script that caught it and started no query."""
+    error = recording.spark_error or caught.find_last()
+    if error is not None and not recording.queries and not _is_bug(error):
+        raise error
 
 
 @dataclass
