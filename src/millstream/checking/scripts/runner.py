@@ -291,5 +291,9 @@ def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str 
     last = next(reversed(texts), None)
     if not isinstance(error, PySparkException):
         return None
-    is_sql = any(context.contextType().name == "SQL" for context in error.getQueryContext() or ())
-    return last if is_sql or isinstance(error, ParseException) else None
+    is_part = last is not None and any(
+        context.contextType().name == "SQL"
+        and last[context.startIndex() : context.stopIndex() + 1] == context.fragment()
+        for context in error.getQueryContext() or ()
+    )
+    return last if is_part or isinstance(error, ParseException) else None
