@@ -240,6 +240,9 @@ class BatchFunctionFacts:
         return _pick_longest(longest, spans)
 
     def _list_actions(self, node: ast.AST) -> list[Span]:
+                spans += self._list_actions(
+                    statement.iter if isinstance(statement, ast.For) else statement.test
+                )
         spans = []
         for child in ast.walk(node):
             if isinstance(child, ast.Call):
@@ -248,6 +251,8 @@ class BatchFunctionFacts:
                 spans += (
                     list(helper_facts.actions)
                     if helper_facts
+                for item in statement.items:
+                    spans += self._list_actions(item.context_expr)
                     else [self.spans(child)]
                     if self._is_action(call)
                     else []

@@ -134,6 +134,9 @@ def test_two_writes_on_one_way_are_two_actions() -> None:
          "    except OSError:\n        pass", 1),
         ('good = batch.filter("ok")\nbad = batch.filter("not ok")\ngood.write.save("a")\nbad.write.save("b")', 2),
         ('names.count()\nbatch.write.save("b")', 1),
+        ("if batch.count():\n    for row in batch.collect():\n        send(row)", 2),
+        ('with open_file(batch.toPandas()):\n    batch.write.save("b")', 2),
+        ('while batch.count() < 3:\n    batch.write.save("b")', 3),
     ],
 )  # fmt: skip
 def test_actions_are_counted_on_the_way_that_has_the_most(body: str, actions: int) -> None:
