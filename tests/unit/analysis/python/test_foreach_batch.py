@@ -168,6 +168,38 @@ def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
     assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
 
 
+STORE_ROW = """
+def store(row):
+    try:
+        table.insert_one({"id": row.id})
+    except Exception as wrong:
+        print(wrong)
+
+
+def put(row):
+    table.insert_one({"id": row.id})
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        ("try:\n    spark.createDataFrame([row]).write.parquet('out')\nexcept Exception:\n    pass", 5),
+        ("try:\n    put(row)\nexcept Exception:\n    pass", 5),
+        ("store(row)", 8),
+        ("order = row.order\nstore(order)", 9),
+        ("put(row)", None),
+        ("try:\n    price(row)\nexcept Exception:\n    pass", None),
+    ],
+)  # fmt: skip
+def test_a_swallowed_failure_of_a_collected_row_is_known(loop: str, line: int | None) -> None:
+    body = f"for row in batch.collect():\n{textwrap.indent(loop, '    ')}"
+
+    clauses = code(body, STORE_ROW).swallowing_clauses
+
+    assert [span.line for span in clauses] == ([line] if line else [])
+
+
 def test_a_clause_around_no_write_swallows_no_batch() -> None:
     assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
 
