@@ -27,7 +27,8 @@ _LANGUAGES = {
 # The keys that a declarative project's spec has and a Millstream spec has not.
 _PROJECT_KEYS = re.compile(r"^[\"']?(?:libraries|definitions)[\"']?\s*:", re.MULTILINE)
 _SPEC_KEYS = re.compile(r"^[\"']?(?:sources|queries)[\"']?\s*:", re.MULTILINE)
-_STARTS_QUERIES = re.compile(r"\bwriteStream\b")
+# Spark's word, and a method of AWS Glue.
+_STARTS_QUERIES = re.compile(r"\b(?:writeStream|forEachBatch)\b")
 _DECLARES_TABLES = re.compile(
     r"^\s*\"?(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
     re.MULTILINE,

@@ -26,6 +26,7 @@ from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
@@ -89,7 +90,7 @@ class ScriptRun:
     spark_version: SparkVersion | None = None
     """The version of Spark for which the script is written, if it is known."""
     mentions_queries: bool = True
-    """False if the script's own text has no `writeStream`."""
+    """False if the script's own text has neither `writeStream` nor Glue's `forEachBatch`."""
     is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
 
@@ -128,7 +129,8 @@ def _run_once(
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
     recording = retries.recording()
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
-    script_run.mentions_queries = any("writeStream" in part.text for part in parts)
+    words = ("writeStream", FOR_EACH_BATCH)
+    script_run.mentions_queries = any(word in part.text for part in parts for word in words)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
