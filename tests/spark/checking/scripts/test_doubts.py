@@ -308,3 +308,14 @@ decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/ou
     (finding,) = checked(spark, tmp_path, text).findings
 
     assert (finding.code, finding.why) == ("MS553", f"Spark neither fails nor counts it: {end}")
+
+
+def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + (
+        'from pyspark.ml import PipelineModel\nmodel = PipelineModel.load("models/fares")\n'
+        'model.transform(rates).writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    (finding,) = checked(spark, tmp_path, text).findings
+
+    assert finding.message == "the model models/fares is not known here: query 'query 1' cannot be checked"
