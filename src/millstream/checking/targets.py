@@ -147,7 +147,7 @@ def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
 def list_declaring_files(folder: Path) -> list[Path]:
     """Return the files of a folder that declare tables of a declarative project and start no query.
 
-    SQL counts beside Python only: other databases have materialized views too.
+    SQL counts in addition to Python only: other databases have materialized views too.
     """
     python = [
         file

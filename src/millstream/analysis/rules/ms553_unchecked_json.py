@@ -73,7 +73,7 @@ def _describe_loss(query: PlannedQuery, candidate: EvaluatedExpression, column: 
     for output in query.root.columns:
         is_copy = output.is_copied or output.name in copies - candidate.decoded
         if output.origins == column.origins and is_copy:
-            return f"{_UNCOUNTED}: NULLs go into the sink, beside the message in '{output.name}'"
+            return f"{_UNCOUNTED}: NULLs go into the sink, with the message in '{output.name}'"
     return f"{_UNCOUNTED}: the message is lost, and NULLs go into the sink"
 
 

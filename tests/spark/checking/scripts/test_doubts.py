@@ -287,8 +287,8 @@ def test_a_script_that_exits_after_an_error_has_the_error_on_its_line(
 @pytest.mark.parametrize(
     ("columns", "end"),
     [
-        ('"raw", "d.id"', "NULLs go into the sink, beside the message in 'raw'"),
-        ('"d.*", "value"', "NULLs go into the sink, beside the message in 'value'"),
+        ('"raw", "d.id"', "NULLs go into the sink, with the message in 'raw'"),
+        ('"d.*", "value"', "NULLs go into the sink, with the message in 'value'"),
         ('"d.*"', "the message is lost, and NULLs go into the sink"),
         ('"d.raw"', "the message is lost, and NULLs go into the sink"),
     ],

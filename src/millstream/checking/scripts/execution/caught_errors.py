@@ -1,4 +1,4 @@
-"""Find an error of Python that a script catches with `except Exception` and passes over."""
+"""Find an error of Python that a script catches with `except Exception` and ignores."""
 
 from __future__ import annotations
 
