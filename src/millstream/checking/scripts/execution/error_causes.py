@@ -39,6 +39,9 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
     `usage` is what the script printed last.
     """
     for raised in error_chain(error):
+        if isinstance(raised, PySparkException) and str(raised.getCondition()).startswith("CANNOT_MODIFY"):
+            # Spark refuses the setting whatever its value is.
+            continue
         steps = list(traceback.walk_tb(raised.__traceback__))
         own = [
             index
