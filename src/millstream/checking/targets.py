@@ -27,10 +27,15 @@ _LANGUAGES = {
 # The keys that a declarative project's spec has and a Millstream spec has not.
 _PROJECT_KEYS = re.compile(r"^[\"']?(?:libraries|definitions)[\"']?\s*:", re.MULTILINE)
 _SPEC_KEYS = re.compile(r"^[\"']?(?:sources|queries)[\"']?\s*:", re.MULTILINE)
-_STARTS_QUERIES = re.compile(r"\bwriteStream\b")
+# Spark's word, and a method of AWS Glue.
+_STARTS_QUERIES = re.compile(r"\b(?:writeStream|forEachBatch)\b")
 _DECLARES_TABLES = re.compile(
     r"^\s*\"?(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
     re.MULTILINE,
+)
+_DECLARES_IN_SQL = re.compile(
+    r"^\s*CREATE\s+(?:OR\s+REFRESH\s+)?(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW)\b",
+    re.MULTILINE | re.IGNORECASE,
 )
 _IMPORTS_MILLSTREAM = re.compile(r"^\s*(?:import millstream\b|from millstream\b)", re.MULTILINE)
 
@@ -140,12 +145,17 @@ def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
 
 
 def list_declaring_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that declare tables of a declarative project and start no query."""
-    return [
+    """Return the files of a folder that declare tables of a declarative project and start no query.
+
+    SQL counts in addition to Python only: other databases have materialized views too.
+    """
+    python = [
         file
         for file in _python_files(folder)
         if _DECLARES_TABLES.search(_read(file)) and _kind_of_python(file) is TargetKind.PROJECT
     ]
+    sql = (file for file in sorted(folder.glob("*.sql")) if _DECLARES_IN_SQL.search(_read(file)))
+    return [*python, *sql] if python else []
 
 
 def _python_files(folder: Path) -> list[Path]:

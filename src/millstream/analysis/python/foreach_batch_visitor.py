@@ -58,14 +58,17 @@ class BatchFunctionFacts:
     """Names of the batch's own session, or of an unknown one."""
     is_opaque: bool = False
     has_collected: bool = False
-    """True if the function takes rows of the batch into the driver."""
+    """True if the function takes rows of the batch into the driver, or gets such a row."""
+    rows: set[str] = field(default_factory=set)
+    """Names of rows that a loop over the collected batch takes, and of parts of them."""
 
     def of(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: BatchCode) -> BatchCode:
         """Return `code` with the facts of the function's body."""
         body: Sequence[ast.stmt] = (
             [ast.Expr(function.body)] if isinstance(function, ast.Lambda) else function.body
         )
-        self.frames, self.full_batches = {self.frame}, {self.frame}
+        self.frames = {self.frame} if self.frame else set()
+        self.full_batches = set(self.frames)
         self._track_names(body)
         calls = [
             CallChain.of(node)
@@ -73,7 +76,7 @@ class BatchFunctionFacts:
             for node in ast.walk(statement)
             if isinstance(node, ast.Call)
         ]
-        self.has_collected = any(self._is_on_batch(call) and _COLLECT & {*call.names} for call in calls)
+        self.has_collected |= any(self._is_on_batch(call) and _COLLECT & {*call.names} for call in calls)
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
@@ -106,12 +109,18 @@ class BatchFunctionFacts:
                         self._track_assignment(target, node.value)
                 if isinstance(node, ast.Call):
                     self._track_call(CallChain.of(node))
+                if isinstance(node, ast.For):
+                    call = CallChain.of(node.iter)
+                    if {call.root, *call.positional} & (self.frames | self.rows):
+                        self.rows |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
 
     def _track_assignment(self, target: ast.expr, value: ast.expr) -> None:
         if not isinstance(target, ast.Name):
             return
         call = CallChain.of(value)
         self.sessions.add(target.id)
+        if call.root in self.rows:
+            self.rows.add(target.id)
         if call.root in self.frames or any(name in self.frames for name in call.positional):
             self.frames.add(target.id)
             keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
@@ -158,12 +167,13 @@ class BatchFunctionFacts:
         return None
 
     def _read_helper(self, call: CallChain) -> BatchCode | None:
-        """Read a function of the same file that gets the batch as an argument."""
+        """Read a function of the same file that gets the batch, or a row of it, as an argument."""
         function = self.helpers.get(call.root) if not call.names else None
-        if function is None or not any(name in self.frames for name in call.positional):
+        is_passed_on = any(name in self.frames for name in call.positional)
+        if function is None or not (is_passed_on or self.rows & {*call.positional}):
             return None
         if self.depth == _MAX_DEPTH:
-            return BatchCode(function.name, is_opaque=True)
+            return BatchCode(function.name, is_opaque=is_passed_on)
         parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
         bindings = dict(zip(parameters, call.positional, strict=False)) | call.keywords
         frame_parameter = next(
@@ -172,10 +182,17 @@ class BatchFunctionFacts:
         batch_id_parameter = next(
             (name for name, argument_name in bindings.items() if argument_name == self.batch_id), ""
         )
-        if frame_parameter is None:
-            return BatchCode(function.name, is_opaque=True)
+        row_parameters = {name for name, argument_name in bindings.items() if argument_name in self.rows}
+        if frame_parameter is None and not row_parameters:
+            return BatchCode(function.name, is_opaque=is_passed_on)
         visitor = BatchFunctionFacts(
-            frame_parameter, batch_id_parameter, self.helpers, self.spans, self.depth + 1
+            frame_parameter or "",
+            batch_id_parameter,
+            self.helpers,
+            self.spans,
+            self.depth + 1,
+            has_collected=self.has_collected,
+            rows=row_parameters,
         )
         return visitor.of(function, BatchCode(function.name))
 
@@ -223,6 +240,9 @@ class BatchFunctionFacts:
             elif isinstance(statement, ast.For | ast.While):
                 body_spans = self._find_longest_path(statement.body)
                 retries = any(isinstance(child, ast.Try) for child in statement.body)
+                spans += self._list_actions(
+                    statement.iter if isinstance(statement, ast.For) else statement.test
+                )
                 spans += body_spans if retries else body_spans * 2
             elif isinstance(statement, ast.Try):
                 spans += (
@@ -231,6 +251,8 @@ class BatchFunctionFacts:
                     + self._find_longest_path(statement.finalbody)
                 )
             elif isinstance(statement, ast.With):
+                for item in statement.items:
+                    spans += self._list_actions(item.context_expr)
                 spans += self._find_longest_path(statement.body)
             elif isinstance(statement, ast.Match):
                 branches: list[list[Span]] = [self._find_longest_path(case.body) for case in statement.cases]
@@ -285,8 +307,19 @@ class BatchFunctionFacts:
             self._is_action(call)
             or {"foreach", "foreachPartition"} & {*call.names}
             or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.positional} & self.frames)
-            or (self.has_collected and _writes_rows(call))
+            or (self.has_collected and (_writes_rows(call) or self._passes_rows(call)))
             for call in calls
+        )
+
+    def _passes_rows(self, call: CallChain) -> bool:
+        """Return whether a call gives a row to a function of the same file that writes it."""
+        function = self.helpers.get(call.root) if not call.names else None
+        return (
+            function is not None
+            and bool(self.rows & {*call.positional})
+            and any(
+                _writes_rows(CallChain.of(node)) for node in ast.walk(function) if isinstance(node, ast.Call)
+            )
         )
 
     def _handles_failure(self, clause: ast.ExceptHandler) -> bool:
@@ -329,8 +362,10 @@ class BatchFunctionFacts:
 
 
 def _writes_rows(call: CallChain) -> bool:
-    """Return whether a call of a client's library writes rows."""
+    """Return whether a call writes rows: one of a client's library, or a write of a new DataFrame of them."""
     name = call.names[-1] if call.names else call.root
+    if "createDataFrame" in call.names and find_write_format(call) is not None:
+        return True
     text = get_string_argument(call.node) or ""
     return name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
 

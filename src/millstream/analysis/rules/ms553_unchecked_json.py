@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_exposed, list_columns
+from millstream.analysis.query.throwing_expressions import find_exposed, list_columns, strip_casts
 from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.query.plan_model import Operator, PlannedQuery
+    from millstream.analysis.query.plan_model import Column, Operator, PlannedQuery
+    from millstream.analysis.query.throwing_expressions import EvaluatedExpression
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -46,15 +47,34 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         yield CODE.warning(
             f"{candidate.owner} decodes '{column.name}' with {call.function}, {consequence}",
             call.span or candidate.operator.span,
-            why=_CRASHES if is_strict else _LOSES,
+            why=_CRASHES if is_strict else _describe_loss(query, candidate, column),
             fix=_FIX if facts else "add a column _corrupt_record to the schema, and filter or route its rows",
             query=query.name,
         )
 
 
 _CRASHES = "the batch with that message fails at each attempt, so no later message is ever read"
-_LOSES = "Spark neither fails nor counts it: the message is lost, and NULLs go into the sink"
+_UNCOUNTED = "Spark neither fails nor counts it"
 _FIX = "declare format and schema on the source: on_malformed then decides about invalid messages"
+
+
+def _describe_loss(query: PlannedQuery, candidate: EvaluatedExpression, column: Column) -> str:
+    """Describe what happens to an invalid message: it is lost, unless the query keeps the column with its text."""
+    copies: set[str] = set()
+    for operator in reversed(list(query.walk())):
+        for expression in operator.expressions:
+            leaf = strip_casts(expression).column
+            if (
+                leaf is not None
+                and leaf.origins == column.origins
+                and (leaf.is_copied or leaf.name in copies)
+            ):
+                copies.add(expression.settings.get("name", leaf.name))
+    for output in query.root.columns:
+        is_copy = output.is_copied or output.name in copies - candidate.decoded
+        if output.origins == column.origins and is_copy:
+            return f"{_UNCOUNTED}: NULLs go into the sink, with the message in '{output.name}'"
+    return f"{_UNCOUNTED}: the message is lost, and NULLs go into the sink"
 
 
 def _is_filter_of_window(operator: Operator, child: Operator) -> bool:

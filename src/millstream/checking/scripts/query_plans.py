@@ -73,6 +73,8 @@ def _planned(query: StartedQuery, root: Operator, conf: Mapping[str, str]) -> Pl
     function = None
     if query.function is not None:
         function = batch_code(query.function, call_sites.display_name)
+        if function and query.options.get("persistDataFrame", "").lower() == "true":
+            function = replace(function, is_persisted=True)
     sink = PlannedSink(
         name=f"{query.format} {query.target}".strip(),
         kind=query.format,

@@ -21,10 +21,12 @@ from pyspark.sql import SparkSession
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, jvm_access
+from millstream.checking.scripts.execution.caught_errors import CaughtErrors
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
@@ -88,7 +90,7 @@ class ScriptRun:
     spark_version: SparkVersion | None = None
     """The version of Spark for which the script is written, if it is known."""
     mentions_queries: bool = True
-    """False if the script's own text has no `writeStream`."""
+    """False if the script's own text has neither `writeStream` nor Glue's `forEachBatch`."""
     is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
 
@@ -127,7 +129,8 @@ def _run_once(
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
     recording = retries.recording()
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
-    script_run.mentions_queries = any("writeStream" in part.text for part in parts)
+    words = ("writeStream", FOR_EACH_BATCH)
+    script_run.mentions_queries = any(word in part.text for part in parts for word in words)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
@@ -146,12 +149,19 @@ def _run_once(
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         has_ended = False
+        caught = CaughtErrors()
         try:
-            with time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE):
+            with (
+                time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE),
+                caught if retries.is_traced else contextlib.nullcontext(),
+            ):
                 for part in parts:
                     exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
             has_ended = True
-            _raise_handled_error(recording)
+            _raise_handled_error(recording, caught)
+            if not recording.queries and not retries.is_traced:
+                retries.is_traced = True
+                return script_run, True
         except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
@@ -169,10 +179,11 @@ def _run_once(
     return script_run, False
 
 
-def _raise_handled_error(recording: Recording) -> None:
-    """Raise Spark's last error in a script that caught it and started no query."""
-    if recording.spark_error is not None and not recording.queries:
-        raise recording.spark_error
+def _raise_handled_error(recording: Recording, caught: CaughtErrors) -> None:
+    """Raise the last error of Spark or Python in a script that caught it and started no query."""
+    error = recording.spark_error or caught.find_last()
+    if error is not None and not recording.queries and not _is_bug(error):
+        raise error
 
 
 @dataclass
@@ -282,5 +293,9 @@ def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str 
     last = next(reversed(texts), None)
     if not isinstance(error, PySparkException):
         return None
-    is_sql = any(context.contextType().name == "SQL" for context in error.getQueryContext() or ())
-    return last if is_sql or isinstance(error, ParseException) else None
+    is_part = last is not None and any(
+        context.contextType().name == "SQL"
+        and last[context.startIndex() : context.stopIndex() + 1] == context.fragment()
+        for context in error.getQueryContext() or ()
+    )
+    return last if is_part or isinstance(error, ParseException) else None

@@ -1,2 +1,2 @@
 # Databricks notebook source
-ORDERS = "id INT, country STRING"
+# MAGIC %run ./columns

@@ -282,3 +282,40 @@ def test_a_script_that_exits_after_an_error_has_the_error_on_its_line(
     assert found.message.startswith(f"the script catches this error, and {ends}: A column")
     assert found.span is not None
     assert found.span.line == 7
+
+
+@pytest.mark.parametrize(
+    ("columns", "end"),
+    [
+        ('"raw", "d.id"', "NULLs go into the sink, with the message in 'raw'"),
+        ('"d.*", "value"', "NULLs go into the sink, with the message in 'value'"),
+        ('"d.*"', "the message is lost, and NULLs go into the sink"),
+        ('"d.raw"', "the message is lost, and NULLs go into the sink"),
+    ],
+)
+def test_an_invalid_message_is_lost_where_no_column_keeps_it(
+    spark: SparkSession, tmp_path: Path, columns: str, end: str
+) -> None:
+    text = f"""from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, from_json
+spark = SparkSession.builder.getOrCreate()
+topic = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "b:1").option("subscribe", "t").load()
+text = topic.withColumn("raw", col("value").cast("string"))
+decoded = text.withColumn("d", from_json("raw", "id INT, raw STRING")).select({columns})
+decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/out").awaitTermination()
+"""
+
+    (finding,) = checked(spark, tmp_path, text).findings
+
+    assert (finding.code, finding.why) == ("MS553", f"Spark neither fails nor counts it: {end}")
+
+
+def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + (
+        'from pyspark.ml import PipelineModel\nmodel = PipelineModel.load("models/fares")\n'
+        'model.transform(rates).writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    (finding,) = checked(spark, tmp_path, text).findings
+
+    assert finding.message == "the model models/fares is not known here: query 'query 1' cannot be checked"

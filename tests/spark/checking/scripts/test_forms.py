@@ -9,6 +9,7 @@ import pytest
 
 from millstream.checking.scripts.check import check_project_at, check_script
 from millstream.checking.targets import find_targets
+from millstream.diagnostics.finding import Severity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,5 +81,7 @@ def test_the_files_of_a_folder_that_declare_tables_are_one_project(spark: SparkS
     (target,) = find_targets([FORMS / "tables"])
     checked = check_project_at(spark, target.path)
 
-    assert [query.name for query in checked.judged or ()] == ["parcels", "depots"]
-    assert places(checked) == [("MS118", "tables/daily.py:11")]
+    assert [query.name for query in checked.judged or ()] == ["parcels", "newest", "depots", "weights"]
+    assert places(checked) == [("MS118", "tables/daily.py:11"), ("MS118", "tables/reports.sql:5")]
+    unread = [finding.span for finding in checked.findings if finding.severity is Severity.INFO]
+    assert [span.line for span in unread if span] == [8, 9]

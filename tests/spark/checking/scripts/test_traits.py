@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from millstream.checking.check import CheckResult
 
 FOLDER = Path(__file__).parents[3] / "scripts" / "traits"
+_JUDGED = re.compile(r"^# judged: (.*)$", re.MULTILINE)
 _MARK = re.compile(r"# (error|warning|info): \[(MS\d{3})\]")
 
 
@@ -45,8 +46,9 @@ def test_a_script_is_judged_as_its_comments_say(
     checked = check_script(spark, file)
 
     assert list_findings(checked, file) == marked(file)
-    head = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# judged: ")
-    assert format_judged(checked.judged or ()).startswith(f"{head} quer")
+    judged = _JUDGED.search(file.read_text(encoding="utf-8"))
+    assert judged
+    assert format_judged(checked.judged or ()).startswith(f"{judged[1]} quer")
 
 
 def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSession) -> None:

@@ -134,6 +134,9 @@ def test_two_writes_on_one_way_are_two_actions() -> None:
          "    except OSError:\n        pass", 1),
         ('good = batch.filter("ok")\nbad = batch.filter("not ok")\ngood.write.save("a")\nbad.write.save("b")', 2),
         ('names.count()\nbatch.write.save("b")', 1),
+        ("if batch.count():\n    for row in batch.collect():\n        send(row)", 2),
+        ('with open_file(batch.toPandas()):\n    batch.write.save("b")', 2),
+        ('while batch.count() < 3:\n    batch.write.save("b")', 3),
     ],
 )  # fmt: skip
 def test_actions_are_counted_on_the_way_that_has_the_most(body: str, actions: int) -> None:
@@ -163,6 +166,38 @@ def test_a_failure_that_is_caught_and_logged_is_swallowed() -> None:
 )
 def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
     assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
+
+
+STORE_ROW = """
+def store(row):
+    try:
+        table.insert_one({"id": row.id})
+    except Exception as wrong:
+        print(wrong)
+
+
+def put(row):
+    table.insert_one({"id": row.id})
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        ("try:\n    spark.createDataFrame([row]).write.parquet('out')\nexcept Exception:\n    pass", 5),
+        ("try:\n    put(row)\nexcept Exception:\n    pass", 5),
+        ("store(row)", 8),
+        ("order = row.order\nstore(order)", 9),
+        ("put(row)", None),
+        ("try:\n    price(row)\nexcept Exception:\n    pass", None),
+    ],
+)  # fmt: skip
+def test_a_swallowed_failure_of_a_collected_row_is_known(loop: str, line: int | None) -> None:
+    body = f"for row in batch.collect():\n{textwrap.indent(loop, '    ')}"
+
+    clauses = code(body, STORE_ROW).swallowing_clauses
+
+    assert [span.line for span in clauses] == ([line] if line else [])
 
 
 def test_a_clause_around_no_write_swallows_no_batch() -> None:

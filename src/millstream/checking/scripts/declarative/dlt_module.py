@@ -37,6 +37,8 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         "read_stream": lambda name: _session().readStream.table(name),
         "readStream": lambda name: _session().readStream.table(name),
     }
+    # Former names, which the module still has.
+    values |= {"create_table": values["table"], "create_view": values["view"]}
     for name in ("create_streaming_table", "create_streaming_live_table", "create_target_table"):
         values[name] = _streaming_table(graph)
     for name in (

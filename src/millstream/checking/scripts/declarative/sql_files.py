@@ -12,6 +12,7 @@ from millstream.checking.compat import error_parser
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.sql_commands import frame_of, is_databricks_command
+from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spark import internals
@@ -29,6 +30,11 @@ _PIECE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|
 _GAP = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 # Statements that Spark 4.2's pipelines accept and its parser does not.
 _AUTO_CDC = re.compile(r"(?:CREATE\s+FLOW\s+\S+\s+AS\s+)?AUTO\s+CDC\s+INTO\s+(\S+)", re.IGNORECASE)
+# What only Databricks accepts, and Spark's words for it.
+_OF_DATABRICKS = (
+    (re.compile(r"(?<=\bCREATE)(\s+)OR(\s+)REFRESH\b", re.IGNORECASE), r"\1  \2       "),
+    (re.compile(r"\bAPPLY(\s+)CHANGES(?=\s+INTO\b)", re.IGNORECASE), r" AUTO\1CDC    "),
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class SqlFile:
     def register(self, text: str, path: Path) -> None:
         """Add the datasets and flows of a file. Statements that Spark cannot parse become findings."""
         file, lines = call_sites.display_name(path), TextLines(text)
+        if not self.graph.project.has_spec:
+            # Files without a spec of Spark may be for Databricks. Positions in the text stay as they are.
+            for words, replacement in _OF_DATABRICKS:
+                text, count = words.subn(replacement, text)
+                self.graph.is_for_databricks |= bool(count)
         for statement in split_statements(text):
             head = lines.span(file, statement.start, statement.start + len(statement.text.partition("\n")[0]))
             self.statements.texts[statement.text] = call_sites.SqlText(head, statement.text)
@@ -80,7 +91,8 @@ class SqlFile:
                 reason, why = error_parser.split_message(error)
                 span = lines.span(file, statement.start + start, statement.start + stop)
                 message = f"Spark cannot parse the statement: {reason}"
-                self.graph.findings.append(build_finding("MS118", message, span, why=why))
+                severity = Severity.ERROR if self.graph.project.has_spec else Severity.INFO
+                self.graph.findings.append(build_finding("MS118", message, span, severity=severity, why=why))
                 continue
             self._declare(plan, statement, head)
 

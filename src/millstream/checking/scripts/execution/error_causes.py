@@ -39,6 +39,9 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
     `usage` is what the script printed last.
     """
     for raised in error_chain(error):
+        if isinstance(raised, PySparkException) and str(raised.getCondition()).startswith("CANNOT_MODIFY"):
+            # Spark refuses the setting whatever its value is.
+            continue
         steps = list(traceback.walk_tb(raised.__traceback__))
         own = [
             index
@@ -62,6 +65,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _missing_file(raised, library, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
+            or _missing_model(library, span)
             or _missing_row(raised, recording, span)
         )
         if doubt is not None:
@@ -233,6 +237,15 @@ def _import(error: BaseException, span: Any) -> Doubt | None:
         return None
     why = f"the installed version of {error.name} does not have it: {error.msg}"
     return Doubt(f"a name of module {error.name}", why, span)
+
+
+def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about a model that the script loads with `pyspark.ml`."""
+    for frame in library:
+        if frame.f_globals.get("__name__") == "pyspark.ml.util" and frame.f_code.co_name == "loadMetadata":
+            path = str(frame.f_locals.get("path", "")).replace(MARK, "…")
+            return Doubt(f"the model {path}", "a check does not load models", span)
+    return None
 
 
 def _missing_row(error: BaseException, recording: Recording, span: Any) -> Doubt | None:

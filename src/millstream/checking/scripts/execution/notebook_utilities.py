@@ -20,15 +20,21 @@ NOTEBOOK_DOUBT = "notebook "
 
 def run_notebook(recording: Recording, name: str) -> None:
     """Run another notebook in the namespace of the one that names it, as `%run` does."""
-    frame = sys._getframe(1)
-    path = find_notebook(name, Path(str(frame.f_globals.get("__file__", ""))).parent)
+    names = sys._getframe(1).f_globals
+    outer = str(names.get("__file__", ""))
+    path = find_notebook(name, Path(outer).parent)
     if path is None:
         reason = "it is not among the files here, so the names that it defines are not known"
         recording.doubt(Doubt(f"{NOTEBOOK_DOUBT}{name}", reason, call_sites.current_span()))
         return
-    with open_parts(path) as parts:
-        for part in parts:
-            exec(compile(part.text, part.file, "exec"), frame.f_globals)  # noqa: S102 - the purpose of the check
+    # A notebook that it runs in turn is found from its own folder.
+    names["__file__"] = str(path)
+    try:
+        with open_parts(path) as parts:
+            for part in parts:
+                exec(compile(part.text, part.file, "exec"), names)  # noqa: S102 - the purpose of the check
+    finally:
+        names["__file__"] = outer
 
 
 class NotebookUtilities:

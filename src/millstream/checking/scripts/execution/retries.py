@@ -61,6 +61,8 @@ class Retries:
     """Folders above the script that hold packages of its project."""
     execution: ScriptExecution | None = None
     """Runs the queries of the script, in a proof."""
+    is_traced: bool = False
+    """True if the next run looks for an error that the script catches, because the last one started no query."""
 
     def recording(self) -> Recording:
         """Return an empty recording with the doubts that are known before the run."""

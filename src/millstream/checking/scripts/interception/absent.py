@@ -20,6 +20,9 @@ MARK = "not_known_in_a_check"
 # Makes the writer of a stream that nobody knows, from the doubt about it. The module of writers sets it.
 open_writer: list[Callable[[Doubt], Any]] = []
 
+FOR_EACH_BATCH = "forEachBatch"
+"""The method of AWS Glue's context that starts a query."""
+
 _TEXT_METHODS = frozenset(name for name in dir(str) if not name.startswith("_"))
 _SESSION = frozenset({"spark_session", "sparkSession"})
 _OWN = frozenset({"doubt", "keys", "writeStream"})
@@ -87,7 +90,7 @@ class Absent(str):
         if name in _SESSION:
             # A context of a cloud's library holds the session.
             return SparkSession.getActiveSession() or self
-        return self
+        return _for_each_batch if name == FOR_EACH_BATCH else self
 
     def __call__(self, *args: Any, **named: Any) -> Any:  # noqa: D102 - Python's own name
         # A decorator returns its function, and a wrapper of a session builder returns that builder.
@@ -189,6 +192,17 @@ class Absent(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (MARK,)
+
+
+def _for_each_batch(frame: Any, batch_function: Any, options: dict[str, Any]) -> None:
+    """Start a query as `GlueContext.forEachBatch` of AWS Glue does, and wait for it.
+
+    Glue persists each batch, unless its option `persistDataFrame` is false.
+    """
+    settings = {"persistDataFrame": "true", **options}
+    interval = settings.pop("windowSize", MARK)
+    writer = frame.writeStream.foreachBatch(batch_function).trigger(processingTime=interval)
+    writer.options(**settings).start().awaitTermination()
 
 
 def has_mark(value: object) -> bool:

@@ -245,14 +245,11 @@ class ReaderPatch:
         span = call_sites.current_span()
         base_name = settings.name or call_sites.assigned_name(frame) or settings.format
         options = {**settings.options, **({"path": place} if place else {})}
-        known = self.recording.sources.get(base_name)
-        if known and (known.format, known.options) == (settings.format, options):
-            # The same source is read again for another query.
-            return base_name
-        name = self.recording.fresh(base_name)
-        self.recording.sources[name] = SourceRead(
+        name = self.recording.name_source(base_name, settings.format, options)
+        read = SourceRead(
             name, settings.format, options, span, streaming, settings.schema is not None, settings.spans
         )
+        self.recording.sources.setdefault(name, read)
         return name
 
     def _table(self, original: Any, reader: Reader, name: str) -> Any:

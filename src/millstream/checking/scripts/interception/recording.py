@@ -173,10 +173,10 @@ class Recording:
             return StructType.fromJson(json.loads(text)) if text.startswith("{") else text
         return schema
 
-    def fresh(self, base_name: str) -> str:
-        """Return a unique name for a source."""
+    def name_source(self, base_name: str, format: str, options: dict[str, str]) -> str:
+        """Return a unique name for a source: that of an earlier read if the same source is read again."""
         name, number = base_name, 1
-        while name in self.sources:
+        while (known := self.sources.get(name)) and (known.format, known.options) != (format, options):
             number += 1
             name = f"{base_name} {number}"
         return name

@@ -144,13 +144,18 @@ class Sessions:
                 self._set(None, self.lent.conf, key, value)
         return self.lent.sparkContext
 
-    def _set(self, _original: Any, conf: RuntimeConfig, key: str, value: Any) -> None:
+    def _set(self, original: Any, conf: RuntimeConfig, key: str, value: Any) -> None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
+        is_ignored = key.startswith(_IGNORED_SETTINGS)
+        if original is not None and not is_ignored and not conf.isModifiable(key):
+            # Spark refuses settings of its context. It accepts those that it does not know, which are not for the
+            # session of the check.
+            original(conf, key, text)
+            conf._jconf.unset(key)
         self.recording.conf[key] = text
         if (span := call_sites.current_span()) is not None:
             self.recording.conf_spans[key] = span
-        is_harmless = key.startswith("spark.sql.") and not key.startswith(_IGNORED_SETTINGS)
-        if is_harmless and conf.isModifiable(key):
+        if key.startswith("spark.sql.") and not is_ignored and conf.isModifiable(key):
             conf._jconf.set(key, text)
 
     def _get(self, original: Any, conf: RuntimeConfig, key: str, *default: Any) -> Any:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 
+from millstream.analysis.query.plan_model import Read
+from millstream.checking.query_plan import operators
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import WaitCall
 
 if TYPE_CHECKING:
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.recording import Recording, StartedQuery
+    from millstream.checking.scripts.interception.recording import Doubt, Recording, StartedQuery
 
 
 # How often a script may list the running queries before the list becomes empty, so that a polling loop ends.
@@ -29,7 +32,9 @@ class CheckedQuery(StreamingQuery):
         self._id, self._run = str(uuid.uuid4()), str(uuid.uuid4())
         # The first read of `isActive` is true, so scripts can check the start. The second ends a polling loop.
         self._looks = 1
-        self._sources, self._waits = len(recording.sources), len(recording.waits)
+        self._waits = len(recording.waits)
+        self.restarts = 0
+        """How often the script has started the query again."""
         recording.handles.append(self)
 
     @property
@@ -40,13 +45,13 @@ class CheckedQuery(StreamingQuery):
     def is_restarted_by(self, later: StartedQuery) -> bool:
         """Return whether a later start is of the same query: by the same call, after the script waited for its end.
 
-        The call is in a loop, which reads no other source in its next round.
+        The call is in a loop, which reads the same sources in its next round.
         """
         waits = self._recording.waits[self._waits :]
         return (
             _place(later) == _place(self._query)
-            and len(self._recording.sources) == self._sources
             and any(wait.query in (None, self._query.number) for wait in waits)
+            and _sources(later) == _sources(self._query)
         )
 
     @property
@@ -123,7 +128,14 @@ class CheckedQuery(StreamingQuery):
 
 def _place(query: StartedQuery) -> tuple[Any, ...]:
     """Return where a query was started, and where it stores its rows and offsets."""
-    return query.span, query.name, query.target, query.checkpoint
+    return query.span, query.has_name and query.name, query.target, query.checkpoint
+
+
+def _sources(query: StartedQuery) -> set[str | None] | Doubt:
+    """Return the names of the sources that a query reads, or the doubt about them."""
+    if isinstance(query.frame, Unknown):
+        return query.frame.doubt
+    return {node.source for node in operators(query.frame).walk() if isinstance(node, Read)}
 
 
 class QueryManager:

@@ -35,7 +35,7 @@ _TRIGGERS = {
     "realTime": "real_time",
 }
 # A script that starts a query again more often than this does so for ever.
-MOST_RESTARTS = 8
+MOST_RESTARTS = 30
 # The setting for the folder of all checkpoints.
 _COMMON_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
 
@@ -102,11 +102,12 @@ class WriterPatch:
             keys = [query.target] if query.format != spark_formats.MEMORY else [query.name]
             for key in (known for known in keys if known and absent.MARK not in known):
                 self.recording.tables[key.replace("`", "").rstrip("/").lower()] = query.columns
-        restarted = [handle for handle in self.recording.handles if handle.is_restarted_by(query)]
-        if len(restarted) > MOST_RESTARTS:
-            raise WaitReached
-        if restarted:
-            return CheckedQuery(restarted[0].query, self.recording)
+        restarted = next((handle for handle in self.recording.handles if handle.is_restarted_by(query)), None)
+        if restarted is not None:
+            restarted.restarts += 1
+            if restarted.restarts > MOST_RESTARTS:
+                raise WaitReached
+            return CheckedQuery(restarted.query, self.recording)
         self.recording.queries.append(query)
         if self.recording.execution is not None:
             self.recording.execution.start(query)

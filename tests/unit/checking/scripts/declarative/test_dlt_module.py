@@ -24,3 +24,17 @@ def test_a_sink_is_declared(tmp_path: Path) -> None:
 
     (sink,) = graph.datasets.values()
     assert (sink.kind, sink.format) == (DatasetKind.SINK, "kafka")
+
+
+def test_tables_and_views_have_their_former_decorators_too(tmp_path: Path) -> None:
+    graph = FlowGraph(Project(tmp_path, "spark-pipeline.yml", ""), MagicMock())
+    dlt = build_dlt_module(graph)
+
+    with graph_element_registration_context(graph):
+        dlt.create_table(comment="as they come")(lambda: None)
+        dlt.create_view(lambda: None, name="orders")
+
+    assert [dataset.kind for dataset in graph.datasets.values()] == [
+        DatasetKind.TABLE,
+        DatasetKind.TEMPORARY_VIEW,
+    ]

@@ -1,0 +1,2 @@
+# Databricks notebook source
+ORDERS = "id INT, country STRING"

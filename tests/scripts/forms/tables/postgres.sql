@@ -1,0 +1,1 @@
+CREATE INDEX parcels_by_depot ON parcels (depot);

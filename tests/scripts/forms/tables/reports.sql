@@ -1,0 +1,10 @@
+-- The form of Databricks, beside files of Python.
+CREATE OR REFRESH MATERIALIZED VIEW weights COMMENT "by depot"
+AS SELECT depot, sum(weight) AS kilograms FROM parcels GROUP BY depot;
+
+CREATE OR REFRESH STREAMING TABLE long AS SELECT length FROM STREAM(parcels);
+
+CREATE OR REFRESH STREAMING TABLE newest;
+APPLY CHANGES INTO newest FROM STREAM(parcels) KEYS (id) SEQUENCE BY weight STORED AS SCD TYPE 1;
+CREATE OR REFRESH STREAMING TABLE light (CONSTRAINT light EXPECT (weight < 20) ON VIOLATION DROP ROW)
+AS SELECT * FROM STREAM(parcels);
