@@ -20,9 +20,10 @@ export function alertText(alerts: Alert[]): string {
 /** The message while the server cannot be reached. */
 export function lostWords(link: Link, lost: number | null, now: number): string {
   if (link === "refused") return "This page requires a token: open the address that 'millstream run' printed.";
-  const since = lost === null ? "" : ` since ${when(lost, now)}`;
-  const why = link === "ended" ? "The run and its server have ended" : "No connection to the run";
-  return `${why}${since}. The figures are from that time. The page reconnects automatically and then fills the gap.`;
+  const time = lost === null ? "" : when(lost, now);
+  const ended = `The run and its server ended${time && ` at ${time}`}`;
+  const why = link === "ended" ? ended : `No connection to the run${time && ` since ${time}`}`;
+  return `${why}. The figures are from that time. The page reconnects automatically and then fills the gap.`;
 }
 
 /** The age of something in words. */
