@@ -30,7 +30,7 @@ GROUPS = {
     "Write": {
         "check": "Find errors in a pipeline before it starts.",
         "dev": "Check, test and show rows whenever a file is saved.",
-        "migrate": "Write a project for a PySpark script or a declarative project.",
+        "migrate": "Convert a PySpark script or Spark declarative pipelines.",
         "explain": "Explain a finding, a source, a sink, a query or a term.",
         "graph": "Draw sources, views, queries and sinks.",
         "test": "Run event-time tests on a real Spark engine.",

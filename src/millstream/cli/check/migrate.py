@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command(
     "migrate",
     context_settings={"ignore_unknown_options": True},
-    short_help="Write a project for a PySpark script or a declarative project.",
+    short_help="Convert a PySpark script or Spark declarative pipelines.",
 )
 @click.argument("script", type=click.Path(path_type=Path, exists=True))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
