@@ -1,4 +1,4 @@
-"""A topic and a query that reads it: what is true, and what the page is told of it."""
+"""A topic, a query that reads it, and the state of the page for them."""
 
 from __future__ import annotations
 
