@@ -75,14 +75,18 @@ def _variable(label: str, variable: Reference) -> dict[str, object]:
 def _name_files(files: Iterable[str]) -> dict[str, str]:
     """Return the keys of files in their Secret, by the path where each is mounted.
 
-    The key is the name of the file, or its whole path with dots for slashes if another file has that name.
+    The key is the name of the file, or its whole path with dots for slashes if another file has that name. A key
+    that another file has already ends in one more underscore.
     """
     by_path = {posixpath.normpath(posixpath.join(HOME, "project", file)): file for file in files}
     names = Counter(posixpath.basename(path) for path in by_path)
-    keys = {}
+    keys: dict[str, str] = {}
     for path, file in by_path.items():
         name = posixpath.basename(path)
-        keys[path] = re.sub(r"[^A-Za-z0-9._-]+", ".", name if names[name] == 1 else file.lstrip("./"))
+        key = re.sub(r"[^A-Za-z0-9._-]+", ".", name if names[name] == 1 else file.lstrip("./"))
+        while key in keys.values():
+            key += "_"
+        keys[path] = key
     return keys
 
 

@@ -97,7 +97,7 @@ def test_files_of_secrets_are_mounted_where_the_spec_reads_them_and_not_for_ever
 
 
 def test_two_files_of_one_name_have_different_keys_in_the_secret() -> None:
-    files = ("kafka/password", "./postgres/password", "postgres/password", "/run/secrets/token")
+    files = ("kafka/eu/token", "kafka.eu/token", "kafka/password", "./postgres/password", "postgres/password")
     pod = read_manifests(*(Reference(file, is_file=True) for file in files))["StatefulSet"]["spec"][
         "template"
     ]
@@ -105,9 +105,10 @@ def test_two_files_of_one_name_have_different_keys_in_the_secret() -> None:
     mounts = {item["mountPath"]: item.get("subPath") for item in pod["spec"]["containers"][0]["volumeMounts"]}
     assert mounts == {
         f"{HOME}/project/.millstream": None,
+        f"{HOME}/project/kafka/eu/token": "kafka.eu.token",
+        f"{HOME}/project/kafka.eu/token": "kafka.eu.token_",
         f"{HOME}/project/kafka/password": "kafka.password",
         f"{HOME}/project/postgres/password": "postgres.password",
-        "/run/secrets/token": "token",
     }
     assert len(pod["spec"]["containers"][0]["volumeMounts"]) == len(mounts)
 
