@@ -24,6 +24,7 @@ const NAME = 7.5;
 const FIGURE = 6.1;
 const INSET = 13;
 const MOST_FIGURES = 24;
+const MOST_OF_SOURCE = 26;
 
 interface Props {
   nodes: Node[];
@@ -84,7 +85,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
                 ))}
                 {nodes.map((node) => {
                   const at = placed.boxes.get(node.id);
-                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} onChoose={onChoose} />;
+                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} live={live} onChoose={onChoose} />;
                 })}
               </g>
             </svg>
@@ -98,7 +99,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
 /** The letters that the figures of a node may take. */
 function widest(node: Node): number {
   if (node.kind === "query") return MOST_FIGURES;
-  return Math.max(node.kind === "source" && node.messages ? 22 : 9, Math.min(26, node.label === node.name ? 0 : node.label.length));
+  return Math.max(node.kind === "source" && node.messages ? MOST_OF_SOURCE : 9, Math.min(26, node.label === node.name ? 0 : node.label.length));
 }
 
 function ends(from: Box, to: Box, placed: Placed): { from: [number, number]; to: [number, number] } {
@@ -127,12 +128,13 @@ interface ShownProps {
   lit: boolean;
   chosen: boolean;
   behind: number | null;
+  live: boolean;
   onChoose: (node: Node) => void;
 }
 
-function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
+function Shown({ node, at, query, lit, chosen, behind, live, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
-  const figures = fitting([said(node, behind, query), ...briefer(node)], (width - 2 * INSET + 6) / FIGURE);
+  const figures = fitting([said(node, behind, query, live), ...briefer(node, behind)], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
   // Without its kind a sink's path may fit.
@@ -140,7 +142,7 @@ function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): 
   const name = fitting([node.name, place].filter(Boolean), (width - INSET - (signed ? 26 : 8)) / NAME);
   const choose = (): void => onChoose(node);
   // A reader of screens hears what is written in the node, in its order, after what it is.
-  const title = `${node.kind} ${node.name}: ${[node.label, node.state && word(node.state)].filter(Boolean).join(", ")}`;
+  const title = `${node.kind} ${node.name}: ${[node.label, node.state && word(node.state), node.arrival_rate !== null && `${rate(node.arrival_rate)} arrive`].filter(Boolean).join(", ")}`;
   return (
     <g
       class={`node ${node.kind} ${CLASSES[node.level]} ${lit ? "on" : ""} ${chosen ? "chosen" : ""} ${well ? "" : "ill"}`}
@@ -207,10 +209,11 @@ function Queue({ query }: { query: Query }): JSX.Element | null {
   );
 }
 
-function said(node: Node, behind: number | null, query: Query | undefined): string {
+function said(node: Node, behind: number | null, query: Query | undefined, live: boolean): string {
   switch (node.kind) {
     case "source":
-      return [node.rate === null ? node.label : rate(node.rate), behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
+      // A topic shows the rate at which records arrive; after the end of a run, the rate at which they were read.
+      return [node.messages && live ? (node.arrival_rate === null ? node.label : `${rate(node.arrival_rate)} arrive`) : node.rate === null ? node.label : rate(node.rate), behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
     case "view":
       return node.label;
     case "query":
@@ -228,9 +231,12 @@ function fit(first: string, second: string): string {
   return both.length <= MOST_FIGURES ? both : first;
 }
 
-/** A shorter description of a source without rate: `static parquet`. */
-function briefer(node: Node): string[] {
-  if (node.kind !== "source" || node.rate !== null) return [];
+/** Shorter descriptions of a source: without the verb, its lag alone, or `static parquet` of one without rate. */
+function briefer(node: Node, behind: number | null): string[] {
+  if (node.kind !== "source") return [];
+  const lag = behind ? `${count(behind)} behind` : "";
+  if (node.arrival_rate !== null) return [[rate(node.arrival_rate), lag].filter(Boolean).join(" · "), lag || rate(node.arrival_rate)];
+  if (node.rate !== null || lag) return lag ? [lag] : [];
   return [`${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -88,6 +89,32 @@ def test_a_backlog_that_does_not_shrink_has_no_estimate() -> None:
         estimates.add(topic.estimate())
 
     assert estimates == {None}
+
+
+def test_a_backlog_that_has_just_begun_to_grow_has_no_estimate() -> None:
+    topic = Backlog(0, 600)
+    topic.most = 300
+    topic.pass_seconds(62)
+    assert topic.estimate() is not None
+
+    # Of the last minute, the mean is still below what is read.
+    topic.arriving = 100
+    topic.pass_seconds(15)
+
+    (query,) = topic.document()["queries"]
+    assert query["arrival_rate"] < 60
+    assert topic.estimate() is None
+
+
+def test_an_estimate_counts_down_between_two_batches() -> None:
+    topic = Backlog(20, 600)
+    topic.pass_seconds(33)
+    estimates = []
+    for _ in range(3):
+        estimates.append(topic.estimate() or 0.0)
+        topic.pass_seconds(1)
+
+    assert [before - after for before, after in pairwise(estimates)] == pytest.approx([1.0, 1.0])
 
 
 def test_before_the_third_batch_there_is_no_estimate() -> None:
