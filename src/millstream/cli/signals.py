@@ -71,6 +71,8 @@ class Deadline:
         self._graceful = graceful
         self._final = final
         self._closed = threading.Event()
+        self.first_signal: int | None = None
+        """The first signal to end that this process received."""
 
     def __enter__(self) -> Deadline:
         # The interpreter writes the number of each signal to this pipe, even while the main thread waits in C code.
@@ -89,6 +91,7 @@ class Deadline:
         while number := os.read(self._numbers, 1):
             if number[0] not in _ENDING:
                 continue
+            self.first_signal = self.first_signal or number[0]
             if not self._closed.wait(self._graceful):
                 os.kill(os.getpid(), signal.SIGTERM)
             if not self._closed.wait(self._final):
