@@ -67,9 +67,7 @@ def test_figures_that_are_no_longer_current_give_no_estimate(opened: Callable[..
     # No batch is committed, and the broker does not answer.
     expect(page.locator('[data-kpi="behind"] .kpi-note')).to_contain_text("ago", timeout=30_000)
 
-    expect(page.locator('[data-node="source.clicks"] .figures')).to_have_text(
-        re.compile("behind$")
-    )
+    expect(page.locator('[data-node="source.clicks"] .figures')).to_have_text(re.compile("behind$"))
     expect(page.get_by_text("caught up in about")).to_have_count(0)
     expect(page.locator('[data-topic="clicks"] td').first).to_have_text("\N{EN DASH}")
 

@@ -26,7 +26,8 @@ def rules_page() -> str:
         f"| {code} | {f'[{name}]({link})' if link else name} | {severity(code)} | {escaped(what)} | {spark(code)} |"
         for code, (name, what, link) in sorted(codes().items())
     ]
-    head = ["| code | name | severity | what it says | without this check, Spark |", "| --- | --- | --- | --- | --- |"]
+    columns = ["code", "name", "severity", "what it says", "without this check, Spark"]
+    head = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
     return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "samples",
     multiple=True,
     metavar="SOURCE=FILE",
-    help="For --prove: rows of a source from a file, instead of generated rows. A topic's file has a message per line.",
+    help="For --prove: rows of a source from a file, not generated ones. A topic's file has a message per line.",
 )
 @click.option(
     "--tests/--no-tests",

@@ -55,7 +55,8 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
 
     All files are in .millstream/demo, which each demo deletes first. Ctrl-C or closing the terminal stops
     everything within ten seconds. After a first demo that ended by Ctrl-C or --for, one process remains for about
-    a minute: it creates an archive of Java classes, from which Spark starts faster. MILLSTREAM_ARCHIVE=use prevents it.
+    a minute: it creates an archive of Java classes, from which Spark starts faster.
+    MILLSTREAM_ARCHIVE=use prevents it.
     """
     from millstream.cli.run.run import start
     from millstream.devstack import stack
