@@ -63,13 +63,16 @@ class Deadline:
     """Ends this process within a fixed time after the first signal to end, whatever it is doing.
 
     `graceful` seconds after that signal, send a second one, which interrupts the work in progress. `final` seconds
-    later, end the process without any cleanup. Use it for a command whose child processes end with it, and enter it
-    in the main thread.
+    later, call `before_exit` in another thread and end the process without any other cleanup. Use it for a command
+    whose child processes end with it, and enter it in the main thread.
     """
 
-    def __init__(self, graceful: float, final: float) -> None:
+    def __init__(
+        self, graceful: float, final: float, before_exit: Callable[[], object] = lambda: None
+    ) -> None:
         self._graceful = graceful
         self._final = final
+        self._before_exit = before_exit
         self._closed = threading.Event()
         self.first_signal: int | None = None
         """The first signal to end that this process received."""
@@ -95,6 +98,7 @@ class Deadline:
             if not self._closed.wait(self._graceful):
                 os.kill(os.getpid(), signal.SIGTERM)
             if not self._closed.wait(self._final):
+                self._before_exit()
                 os._exit(INTERRUPTED)
         os.close(self._numbers)
 

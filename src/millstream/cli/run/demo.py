@@ -65,13 +65,23 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
 
     seconds = _seconds(length)
     folder = FOLDER.absolute()
-    # The process that creates a class-data archive ends with the demo, however that ends. Only after an orderly end
-    # it may continue, unless the user has chosen otherwise.
+    # The process that creates a class-data archive ends with the demo. Only if Ctrl-C ends the demo, or it ends by
+    # itself, that process may continue, unless the user has chosen otherwise.
     may_continue = "MILLSTREAM_ARCHIVE" not in os.environ
     os.environ.setdefault("MILLSTREAM_ARCHIVE", "attached")
+
+    def release_training() -> None:
+        is_asked_by_user = deadline.first_signal in (None, signal.SIGINT)
+        if may_continue and is_asked_by_user and cds_archive.release_training():
+            click.echo(
+                "in the background, for about a minute: an archive of Java classes, from which Spark starts faster",
+                err=True,
+            )
+
     cds_archive.announce_start()
     steps = ProgressReporter()
-    with Deadline(GRACEFUL, FINAL) as deadline, ExitStack() as running:
+    with Deadline(GRACEFUL, FINAL, release_training) as deadline, ExitStack() as running:
+        running.callback(release_training)  # after all else has ended
         lock = running.enter_context(_lock(folder.parent, steps))
         with suppress(MillstreamError):
             stack.down(folder)
@@ -93,13 +103,6 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
             _report(loaded.pipeline, summary)
         click.echo(
             f"the project is {FOLDER}; make it yours: millstream init my-shop --from {EXAMPLE}", err=True
-        )
-    # A closed terminal or SIGTERM ends everything that belongs to the demo.
-    is_asked_by_user = deadline.first_signal in (None, signal.SIGINT)
-    if may_continue and is_asked_by_user and cds_archive.release_training():
-        click.echo(
-            "in the background, for about a minute: an archive of Java classes, from which Spark starts faster",
-            err=True,
         )
     return code
 
