@@ -76,7 +76,7 @@ def test_another_java_and_other_jars_have_another_archive(
 
 
 # What a trainer is told, written to a file when it ends.
-LISTENER = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_bytes(b'told:' + sys.stdin.buffer.read(1))"
+LISTENER = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_bytes(b'got:' + sys.stdin.buffer.read(1))"
 STARTER = f"""
 import sys
 from millstream.spark import cds_archive
@@ -85,20 +85,20 @@ sys.argv[2] == "release" and print(cds_archive.release_training())
 """
 
 
-def told(tmp_path: Path, end: str) -> bytes:
+def message_to_trainer(tmp_path: Path, end: str) -> bytes:
     """What an attached trainer is told by a process that ends in this way."""
-    fifo = tmp_path / "told"
+    fifo = tmp_path / "message"
     os.mkfifo(fifo)
     with subprocess.Popen([sys.executable, "-c", STARTER, str(fifo), end]):
         return fifo.read_bytes()
 
 
 def test_a_trainer_that_is_not_released_sees_the_end_of_its_starter(tmp_path: Path) -> None:
-    assert told(tmp_path, "leave") == b"told:"
+    assert message_to_trainer(tmp_path, "leave") == b"got:"
 
 
 def test_a_released_trainer_is_told_so_before_its_starter_ends(tmp_path: Path) -> None:
-    assert told(tmp_path, "release") == b"told:" + cds_archive.RELEASE
+    assert message_to_trainer(tmp_path, "release") == b"got:" + cds_archive.RELEASE
 
 
 def test_there_is_nothing_to_release_after_a_trainer_has_finished(monkeypatch: pytest.MonkeyPatch) -> None:
