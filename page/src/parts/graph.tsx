@@ -24,7 +24,7 @@ const NAME = 7.5;
 const FIGURE = 6.1;
 const INSET = 13;
 const MOST_FIGURES = 24;
-const MOST_OF_SOURCE = 26;
+const MOST_OF_SOURCE = 27;
 
 interface Props {
   nodes: Node[];
@@ -85,7 +85,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
                 ))}
                 {nodes.map((node) => {
                   const at = placed.boxes.get(node.id);
-                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} live={live} onChoose={onChoose} />;
+                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} onChoose={onChoose} />;
                 })}
               </g>
             </svg>
@@ -128,13 +128,12 @@ interface ShownProps {
   lit: boolean;
   chosen: boolean;
   behind: number | null;
-  live: boolean;
   onChoose: (node: Node) => void;
 }
 
-function Shown({ node, at, query, lit, chosen, behind, live, onChoose }: ShownProps): JSX.Element {
+function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
-  const figures = fitting([said(node, behind, query, live), ...briefer(node, behind)], (width - 2 * INSET + 6) / FIGURE);
+  const figures = fitting([said(node, behind, query), ...briefer(node, behind)], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
   // Without its kind a sink's path may fit.
@@ -209,11 +208,10 @@ function Queue({ query }: { query: Query }): JSX.Element | null {
   );
 }
 
-function said(node: Node, behind: number | null, query: Query | undefined, live: boolean): string {
+function said(node: Node, behind: number | null, query: Query | undefined): string {
   switch (node.kind) {
     case "source":
-      // A topic shows the rate at which records arrive; after the end of a run, the rate at which they were read.
-      return [node.messages && live ? (node.arrival_rate === null ? node.label : `${rate(node.arrival_rate)} arrive`) : node.rate === null ? node.label : rate(node.rate), behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
+      return [flowing(node) || node.label, behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
     case "view":
       return node.label;
     case "query":
@@ -231,13 +229,17 @@ function fit(first: string, second: string): string {
   return both.length <= MOST_FIGURES ? both : first;
 }
 
-/** Shorter descriptions of a source: without the verb, its lag alone, or `static parquet` of one without rate. */
+/** The rate at which records arrive in a topic, or at which a source without such a figure is read. */
+function flowing(node: Node): string {
+  if (node.arrival_rate !== null) return `${rate(node.arrival_rate)} arrive`;
+  return node.rate === null ? "" : `${rate(node.rate)} read`;
+}
+
+/** A shorter description of a source: its lag, its rate, or `static parquet` of one without. */
 function briefer(node: Node, behind: number | null): string[] {
   if (node.kind !== "source") return [];
-  const lag = behind ? `${count(behind)} behind` : "";
-  if (node.arrival_rate !== null) return [[rate(node.arrival_rate), lag].filter(Boolean).join(" · "), lag || rate(node.arrival_rate)];
-  if (node.rate !== null || lag) return lag ? [lag] : [];
-  return [`${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
+  if (behind) return [`${count(behind)} behind`];
+  return [flowing(node) || `${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
 }
 
 /** The first of the texts that has at most so many letters, else the last one without its middle. */
