@@ -66,8 +66,10 @@ class HeadlineInput(NamedTuple):
     rows_in: int
     behind: int | None
     """Records that at least one query has not read."""
-    is_catching_up: bool = False
+    has_backlog: bool = False
     """Whether more records wait for a query than arrive in two of its triggers."""
+    is_backlog_shrinking: bool = False
+    """Whether each such query has fewer of them from batch to batch."""
     catch_up_seconds: float | None = None
     """The estimated seconds until all queries have read all records."""
     is_stopping: bool = False
@@ -188,7 +190,10 @@ def _of_wellbeing(facts: HeadlineInput, worst: api_schema.Worst) -> api_schema.H
     if all(query["state"] == "stopped" for query in queries):
         return _headline("off", "stopped", "All queries have stopped", total, worst["since"])
     lag = _describe_lag(facts)
-    if facts.is_catching_up:
+    if facts.has_backlog and not facts.is_backlog_shrinking:
+        detail = " · ".join(filter(None, (total, lag)))
+        return _headline("ok", "backlog", "Running with a backlog", detail, worst["since"])
+    if facts.has_backlog:
         estimate = facts.catch_up_seconds
         rest = "" if estimate is None else f"caught up in about {round_up_seconds(estimate)}"
         detail = " · ".join(filter(None, (total, lag, rest)))

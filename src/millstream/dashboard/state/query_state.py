@@ -234,6 +234,10 @@ class QueryState:
         usual = USUAL_TRIGGERS * max(self.interval or seconds or 1.0, seconds) * arrival_rate
         return (self.behind_now() or 0) > max(usual, LEAST_BACKLOG)
 
+    def is_backlog_shrinking(self) -> bool:
+        """Return whether the last batches have left fewer and fewer records, as far as there were several."""
+        return len(self.left) < 2 or self.left[-1][1] < self.left[0][1]
+
     def catch_up_seconds(self, now: float) -> float | None:
         """Return the estimated seconds until this query has read all records.
 

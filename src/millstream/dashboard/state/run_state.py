@@ -222,6 +222,7 @@ class RunState:
             rows_in,
             behind,
             any(state.has_backlog() for state in self.queries.values()),
+            all(state.is_backlog_shrinking() for state in self.queries.values() if state.has_backlog()),
             catch_up,
             self.is_stopping,
             max(

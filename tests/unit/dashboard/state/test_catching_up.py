@@ -89,6 +89,7 @@ def test_a_backlog_that_does_not_shrink_has_no_estimate() -> None:
         estimates.add(topic.estimate())
 
     assert estimates == {None}
+    assert topic.document()["headline"]["text"] == "Running with a backlog"
 
 
 def test_a_backlog_that_has_just_begun_to_grow_has_no_estimate() -> None:
