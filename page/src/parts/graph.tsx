@@ -235,10 +235,11 @@ function flowing(node: Node): string {
   return node.rate === null ? "" : `${rate(node.rate)} read`;
 }
 
-/** A shorter description of a source: its lag, its rate, or `static parquet` of one without. */
+/** Shorter descriptions of a source: without the verb, its lag, its rate, or `static parquet` of one without. */
 function briefer(node: Node, behind: number | null): string[] {
   if (node.kind !== "source") return [];
-  if (behind) return [`${count(behind)} behind`];
+  const lag = `${count(behind)} behind`;
+  if (behind) return node.arrival_rate === null ? [lag] : [`${rate(node.arrival_rate)} · ${lag}`, lag];
   return [flowing(node) || `${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
 }
 

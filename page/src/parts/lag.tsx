@@ -1,7 +1,7 @@
 // What waits in Kafka, partition by partition, and some of the messages.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { clock, exact, moment, plural, rate } from "../format";
+import { clock, exact, moment, plural, rate, sentence } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Lag, Messages, Node } from "../wire";
 import { age, ago, caughtUp } from "../words";
@@ -166,7 +166,7 @@ function MessagesPart({ sources, live, source, onSource }: MessagesProps): JSX.E
         </label>
         <button type="button" class="button small" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Hide" : "Show"}</button>
       </div>
-      {open && (asked.error || asked.value?.note) && <p class="note">{asked.error || asked.value?.note}</p>}
+      {open && (asked.error || asked.value?.note) && <p class="note">{sentence(asked.error || (asked.value?.note ?? ""))}</p>}
       {open && asked.value && (
         asked.value.messages.length === 0 ? <Empty>There are no messages in the topic.</Empty> : (
           <Wide name="Recent messages" class="short">

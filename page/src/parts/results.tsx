@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Choice, chart, MOST_LINES, numeric, splits, windows } from "../chart";
-import { cell, clock, count, hourOf, moment, when } from "../format";
+import { cell, clock, count, hourOf, moment, sentence, when } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Node, Rows } from "../wire";
 import { Bars } from "./bars";
@@ -49,7 +49,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
       }
     >
       {!sink && <Empty>{query ? `This page cannot read any sink of ${query}.` : "Select a query."}</Empty>}
-      {(asked.error || rows?.note) && <p class="note">{asked.error || rows?.note}</p>}
+      {(asked.error || rows?.note) && <p class="note">{sentence(asked.error || (rows?.note ?? ""))}</p>}
       {sink && rows && rows.rows.length > 0 && (
         <>
           <Drawn rows={rows} kept={`columns.${pipeline}.${sink.id}`} final={final} theme={theme} />
