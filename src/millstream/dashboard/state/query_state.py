@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Records that arrive within these triggers wait between two batches without anything being late.
 USUAL_TRIGGERS = 2.0
+# States in which batches are committed.
+READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
 # The least number of records that are a backlog, however few arrive.
 LEAST_BACKLOG = 100
 # The text by which connectors name a record of a topic.
@@ -222,7 +224,7 @@ class QueryState:
 
     def is_read_lately(self, now: float) -> bool:
         """Return whether the next batch may still be waiting for its trigger, or run as long as the last one did."""
-        if self.batch_at is None or self.judged(now)[0] not in ("running", "slow"):
+        if self.batch_at is None or self.judged(now)[0] not in READING:
             return False
         return now - self.batch_at <= max(1.0, (self.interval or 0.0) + (self.seconds() or 0.0))
 

@@ -107,6 +107,17 @@ def test_a_backlog_that_has_just_begun_to_grow_has_no_estimate() -> None:
     assert topic.estimate() is None
 
 
+def test_a_query_that_falls_behind_has_its_rates_and_no_estimate() -> None:
+    topic = Backlog(220, 600)
+    topic.pass_seconds(120)
+
+    (query,) = topic.document()["queries"]
+    (lag,) = topic.document()["lag"]
+
+    assert (query["state"], query["caught_up_in_seconds"]) == ("falling_behind", None)
+    assert (lag["arrival_rate"], lag["read_rate"]) == (220.0, 120.0)
+
+
 def test_an_estimate_counts_down_between_two_batches() -> None:
     topic = Backlog(20, 600)
     topic.pass_seconds(33)
