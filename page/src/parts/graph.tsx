@@ -133,7 +133,8 @@ interface ShownProps {
 
 function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
-  const figures = fitting([said(node, behind, query), ...briefer(node, behind)], (width - 2 * INSET + 6) / FIGURE);
+  const full = said(node, behind, query);
+  const figures = fitting([full, ...(query ? full.split(" · ").slice(0, 1) : briefer(node, behind))], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
   // Without its kind a sink's path may fit.

@@ -1,7 +1,7 @@
 // What waits in Kafka, partition by partition, and some of the messages.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { clock, exact, moment, plural, rate, sentence } from "../format";
+import { clock, count, exact, moment, plural, rate, sentence } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Lag, Messages, Node } from "../wire";
 import { age, ago, caughtUp } from "../words";
@@ -93,7 +93,7 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
               <th scope="row">{topic} <span class="dim apart">{plural(parts.length, "partition")}</span></th>
               <td class="num">{rate(arriving)}</td>
               <td class="num">{rate(read)}</td>
-              <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
+              <td class="num" title={exact(behind)}>{behind === 0 ? "all read" : (behind ?? 0) < 1e5 ? exact(behind) : count(behind)}</td>
               <td class="course"><Spark values={history} least={20} level={growing !== null && isMuch(behind) ? "warn" : "ok"} /></td>
               <td class={growing !== null && isMuch(behind) ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
             </tr>
