@@ -134,7 +134,7 @@ interface ShownProps {
 function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
   const full = said(node, behind, query);
-  const figures = fitting([full, ...(query ? full.split(" · ").slice(0, 1) : briefer(node, behind))], (width - 2 * INSET + 6) / FIGURE);
+  const figures = fitting([full, ...(query ? [full.replace(" of trigger", ""), full.split(" · ")[0] ?? ""] : briefer(node, behind))], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
   // Without its kind a sink's path may fit.
