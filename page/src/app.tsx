@@ -136,7 +136,7 @@ function Body({ state, store, now, chosen, choose, pick, source, setSource, span
           <PlanPanel plans={state.plans} query={chosen} />
         </div>
         <div class="stack">
-          <LagPanel lag={state.lag} query={chosen} sources={sources} now={now} live={live} source={source} onSource={setSource} />
+          <LagPanel lag={state.lag} query={chosen} left={query?.caught_up_in_seconds ?? null} sources={sources} now={now} live={live} source={source} onSource={setSource} />
           <LettersPanel letters={state.letters} today={today} live={live} />
           <LogPanel log={state.log} today={today} />
         </div>

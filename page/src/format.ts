@@ -101,6 +101,11 @@ export function plural(number: number, one: string, many = `${one}s`): string {
   return `${exact(number)} ${number === 1 ? one : many}`;
 }
 
+/** A message of the run as a sentence: its first letter large. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** A value of a row as text. Never markup: it goes into text nodes only. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined) return "null";

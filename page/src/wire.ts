@@ -54,6 +54,8 @@ export interface Node {
   state: Maybe<string>;
   level: Level;
   rate: Maybe<number>;
+  /** Records per second that arrive in the topics of a source, whether they are read or not. */
+  arrival_rate: Maybe<number>;
   busy: Maybe<number>;
   queries: string[];
   messages: boolean;
@@ -107,6 +109,8 @@ export interface Query {
   behind: Maybe<number>;
   behind_at: Maybe<string>;
   arrival_rate: Maybe<number>;
+  /** An estimate, which is null unless the lag shrinks and its figures are current. */
+  caught_up_in_seconds: Maybe<number>;
   running: Maybe<Running>;
   parts: Part[];
   rates: Maybe<number>[];
@@ -124,6 +128,8 @@ export interface Lag {
   behind: Maybe<number>;
   growing_since: Maybe<string>;
   history: Maybe<number>[];
+  arrival_rate: Maybe<number>;
+  read_rate: Maybe<number>;
 }
 
 export interface Reason {
@@ -262,6 +268,7 @@ export interface Live {
   input_rate: Maybe<number>;
   behind: Maybe<number>;
   behind_at: Maybe<string>;
+  caught_up_in_seconds: Maybe<number>;
   busy: Maybe<number>;
   history: { input_rate: Maybe<number>[]; behind: Maybe<number>[]; freshness: Maybe<number>[]; busy: Maybe<number>[] };
   graph: { nodes: Node[]; edges: Edge[] };

@@ -39,6 +39,16 @@ export function age(at: number | null, now: number): string {
   return at !== null && now - at > CURRENT ? `${ago(at, now)} ago` : "";
 }
 
+/** When a backlog will be read, rounded up as the server rounds it; nothing without an estimate. */
+export function caughtUp(seconds: number | null | undefined): string {
+  if (seconds == null) return "";
+  for (const [unit, size, step] of [["s", 1, 10], ["min", 60, 1]] as const) {
+    const number = Math.ceil(seconds / size / step) * step;
+    if (number < 90) return `caught up in about ${number} ${unit}`;
+  }
+  return `caught up in about ${Math.ceil(seconds / 3600)} h`;
+}
+
 /** The duration of the last batch, or of the running one where that is longer; `share` of the trigger. */
 export function load(query: Query): { seconds: number | null; share: number | null; runs: boolean } {
   const running = query.running?.seconds ?? 0;

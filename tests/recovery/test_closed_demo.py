@@ -133,6 +133,21 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         item.end()
 
 
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_first_demo_that_ctrl_c_ends_leaves_an_archive_and_then_no_process(
+    demo: Callable[..., Demo], tmp_path: Path
+) -> None:
+    running = demo()
+    assert wait_for(lambda: running.has(*PARTS, TRAINER), 240), running.shown.decode()
+
+    running.process.send_signal(signal.SIGINT)
+
+    assert wait_for(lambda: running.process.poll() is not None, WITHIN)
+    assert wait_for(lambda: not running.processes(), 500), running.processes()
+    assert len(list((tmp_path / "cache/archives").glob("*.jsa"))) == 1
+
+
 @pytest.mark.parametrize(
     "close",
     [

@@ -19,14 +19,15 @@ def rules_page() -> str:
         "A comment on the line of a finding, or above it, allows it: `# millstream: allow MS201 — reason`, with "
         "`--` in place of `#` in SQL. The reason is required, and a comment that allows nothing is itself a "
         "finding. Errors in the spec itself, such as a wrong key or type, cannot be allowed.\n\n"
-        "The last column says what Spark itself does with such a pipeline: whether it says nothing, refuses the "
-        "query at its start, or fails while it runs. A test checks this for each page."
+        "The last column says what Spark does with such a pipeline if it is started without the check. A test "
+        "compares this with Spark for each page."
     )
     rows = [
         f"| {code} | {f'[{name}]({link})' if link else name} | {severity(code)} | {escaped(what)} | {spark(code)} |"
         for code, (name, what, link) in sorted(codes().items())
     ]
-    head = ["| code | name | severity | what it says | Spark itself |", "| --- | --- | --- | --- | --- |"]
+    columns = ["code", "name", "severity", "what it says", "without this check, Spark"]
+    head = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
     return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
 
 
@@ -39,7 +40,7 @@ def severity(code: str) -> str:
 
 
 def spark(code: str) -> str:
-    """What Spark itself does, as the code's page says; nothing where Spark has no part in it."""
+    """What Spark does without the check, as the code's page says; nothing where Spark has no part in it."""
     return parse_spark_behaviour(read_page(code) or "") or ""
 
 

@@ -24,6 +24,7 @@ const NAME = 7.5;
 const FIGURE = 6.1;
 const INSET = 13;
 const MOST_FIGURES = 24;
+const MOST_OF_SOURCE = 27;
 
 interface Props {
   nodes: Node[];
@@ -98,7 +99,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
 /** The letters that the figures of a node may take. */
 function widest(node: Node): number {
   if (node.kind === "query") return MOST_FIGURES;
-  return Math.max(node.kind === "source" && node.messages ? 22 : 9, Math.min(26, node.label === node.name ? 0 : node.label.length));
+  return Math.max(node.kind === "source" && node.messages ? MOST_OF_SOURCE : 9, Math.min(26, node.label === node.name ? 0 : node.label.length));
 }
 
 function ends(from: Box, to: Box, placed: Placed): { from: [number, number]; to: [number, number] } {
@@ -132,7 +133,8 @@ interface ShownProps {
 
 function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
-  const figures = fitting([said(node, behind, query), ...briefer(node)], (width - 2 * INSET + 6) / FIGURE);
+  const full = said(node, behind, query);
+  const figures = fitting([full, ...(query ? [full.replace(" of trigger", ""), full.split(" · ")[0] ?? ""] : briefer(node, behind))], (width - 2 * INSET + 6) / FIGURE);
   const well = node.level === "ok" || node.level === "off" || node.level === "start";
   const signed = node.kind === "query" || !well;
   // Without its kind a sink's path may fit.
@@ -140,7 +142,7 @@ function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): 
   const name = fitting([node.name, place].filter(Boolean), (width - INSET - (signed ? 26 : 8)) / NAME);
   const choose = (): void => onChoose(node);
   // A reader of screens hears what is written in the node, in its order, after what it is.
-  const title = `${node.kind} ${node.name}: ${[node.label, node.state && word(node.state)].filter(Boolean).join(", ")}`;
+  const title = `${node.kind} ${node.name}: ${[node.label, node.state && word(node.state), node.arrival_rate !== null && `${rate(node.arrival_rate)} arrive`].filter(Boolean).join(", ")}`;
   return (
     <g
       class={`node ${node.kind} ${CLASSES[node.level]} ${lit ? "on" : ""} ${chosen ? "chosen" : ""} ${well ? "" : "ill"}`}
@@ -210,7 +212,7 @@ function Queue({ query }: { query: Query }): JSX.Element | null {
 function said(node: Node, behind: number | null, query: Query | undefined): string {
   switch (node.kind) {
     case "source":
-      return [node.rate === null ? node.label : rate(node.rate), behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
+      return [flowing(node) || node.label, behind ? `${count(behind)} behind` : ""].filter(Boolean).join(" · ");
     case "view":
       return node.label;
     case "query":
@@ -228,10 +230,18 @@ function fit(first: string, second: string): string {
   return both.length <= MOST_FIGURES ? both : first;
 }
 
-/** A shorter description of a source without rate: `static parquet`. */
-function briefer(node: Node): string[] {
-  if (node.kind !== "source" || node.rate !== null) return [];
-  return [`${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
+/** The rate at which records arrive in a topic, or at which a source without such a figure is read. */
+function flowing(node: Node): string {
+  if (node.arrival_rate !== null) return `${rate(node.arrival_rate)} arrive`;
+  return node.rate === null ? "" : `${rate(node.rate)} read`;
+}
+
+/** Shorter descriptions of a source: without the verb, its lag, its rate, or `static parquet` of one without. */
+function briefer(node: Node, behind: number | null): string[] {
+  if (node.kind !== "source") return [];
+  const lag = `${count(behind)} behind`;
+  if (behind) return node.arrival_rate === null ? [lag] : [`${rate(node.arrival_rate)} · ${lag}`, lag];
+  return [flowing(node) || `${node.label.endsWith("(static)") ? "static " : ""}${node.label.split(" ")[0]}`];
 }
 
 /** The first of the texts that has at most so many letters, else the last one without its middle. */

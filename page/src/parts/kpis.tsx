@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { count, length, percent, rate } from "../format";
 import type { TermName } from "../terms";
 import type { Level, Maybe, State } from "../wire";
-import { age, load } from "../words";
+import { age, caughtUp, load } from "../words";
 import { Spark } from "./sign";
 import { Term } from "./term";
 
@@ -51,7 +51,7 @@ function kpis(state: State, now: number): Kpi[] {
       of: "behind",
       name: "Behind",
       value: count(state.behind),
-      note: behindAge || (state.behind === null ? (state.lag.length || young ? "not known yet" : "no topic is read") : state.behind === 1 ? "record" : "records"),
+      note: behindAge || caughtUp(state.caught_up_in_seconds) || (state.behind === null ? (state.lag.length || young ? "not known yet" : "no topic is read") : state.behind === 1 ? "record" : "records"),
       level: behindAge ? "off" : queries.some((query) => query.state === "falling_behind") ? "warn" : "ok",
       history: history.behind,
     },

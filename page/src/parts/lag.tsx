@@ -1,10 +1,10 @@
 // What waits in Kafka, partition by partition, and some of the messages.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { clock, exact, moment, plural } from "../format";
+import { clock, count, exact, moment, plural, rate, sentence } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Lag, Messages, Node } from "../wire";
-import { age, ago } from "../words";
+import { age, ago, caughtUp } from "../words";
 import { Empty, Panel, Wide } from "./panel";
 import { Bar, Spark } from "./sign";
 import { Term } from "./term";
@@ -18,6 +18,8 @@ const MUCH = 1000;
 interface Props {
   lag: Lag[];
   query: string;
+  /** The estimated seconds until the query has read all. */
+  left: number | null;
   sources: Node[];
   now: number;
   live: boolean;
@@ -25,7 +27,7 @@ interface Props {
   onSource: (name: string) => void;
 }
 
-export const LagPanel = steady(function LagPanel({ lag, query, sources, now, live, source, onSource }: Props): JSX.Element | null {
+export const LagPanel = steady(function LagPanel({ lag, query, left, sources, now, live, source, onSource }: Props): JSX.Element | null {
   const [open, setOpen] = useKept("partitions", false);
   const own = lag.filter((part) => part.query === query).sort(byPlace);
   // A query that reads no topic has no lag to speak of.
@@ -40,7 +42,7 @@ export const LagPanel = steady(function LagPanel({ lag, query, sources, now, liv
       aside={
         own.length > 0 && (
           <>
-            {known && <span class={old ? "dim" : ""}><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind{old && `, ${old}`}</span></span>}
+            {known && <span class={old ? "dim" : ""}><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind{old ? `, ${old}` : left !== null && `, ${caughtUp(left)}`}</span></span>}
             <button type="button" class="button small" id="partitions" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Topics" : plural(own.length, "partition")}</button>
           </>
         )
@@ -57,6 +59,11 @@ function isMuch(behind: number | null): boolean {
   return (behind ?? 0) >= MUCH;
 }
 
+/** The sum of a rate of partitions; null where one of them is unknown. */
+function sum(parts: Lag[], name: "arrival_rate" | "read_rate"): number | null {
+  return parts.reduce<number | null>((total, part) => (total === null || part[name] === null ? null : total + part[name]), 0);
+}
+
 /** A line for each topic: the sum of its partitions. */
 function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
   const topics = [...new Set(own.map((part) => part.topic))].map((topic) => {
@@ -65,7 +72,7 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
     const history = Array.from({ length: longest }, (_, at) => parts.reduce((sum, part) => sum + (part.history.at(at - longest) ?? 0), 0));
     const growing = parts.flatMap((part) => moment(part.growing_since) ?? []);
     const behind = parts.some((part) => part.behind !== null) ? parts.reduce((sum, part) => sum + (part.behind ?? 0), 0) : null;
-    return { topic, parts, history, growing: growing.length ? Math.min(...growing) : null, behind };
+    return { topic, parts, history, growing: growing.length ? Math.min(...growing) : null, behind, arriving: sum(parts, "arrival_rate"), read: sum(parts, "read_rate") };
   });
   return (
     <Wide name="Lag by topic">
@@ -73,16 +80,20 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
         <thead>
           <tr>
             <th scope="col">Topic</th>
+            <th scope="col" class="num"><Term of="arriving">Arriving</Term></th>
+            <th scope="col" class="num"><Term of="read">Read</Term></th>
             <th scope="col" class="num"><Term of="behind">Behind</Term></th>
             <th scope="col" class="course"><span class="hidden">Course</span></th>
             <th scope="col"><Term of="growing">Growing</Term></th>
           </tr>
         </thead>
         <tbody>
-          {topics.map(({ topic, parts, history, growing, behind }) => (
+          {topics.map(({ topic, parts, history, growing, behind, arriving, read }) => (
             <tr key={topic} data-topic={topic}>
-              <th scope="row">{topic} <span class="dim">{plural(parts.length, "partition")}</span></th>
-              <td class="num">{behind === 0 ? "all read" : exact(behind)}</td>
+              <th scope="row">{topic} <span class="dim apart">{plural(parts.length, "partition")}</span></th>
+              <td class="num">{rate(arriving)}</td>
+              <td class="num">{rate(read)}</td>
+              <td class="num" title={exact(behind)}>{behind === 0 ? "all read" : (behind ?? 0) < 1e5 ? exact(behind) : count(behind)}</td>
               <td class="course"><Spark values={history} least={20} level={growing !== null && isMuch(behind) ? "warn" : "ok"} /></td>
               <td class={growing !== null && isMuch(behind) ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
             </tr>
@@ -155,7 +166,7 @@ function MessagesPart({ sources, live, source, onSource }: MessagesProps): JSX.E
         </label>
         <button type="button" class="button small" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Hide" : "Show"}</button>
       </div>
-      {open && (asked.error || asked.value?.note) && <p class="note">{asked.error || asked.value?.note}</p>}
+      {open && (asked.error || asked.value?.note) && <p class="note">{sentence(asked.error || (asked.value?.note ?? ""))}</p>}
       {open && asked.value && (
         asked.value.messages.length === 0 ? <Empty>There are no messages in the topic.</Empty> : (
           <Wide name="Recent messages" class="short">

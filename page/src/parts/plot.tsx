@@ -41,6 +41,9 @@ interface Props {
 }
 
 // As wide as "2 min 30 s".
+// A label of the time axis is centred on its tick. Nearer to the right edge it would be cut, in pixels.
+const EDGE = 16;
+
 const AXIS = 68;
 const STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
@@ -114,7 +117,7 @@ function options(props: { current: Props }, here: HTMLElement): uPlot.Options {
         ticks: { show: false },
         size: first.timed ? 24 : 0,
         space: 70,
-        values: first.timed ? (_plot, splits, _axis, _space, step) => splits.map((at) => hour(at, step)) : () => [],
+        values: first.timed ? (plot, splits, _axis, _space, step) => splits.map((at) => (plot.valToPos(at, "x") > plot.over.clientWidth - EDGE ? "" : hour(at, step))) : () => [],
       },
       {
         stroke: colour("--dim"),

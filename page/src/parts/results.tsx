@@ -1,8 +1,8 @@
 // The latest rows of a sink, and a plot of them.
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Choice, chart, MOST_LINES, numeric, splits, windows } from "../chart";
-import { cell, clock, count, hourOf, moment, when } from "../format";
+import { cell, clock, count, hourOf, moment, sentence, when } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
 import type { Node, Rows } from "../wire";
 import { Bars } from "./bars";
@@ -12,6 +12,8 @@ import { Term } from "./term";
 
 const COLOURS = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
 const SHOWN = 12;
+// No column is narrower, in pixels: a date and a time of day, or a long name on two lines.
+const LEAST_COLUMN = 86;
 
 interface Props {
   sinks: Node[];
@@ -47,7 +49,7 @@ export const ResultsPanel = steady(function ResultsPanel({ sinks, pipeline, quer
       }
     >
       {!sink && <Empty>{query ? `This page cannot read any sink of ${query}.` : "Select a query."}</Empty>}
-      {(asked.error || rows?.note) && <p class="note">{asked.error || rows?.note}</p>}
+      {(asked.error || rows?.note) && <p class="note">{sentence(asked.error || (rows?.note ?? ""))}</p>}
       {sink && rows && rows.rows.length > 0 && (
         <>
           <Drawn rows={rows} kept={`columns.${pipeline}.${sink.id}`} final={final} theme={theme} />
@@ -126,12 +128,23 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
   const shown = all ? rows.rows : rows.rows.slice(0, SHOWN);
   const numbers = new Set(numeric(rows));
   const today = Date.now();
+  // Columns are equally wide, and a whole number of them fits: at the edge of the panel no name is cut.
+  const table = useRef<HTMLTableElement>(null);
+  const [room, setRoom] = useState(6 * LEAST_COLUMN);
+  useEffect(() => {
+    const holder = table.current?.parentElement;
+    if (!holder) return;
+    const seen = new ResizeObserver(() => setRoom(holder.clientWidth));
+    seen.observe(holder);
+    return () => seen.disconnect();
+  }, []);
+  const fits = Math.max(1, Math.min(rows.columns.length, Math.floor(room / LEAST_COLUMN)));
   return (
     <>
       <Wide name="Latest rows" class="rest">
-        <table class="table rows">
+        <table class="table rows" ref={table} style={{ width: `${(100 * rows.columns.length) / fits}%` }}>
           <thead>
-            <tr>{rows.columns.map((column) => <th key={column.name} scope="col" class={numbers.has(column.name) ? "num" : ""} title={column.type}>{column.name}</th>)}</tr>
+            <tr>{rows.columns.map((column) => <th key={column.name} scope="col" class={numbers.has(column.name) ? "num" : ""} title={`${column.name}, ${column.type}`}>{breakable(column.name)}</th>)}</tr>
           </thead>
           <tbody>
             {shown.map((row, at) => (
@@ -139,7 +152,7 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
                 {rows.columns.map((column, index) => {
                   const value = row[index];
                   const at = column.type === "timestamp" && typeof value === "string" ? moment(value) : null;
-                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={at !== null || (typeof value === "string" && value.length > 40) ? String(value) : ""}>{at === null ? cell(value) : when(at, today)}</td>;
+                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={at !== null || (typeof value === "string" && value.length > 9) ? String(value) : ""}>{at === null ? cell(value) : when(at, today)}</td>;
                 })}
               </tr>
             ))}
@@ -149,4 +162,9 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
       {rows.rows.length > SHOWN && <button type="button" class="button small more" aria-expanded={all} onClick={() => setAll(!all)}>{all ? "Show fewer" : `Show all ${rows.rows.length} rows`}</button>}
     </>
   );
+}
+
+/** A name that may go on in a second line after each underscore. */
+function breakable(name: string): (string | JSX.Element)[] {
+  return name.split(/(?<=_)/).flatMap((part, at) => (at ? [<wbr key={at} />, part] : [part]));
 }

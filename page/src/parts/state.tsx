@@ -1,7 +1,7 @@
 // What is in the state of a query: keys by partition, and some keys with their values. It is read on demand.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { exact, plural } from "../format";
+import { exact, plural, sentence } from "../format";
 import { steady, useAsked } from "../hooks";
 import type { StateAnswer, StateStore } from "../wire";
 import { Empty, Panel, Wide } from "./panel";
@@ -26,7 +26,7 @@ export const StatePanel = steady(function StatePanel({ query, keys, live }: { qu
         </>
       }
     >
-      {open && note && <p class="note">{note}</p>}
+      {open && note && <p class="note">{sentence(note)}</p>}
       {open && !asked.value && !note && <Empty>Reading the state.</Empty>}
       {open && asked.value?.stores.map((store) => <Store key={`${store.operator}/${store.state}`} store={store} />)}
       {open && asked.value && !note && asked.value.stores.length === 0 && <Empty>The checkpoint has no state yet.</Empty>}

@@ -76,7 +76,7 @@ export const PlanPanel = steady(function PlanPanel({ plans, query }: { plans: Pl
               ))}
             </ol>
           )}
-          <details class="in-words" open={operators.length === 0}>
+          <details class="in-words" open>
             <summary>In sentences</summary>
             <ol class="steps">
               {plan.steps.map((step, at) => <li key={at}>{step}</li>)}

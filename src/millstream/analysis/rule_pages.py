@@ -14,15 +14,15 @@ import millstream.diagnostics as diagnostics
 class SparkBehaviour(StrEnum):
     """Spark's own behaviour for the failing pipeline of a page."""
 
-    NOTHING = "says nothing"
-    REFUSES = "refuses it at start"
-    FAILS = "fails while it runs"
+    NOTHING = "starts the query and reports nothing"
+    REFUSES = "refuses to start the query"
+    FAILS = "starts the query, and the query fails while it runs"
 
 
 _LAST_LINE = re.compile(
-    rf"^\*Spark itself (?P<says>{'|'.join(SparkBehaviour)})\. Catalogue: (?P<ids>[A-Z]+\d+(?:, [A-Z]+\d+)*)\.\*$"
+    rf"^\*Without this check: Spark (?P<says>{'|'.join(SparkBehaviour)})\."
+    r"(?: Catalogue: [A-Z]+\d+(?:, [A-Z]+\d+)*\.)?\*$"
 )
-_LAST_LINE_WITHOUT_IDS = re.compile(rf"^\*Spark itself (?P<says>{'|'.join(SparkBehaviour)})\.\*$")
 
 
 @cache
@@ -45,7 +45,7 @@ def parse_spark_behaviour(text: str) -> SparkBehaviour | None:
     The line also names the catalogue ids that the rule covers: `Catalogue: N24, SP011.`
     """
     last_line = text.rstrip("\n").rpartition("\n")[2]
-    match = _LAST_LINE.match(last_line) or _LAST_LINE_WITHOUT_IDS.match(last_line)
+    match = _LAST_LINE.match(last_line)
     return SparkBehaviour(match["says"]) if match else None
 
 

@@ -63,14 +63,19 @@ class Deadline:
     """Ends this process within a fixed time after the first signal to end, whatever it is doing.
 
     `graceful` seconds after that signal, send a second one, which interrupts the work in progress. `final` seconds
-    later, end the process without any cleanup. Use it for a command whose child processes end with it, and enter it
-    in the main thread.
+    later, call `before_exit` in another thread and end the process without any other cleanup. Use it for a command
+    whose child processes end with it, and enter it in the main thread.
     """
 
-    def __init__(self, graceful: float, final: float) -> None:
+    def __init__(
+        self, graceful: float, final: float, before_exit: Callable[[], object] = lambda: None
+    ) -> None:
         self._graceful = graceful
         self._final = final
+        self._before_exit = before_exit
         self._closed = threading.Event()
+        self.first_signal: int | None = None
+        """The first signal to end that this process received."""
 
     def __enter__(self) -> Deadline:
         # The interpreter writes the number of each signal to this pipe, even while the main thread waits in C code.
@@ -89,9 +94,11 @@ class Deadline:
         while number := os.read(self._numbers, 1):
             if number[0] not in _ENDING:
                 continue
+            self.first_signal = self.first_signal or number[0]
             if not self._closed.wait(self._graceful):
                 os.kill(os.getpid(), signal.SIGTERM)
             if not self._closed.wait(self._final):
+                self._before_exit()
                 os._exit(INTERRUPTED)
         os.close(self._numbers)
 

@@ -33,7 +33,10 @@ DETACH = 'nice -n 19 "$@" </dev/null >/dev/null 2>&1 &'
 # The same with standard input passed on, which a shell by default closes for a background process.
 ATTACH = 'exec 3<&0; nice -n 19 "$@" <&3 3<&- >/dev/null 2>&1 &'
 
-# The write ends of the pipes of attached trainers. Nothing is written to them.
+# Written to an attached trainer, it lets the trainer outlive its starter.
+RELEASE = b"\n"
+
+# The write ends of the pipes of attached trainers.
 _LEASES: list[int] = []
 
 
@@ -78,6 +81,36 @@ def train_later(archive: Path | None) -> None:
         _attach([*command, "--attached"])
     else:
         subprocess.run(["/bin/sh", "-c", DETACH, "sh", *command], check=False, start_new_session=True)
+
+
+def release_training() -> bool:
+    """Let the attached trainer of this process outlive it and train as soon as no other command starts.
+
+    Call it when this process has no more work. Returns False if no trainer is left.
+    """
+    is_released = False
+    for lease in _LEASES:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(lease, RELEASE)
+            is_released = True
+    return is_released
+
+
+def announce_start() -> None:
+    """Record that a command starts, so that a training in the background ends and leaves it the cores."""
+    _start_mark().touch()
+
+
+def last_start() -> int:
+    """Return when a command last started, in nanoseconds since 1970; 0 if none did."""
+    try:
+        return _start_mark().stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _start_mark() -> Path:
+    return cache_folder.create_folder("archives") / "last_start"
 
 
 def _attach(command: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 Started in the background by `cds_archive.train_later`: python -m millstream.spark.cds_training ARCHIVE
 It waits until the machine is idle, so that it takes nothing from the run that started it.
-With --attached it ends when its standard input does, that is with the process that started it.
+With --attached it ends with the process that started it, unless that one releases it: then it trains at once.
+A command that starts during the training ends it, and the archive is created another time.
 Without an argument it runs at once, and only if there is no archive. Use that before many JVMs start, as in tests.
 """
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 LOOK = 20.0
 LONGEST_WAIT = 86_400.0
 
+# Seconds between two looks whether a command has started, during the training.
+GLANCE = 0.3
+
 # Seconds that a trainer has to remove its files after its starter has ended.
 FAREWELL = 3.0
 
@@ -42,17 +46,22 @@ PATIENCE = 300.0
 ROWS = [{"key": f"k{n % 3}", "value": n, "at": f"2026-01-01T12:00:{n:02d}Z"} for n in range(20)]
 SCHEMA = "key STRING, value BIGINT, at TIMESTAMP"
 
+# Set when the process that started this one has no more work and lets this one outlive it.
+_RELEASED = threading.Event()
+
 
 def train_archive(target: Path, wait: Callable[[], bool] = lambda: True) -> bool:
     """Create the archive `target`. False if another process is creating it or the JVM wrote none.
 
-    `wait` waits for a good moment, as the only process that does, and returns whether it came.
+    `wait` is called while no other process can create the archive. It waits for a good moment, and returns whether
+    that came.
     """
     with target.with_suffix(".tried").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        _remove_drafts(target)  # of a training that was killed
         if not wait():
             target.with_suffix(".tried").unlink(missing_ok=True)
             return False
@@ -72,19 +81,20 @@ def train_archive(target: Path, wait: Callable[[], bool] = lambda: True) -> bool
 
 
 def wait_until_idle(
-    load: Callable[[], float] = lambda: os.getloadavg()[0], pause: Callable[[float], object] = time.sleep
+    load: Callable[[], float] = lambda: os.getloadavg()[0], pause: Callable[[float], object] = _RELEASED.wait
 ) -> bool:
     """Wait until at most half of the cores have work, and return whether that happened within a day.
 
     `load` is the number of processes that had work in the last minute. It is low at the start of a run, too, so the
-    first look is a minute later.
+    first look is a minute later. `pause` waits for some seconds. It returns whether the process that started this one
+    has released it: that one has no more work, and there is nothing to wait for.
     """
     most = resources.available_cores() / 2
-    pause(3 * LOOK)
+    is_released = pause(3 * LOOK)
     for _ in range(int(LONGEST_WAIT / LOOK)):
-        if load() <= most:
+        if is_released or load() <= most:
             return True
-        pause(LOOK)
+        is_released = pause(LOOK)
     return False
 
 
@@ -139,24 +149,53 @@ def _load_connectors(spark: SparkSession) -> None:
         reader.option("subscribe", "none").load().selectExpr("from_json(string(value), 'a INT')").collect()
 
 
-def _end_with_stdin(target: Path) -> None:
-    """End at the end of standard input. A later start trains at once, because this training did not fail."""
+def _follow_starter() -> None:
+    """End when the process that started this one ends, unless that process has released this one before."""
+    if os.read(0, 1) == cds_archive.RELEASE:
+        _RELEASED.set()
+    else:
+        _end()
 
-    def watch() -> None:
-        while os.read(0, 1024):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)  # the main thread removes its unfinished files
-        session.kill_jvm()
-        time.sleep(FAREWELL)
-        os._exit(1)
 
+def give_way(end: Callable[[], object], pause: Callable[[float], object] = time.sleep) -> None:
+    """Call `end` as soon as a command starts."""
+    before = cds_archive.last_start()
+    while cds_archive.last_start() == before:
+        pause(GLANCE)
+    end()
+
+
+def _end() -> None:
+    """End this process from a thread that is not its main one. A later start trains at once: this is no failure."""
+    os.kill(os.getpid(), signal.SIGTERM)  # the main thread removes its unfinished files
+    session.kill_jvm()
+    time.sleep(FAREWELL)
+    os._exit(1)
+
+
+def _remove_files_on_termination(target: Path) -> None:
     def leave(*_: object) -> None:
-        target.with_suffix(f".{os.getpid()}").unlink(missing_ok=True)
+        session.kill_jvm()
+        _remove_drafts(target)
         target.with_suffix(".tried").unlink(missing_ok=True)
         sys.exit(1)
 
     signal.signal(signal.SIGTERM, leave)
-    threading.Thread(target=watch, daemon=True).start()
+
+
+def _remove_drafts(target: Path) -> None:
+    """Remove unfinished archives. Only the process that has the lock may do so."""
+    for path in target.parent.glob(f"{target.stem}.[0-9]*"):
+        path.unlink(missing_ok=True)
+
+
+def _wait_in_background(target: Path) -> bool:
+    """Wait for a good moment. From then on, end if another command starts, because it needs the cores."""
+    _remove_files_on_termination(target)
+    if not wait_until_idle():
+        return False
+    threading.Thread(target=give_way, args=[_end], daemon=True).start()
+    return True
 
 
 def train_now() -> bool:
@@ -170,5 +209,5 @@ if __name__ == "__main__":
         sys.exit(0 if train_now() else 1)
     target_path = Path(sys.argv[1])
     if sys.argv[2:] == ["--attached"]:
-        _end_with_stdin(target_path)
-    sys.exit(0 if train_archive(target_path, wait_until_idle) else 1)
+        threading.Thread(target=_follow_starter, daemon=True).start()
+    sys.exit(0 if train_archive(target_path, partial(_wait_in_background, target_path)) else 1)

@@ -118,6 +118,8 @@ def _boot_jvm(name: str, conf: Mapping[str, object], log: Path | None) -> None:
     # The JVM accepts an archive if its class path is the beginning of its own.
     archive = cds_archive.archive_file(planned.java, _class_path(jar_cache.jar_paths("spark")))
     flags = cds_archive.jvm_flags(archive)
+    if archive is not None and not flags:
+        cds_archive.announce_start()
     try:
         _launch(planned, flags)
     except NotReady:

@@ -45,5 +45,5 @@ def test_a_block_gives_what_its_comments_say(
     if block.fails and spark_behaviour is not None and code not in NOT_ASKED:
         verdict = [f"{finding.code} {finding.message}" for finding in checked.verdict]
         assert rule_pages.is_refused(checked) == (spark_behaviour is SparkBehaviour.REFUSES), (
-            f"the page says that Spark itself {spark_behaviour}; its verdict: {verdict}"
+            f"the page says that Spark {spark_behaviour}; its verdict: {verdict}"
         )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.spark import cds_archive
+from millstream.spark.java_discovery import Java
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import pytest
 
 
 def adopted(folder: Path, name: str) -> Path:
@@ -47,3 +51,60 @@ def test_the_archives_used_last_are_kept(tmp_path: Path) -> None:
     adopted(tmp_path, "c")
 
     assert sorted(path.name for path in tmp_path.glob("*.jsa")) == ["a.jsa", "c.jsa"]
+
+
+def test_another_java_and_other_jars_have_another_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    monkeypatch.delenv("MILLSTREAM_ARCHIVE", raising=False)
+    for build in ("17.0.1", "17.0.2"):
+        (tmp_path / build).mkdir()
+        (tmp_path / build / "release").write_text(f"JAVA_VERSION={build}")
+    one, other = (Java(tmp_path / build, 17, "a test") for build in ("17.0.1", "17.0.2"))
+    jars = [Path("kafka-1.jar"), Path("spark-1.jar")]
+
+    files = [
+        cds_archive.archive_file(one, jars),
+        cds_archive.archive_file(other, jars),
+        cds_archive.archive_file(one, [Path("kafka-2.jar"), Path("spark-1.jar")]),
+        cds_archive.archive_file(one, jars[::-1]),
+    ]
+
+    assert len(set(files)) == 4
+    assert cds_archive.archive_file(one, jars) == files[0]
+
+
+# What a trainer is told, written to a file when it ends.
+LISTENER = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_bytes(b'got:' + sys.stdin.buffer.read(1))"
+STARTER = f"""
+import sys
+from millstream.spark import cds_archive
+cds_archive._attach([sys.executable, "-c", {LISTENER!r}, sys.argv[1]])
+sys.argv[2] == "release" and print(cds_archive.release_training())
+"""
+
+
+def message_to_trainer(tmp_path: Path, end: str) -> bytes:
+    """What an attached trainer is told by a process that ends in this way."""
+    fifo = tmp_path / "message"
+    os.mkfifo(fifo)
+    with subprocess.Popen([sys.executable, "-c", STARTER, str(fifo), end]):
+        return fifo.read_bytes()
+
+
+def test_a_trainer_that_is_not_released_sees_the_end_of_its_starter(tmp_path: Path) -> None:
+    assert message_to_trainer(tmp_path, "leave") == b"got:"
+
+
+def test_a_released_trainer_is_told_so_before_its_starter_ends(tmp_path: Path) -> None:
+    assert message_to_trainer(tmp_path, "release") == b"got:" + cds_archive.RELEASE
+
+
+def test_there_is_nothing_to_release_after_a_trainer_has_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr(cds_archive, "_LEASES", [writing])
+
+    assert not cds_archive.release_training()
+    os.close(writing)

@@ -140,8 +140,8 @@ def command(
     them. The default is the spec in this folder or the nearest one above. All words after a script's name, or
     after --, are the script's arguments.
 
-    --schema and --table give the columns of what a script reads and a check cannot know: a topic's schema, a path,
-    a table of a catalog. The file millstream-check.yml next to the script keeps them.
+    A script may read topics, paths and tables of a catalog whose columns are not in the script. Give them with
+    --schema and --table, or write them into a file millstream-check.yml next to the script.
 
     The rules run first. Then Spark plans every view and query over empty streams. A query that would not continue
     from its checkpoint gets a warning; 'millstream plan' explains it. Nothing is connected to, unless

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "samples",
     multiple=True,
     metavar="SOURCE=FILE",
-    help="Rows for a source in --prove, in place of generated ones: its files, or one message per line.",
+    help="For --prove: rows of a source from a file, not generated ones. A topic's file has a message per line.",
 )
 @click.option(
     "--tests/--no-tests",

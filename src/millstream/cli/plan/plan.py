@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--apply", "is_applied", is_flag=True, help="Make the queries continue; asks before each change."
 )
-@click.option("--yes", is_flag=True, help="With --apply: ask nothing.")
+@click.option("--yes", is_flag=True, help="With --apply: do not ask before each change.")
 @click.option(
     "--past",
     type=click.Choice(("backfill", "continue", "now")),

@@ -117,7 +117,7 @@ class RunningBatchDetails(TypedDict):
 
 
 class Node(TypedDict):
-    """A source, view, query or sink. `rate` is in rows per second; `busy` is batch time divided by trigger."""
+    """A source, view, query or sink. Rates are in rows per second; `busy` is batch time divided by trigger."""
 
     id: str
     kind: Literal["source", "view", "query", "sink"]
@@ -126,6 +126,7 @@ class Node(TypedDict):
     state: State | None
     level: Level
     rate: float | None
+    arrival_rate: float | None
     busy: float | None
     queries: list[str]
     messages: bool
@@ -196,6 +197,7 @@ class QueryDetails(TypedDict):
     behind: int | None
     behind_at: str | None
     arrival_rate: float | None
+    caught_up_in_seconds: float | None
     running: RunningBatchDetails | None
     parts: list[BatchPart]
     rates: list[float]
@@ -215,6 +217,8 @@ class Lag(TypedDict):
     behind: int | None
     growing_since: str | None
     history: list[int]
+    arrival_rate: float | None
+    read_rate: float | None
 
 
 class Reason(TypedDict):
@@ -317,6 +321,7 @@ class Document(TypedDict):
     input_rate: float | None
     behind: int | None
     behind_at: str | None
+    caught_up_in_seconds: float | None
     busy: float | None
     history: History
     graph: Graph

@@ -20,7 +20,7 @@ class Drawing:
     edges: list[dict[str, str]] = field(default_factory=list)
 
     def as_json(
-        self, known: Mapping[str, api_schema.QueryDetails], queries: Mapping[str, QueryState]
+        self, known: Mapping[str, api_schema.QueryDetails], queries: Mapping[str, QueryState], now: float
     ) -> api_schema.Graph:
         """Return the graph with rates. A source has the rate of its fastest reader, a sink that of its query."""
         rates = {node["id"]: self._rate(node, known, queries) for node in self.nodes}
@@ -37,6 +37,7 @@ class Drawing:
                     "state": query["state"] if query else None,
                     "level": query["level"] if query else "ok",
                     "rate": rates[node["id"]],
+                    "arrival_rate": _arrival_rate(node, queries, now),
                     "busy": query["busy"] if query else None,
                     "queries": readers,
                     "messages": bool(node.get("messages")),
@@ -86,3 +87,11 @@ class Drawing:
                 ]
                 return max(source_rates, default=None)
         return None
+
+
+def _arrival_rate(node: Mapping[str, Any], queries: Mapping[str, QueryState], now: float) -> float | None:
+    """Return how fast the topics of a source grow, which all its readers see alike; None for other nodes."""
+    if node["kind"] != "source":
+        return None
+    rates = (query.arrival_rate(node["name"], now) for query in queries.values())
+    return max((rate for rate in rates if rate is not None), default=None)

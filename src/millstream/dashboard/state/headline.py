@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.dashboard.state import timestamps
+from millstream.dashboard.state.kafka_lag import CURRENT
 from millstream.dashboard.state.query_verdict import format_seconds
 from millstream.engine.events.event_messages import format_count
 from millstream.engine.open_files_watch import describe, explain
@@ -14,11 +16,6 @@ if TYPE_CHECKING:
 
     from millstream.dashboard.state import api_schema
     from millstream.spark.resources import OpenFiles
-
-# A figure of Kafka is current for these seconds: the broker is asked every three, and may take five to respond.
-CURRENT = 8.0
-# Records that arrive within these triggers wait between two batches without anything being late.
-USUAL_TRIGGERS = 2.0
 
 VERBS: dict[api_schema.State, str] = {
     "failed": "has failed",
@@ -69,6 +66,12 @@ class HeadlineInput(NamedTuple):
     rows_in: int
     behind: int | None
     """Records that at least one query has not read."""
+    has_backlog: bool = False
+    """Whether more records wait for a query than arrive in two of its triggers."""
+    is_backlog_shrinking: bool = False
+    """Whether each such query has fewer of them from batch to batch."""
+    catch_up_seconds: float | None = None
+    """The estimated seconds until all queries have read all records."""
     is_stopping: bool = False
     many_files: OpenFiles | None = None
     """A process that has nearly as many open files as it may have."""
@@ -187,8 +190,14 @@ def _of_wellbeing(facts: HeadlineInput, worst: api_schema.Worst) -> api_schema.H
     if all(query["state"] == "stopped" for query in queries):
         return _headline("off", "stopped", "All queries have stopped", total, worst["since"])
     lag = _describe_lag(facts)
-    if _is_catching_up(facts):
-        return _headline("ok", "catching up", "Catching up", f"{total} · {lag}", worst["since"])
+    if facts.has_backlog and not facts.is_backlog_shrinking:
+        detail = " · ".join(filter(None, (total, lag)))
+        return _headline("ok", "backlog", "Running with a backlog", detail, worst["since"])
+    if facts.has_backlog:
+        estimate = facts.catch_up_seconds
+        rest = "" if estimate is None else f"caught up in about {round_up_seconds(estimate)}"
+        detail = " · ".join(filter(None, (total, lag, rest)))
+        return _headline("ok", "catching up", "Catching up", detail, worst["since"])
     if facts.rows_in == 0:
         detail = (
             lag
@@ -229,11 +238,10 @@ def _describe_lag(facts: HeadlineInput) -> str:
     return text if is_current else f"{text}, as of {format_seconds(age)} ago"
 
 
-def _is_catching_up(facts: HeadlineInput) -> bool:
-    """Return whether more records wait for a query than arrive in two of its triggers."""
-    for query in facts.queries:
-        interval = query["trigger_seconds"] or query["batch_seconds"] or 1.0
-        usual = USUAL_TRIGGERS * max(interval, query["batch_seconds"] or 0.0) * (query["arrival_rate"] or 0.0)
-        if query["behind"] and query["arrival_rate"] is not None and query["behind"] > max(usual, 100.0):
-            return True
-    return False
+def round_up_seconds(seconds: float) -> str:
+    """Format an estimated length of time: `10 s`, `40 s`, `3 min`, `2 h`. It rounds up, and claims no more digits."""
+    for unit, size, step in (("s", 1, 10), ("min", 60, 1)):
+        number = math.ceil(seconds / size / step) * step
+        if number < 90:
+            return f"{number} {unit}"
+    return f"{math.ceil(seconds / 3600)} h"

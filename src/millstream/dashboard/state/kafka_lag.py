@@ -24,6 +24,19 @@ RISE = 1.2
 # nobody has to wait three more batches for the news.
 JUMP = 2
 LEAST_JUMP = 1000
+# A figure of Kafka is current for these seconds: the broker is asked every three, and may take five to respond.
+CURRENT = 8.0
+# Seconds over which the rate of arriving records is measured, and looks at the broker in that time and a little more.
+ARRIVAL = 60.0
+KEPT_ENDS = 60
+# The rate at which records are read is that of so many last batches, from commit to commit. Two intervals are the
+# least of which anything can be said.
+KEPT_COMMITS = 5
+LEAST_COMMITS = 3
+# Where less than this share of what is read makes the lag smaller, the difference of two measured rates is noise.
+LEAST_SURPLUS = 0.05
+# Nobody waits for the end of an estimate of more than a day, in seconds.
+LONGEST_ESTIMATE = 86_400.0
 
 
 @dataclass
@@ -37,6 +50,10 @@ class Partition:
     latest: int = 0
     latest_at: float = 0.0
     history: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    ends: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT_ENDS))
+    """Where the partition ended, each time its broker was asked."""
+    commits: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT_COMMITS))
+    """Up to where each of the last batches had read when it was committed."""
 
     @property
     def behind(self) -> int | None:
@@ -48,6 +65,19 @@ class Partition:
         self.offset = offset
         # A batch has read nothing that was not there.
         self.latest = max(self.latest, offset)
+
+    def arrival_rate(self, now: float | None = None) -> float | None:
+        """Return the records per second that arrived in the last minute, or None before two looks at the broker.
+
+        Given the time, None also if the last look is no longer current.
+        """
+        if not self.ends or (now is not None and now - self.ends[-1][0] > CURRENT):
+            return None
+        return _slope([end for end in self.ends if end[0] >= self.ends[-1][0] - ARRIVAL])
+
+    def read_rate(self) -> float | None:
+        """Return the records per second that the last batches have read, or None before the third of them."""
+        return _slope(self.commits) if len(self.commits) >= LEAST_COMMITS else None
 
     def growing_since(self, *, is_query_late: bool = False) -> float | None:
         """Return the time of the lowest lag if the lag has grown since, by the rule of alerts, else None.
@@ -66,6 +96,42 @@ class Partition:
             return -back
         *earlier, (_, left) = self.history
         return earlier[-1][0] if is_jump(left, earlier) else None
+
+
+def _slope(points: Sequence[tuple[float, int]]) -> float | None:
+    """Return by how much an offset grows in a second, between the first and the last of some times."""
+    (began, first), (ended, last) = points[0], points[-1]
+    return max(0, last - first) / (ended - began) if ended > began else None
+
+
+def total_rate(rates: Iterable[float | None]) -> float | None:
+    """Return the sum of the rates that are known, or None if none is."""
+    known = [rate for rate in rates if rate is not None]
+    return round(sum(known), 1) if known else None
+
+
+def estimate_catch_up(
+    left: Sequence[tuple[float, int]], partitions: Iterable[Partition], now: float
+) -> float | None:
+    """Return the seconds until no records wait, if they arrive and are read as fast as they are, else None.
+
+    `left` has the time of each of the last commits and how many records it left. There is no estimate unless their
+    number shrinks, enough more is read than arrives, and both rates of each partition are known.
+    """
+    arrival_rate = read_rate = 0.0
+    for partition in partitions:
+        arriving, reading = partition.arrival_rate(now), partition.read_rate()
+        if arriving is None or reading is None:
+            return None
+        arrival_rate, read_rate = arrival_rate + arriving, read_rate + reading
+    if len(left) < LEAST_COMMITS:
+        return None
+    (_, first), (_, before), (last_at, last) = left[0], left[-2], left[-1]
+    surplus = read_rate - arrival_rate
+    if last >= first or last > before or surplus <= LEAST_SURPLUS * read_rate:
+        return None
+    seconds = last / surplus - (now - last_at)
+    return round(seconds, 1) if 0 < seconds <= LONGEST_ESTIMATE else None
 
 
 def is_jump(behind: int, earlier: Iterable[tuple[float, int]]) -> bool:
@@ -117,6 +183,7 @@ def record_offsets(
                 state.latest = newest.get((topic, partition), offset)
                 state.latest_at = began
             state.commit(offset)
+            state.commits.append((at, offset))
             state.history.append((at, state.behind or 0))
 
 
@@ -133,6 +200,7 @@ def record_ends(known: dict[Key, Partition], at: float, source: str, ends: Parti
         for number, end in partitions.items():
             state = known.setdefault((source, topic, str(number)), Partition())
             state.latest, state.latest_at = end, at
+            state.ends.append((at, end))
 
 
 def total_behind(partitions: Iterable[Partition]) -> int | None:
@@ -151,8 +219,10 @@ def distinct_behind(readers: Iterable[Mapping[Key, Partition]]) -> int | None:
     return sum(worst.values()) if worst else None
 
 
-def lag_json(query: str, known: dict[Key, Partition], *, is_query_late: bool) -> list[api_schema.Lag]:
-    """Convert the partitions of a query to the page's JSON."""
+def lag_json(
+    query: str, known: dict[Key, Partition], now: float, *, is_query_late: bool, is_read_lately: bool
+) -> list[api_schema.Lag]:
+    """Convert the partitions of a query to the page's JSON. Without a recent batch no rate of reading is current."""
     rows: list[api_schema.Lag] = []
     for (source, topic, partition), state in sorted(known.items(), key=lambda item: _order(item[0])):
         since = state.growing_since(is_query_late=is_query_late)
@@ -168,6 +238,8 @@ def lag_json(query: str, known: dict[Key, Partition], *, is_query_late: bool) ->
                 "behind": state.behind,
                 "growing_since": None if since is None else timestamps.format_timestamp(since),
                 "history": [behind for _, behind in state.history],
+                "arrival_rate": total_rate([state.arrival_rate(now)]),
+                "read_rate": total_rate([state.read_rate()]) if is_read_lately else None,
             }
         )
     return rows

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from millstream.dashboard.state import api_schema
     from millstream.engine.events.event_bus import Event
 
-# Seconds over which the rate of arriving records is measured.
-_ARRIVAL = 60.0
-KEPT_ENDS = 60
+# Records that arrive within these triggers wait between two batches without anything being late.
+USUAL_TRIGGERS = 2.0
+# States in which batches are committed.
+READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
+# The least number of records that are a backlog, however few arrive.
+LEAST_BACKLOG = 100
 # The text by which connectors name a record of a topic.
 _RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
 
@@ -67,12 +70,12 @@ class QueryState:
     """The seconds that each sink took in the last committed batch."""
     watermark: WatermarkProgress = field(default_factory=WatermarkProgress)
     spooled: dict[str, Spool] = field(default_factory=dict)
-    arrivals: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
-    """The sum of the end offsets of each source, each time its broker was asked."""
     counts: Counter[str] = field(default_factory=Counter)
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT))
     partitions: dict[kafka_lag.Key, kafka_lag.Partition] = field(default_factory=dict)
     behind: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=4000))
+    left: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT_COMMITS))
+    """The time of each of the last commits, and how many records it left."""
     source_rates: dict[str | None, float] = field(default_factory=dict)
     series: Series = field(default_factory=Series)
     failure: api_schema.Failure | None = None
@@ -155,6 +158,8 @@ class QueryState:
         began = timestamps.parse_or_none(data.get("began")) or at - (self.seconds() or 0.0)
         kafka_lag.record_offsets(self.partitions, at, began, data["sources"], self.sources)
         self._record_lag(at)
+        if (behind := self.behind_now()) is not None:
+            self.left.append((at, behind))
         self._watermark(data, at)
         # Spark's reports lag a little behind the query, which may run its next batch by now.
         if self.running is not None and self.running.number <= data["batch"]:
@@ -205,18 +210,44 @@ class QueryState:
             return
         kafka_lag.record_ends(self.partitions, at, source, ends)
         self._record_lag(at)
-        total = sum(end for partitions in ends.values() for end in partitions.values())
-        self.arrivals.setdefault(source, deque(maxlen=KEPT_ENDS)).append((at, total))
 
-    def arrival_rate(self) -> float | None:
-        """Return the records per second that arrived in the last minute, or None before two looks at the broker."""
-        rates = []
-        for sums in self.arrivals.values():
-            last_at, last = sums[-1]
-            at, first = next(total for total in sums if total[0] >= last_at - _ARRIVAL)
-            if last_at > at:
-                rates.append(max(0, last - first) / (last_at - at))
-        return round(sum(rates), 1) if rates else None
+    def arrival_rate(self, source: str | None = None, now: float | None = None) -> float | None:
+        """Return the records per second that arrived in the last minute, in all sources or one.
+
+        None before two looks at the broker and, given the time, if the last look is no longer current.
+        """
+        return kafka_lag.total_rate(
+            partition.arrival_rate(now)
+            for (name, _, _), partition in self.partitions.items()
+            if source in (None, name)
+        )
+
+    def is_read_lately(self, now: float) -> bool:
+        """Return whether the next batch may still be waiting for its trigger, or run as long as the last one did."""
+        if self.batch_at is None or self.judged(now)[0] not in READING:
+            return False
+        return now - self.batch_at <= max(1.0, (self.interval or 0.0) + (self.seconds() or 0.0))
+
+    def has_backlog(self) -> bool:
+        """Return whether more records wait than arrive in two triggers, which is usual between two batches."""
+        arrival_rate, seconds = self.arrival_rate(), self.seconds() or 0.0
+        if arrival_rate is None:
+            return False
+        usual = USUAL_TRIGGERS * max(self.interval or seconds or 1.0, seconds) * arrival_rate
+        return (self.behind_now() or 0) > max(usual, LEAST_BACKLOG)
+
+    def is_backlog_shrinking(self) -> bool:
+        """Return whether the last batches have left fewer and fewer records, as far as there were several."""
+        return len(self.left) < 2 or self.left[-1][1] < self.left[0][1]
+
+    def catch_up_seconds(self, now: float) -> float | None:
+        """Return the estimated seconds until this query has read all records.
+
+        None without a backlog, unless the backlog shrinks, and if one of the figures is not current.
+        """
+        if not self.has_backlog() or not self.is_read_lately(now):
+            return None
+        return kafka_lag.estimate_catch_up(self.left, self.partitions.values(), now)
 
     def behind_at(self) -> float | None:
         """Return the time of the oldest end offset in the lag, or None without a lag."""
@@ -300,7 +331,8 @@ class QueryState:
             "restarts": max(0, self.starts - 1),
             "behind": self.behind_now(),
             "behind_at": None if (seen := self.behind_at()) is None else timestamps.format_timestamp(seen),
-            "arrival_rate": self.arrival_rate(),
+            "arrival_rate": self.arrival_rate(now=now),
+            "caught_up_in_seconds": self.catch_up_seconds(now),
             "running": running_json(self.running, now),
             "parts": split_duration(figures.get("duration_ms", {}), self.written, figures.get("state_ms", 0)),
             "rates": list(self.rates),

@@ -18,6 +18,8 @@ from millstream.engine.events.event_messages import format_event
 from millstream.engine.open_files_watch import WARNING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from millstream.dashboard.state import api_schema
     from millstream.dashboard.state.time_series import Point
     from millstream.engine.events.event_bus import Event
@@ -203,6 +205,7 @@ class RunState:
         loads = [load for state in self.queries.values() if (load := state.load(now)) is not None]
         behind_at = [details["behind_at"] for details in queries if details["behind_at"] is not None]
         alerts = self.alarms.evaluate(self.queries, now)
+        catch_up = _catch_up_seconds(self.queries.values(), now)
         rows_in = sum(details["rows_in"] for details in queries)
         rates = [details["input_rate"] for details in queries if details["input_rate"] is not None]
         columns = list(zip(*self.history, strict=True)) or [()] * 4
@@ -218,6 +221,9 @@ class RunState:
             list(self.silent.values()),
             rows_in,
             behind,
+            any(state.has_backlog() for state in self.queries.values()),
+            all(state.is_backlog_shrinking() for state in self.queries.values() if state.has_backlog()),
+            catch_up,
             self.is_stopping,
             max(
                 (files for files in open_files if files.share >= WARNING),
@@ -239,6 +245,7 @@ class RunState:
             "input_rate": round(sum(rates), 1) if rates else None,
             "behind": behind,
             "behind_at": min(behind_at, default=None),
+            "caught_up_in_seconds": catch_up,
             "busy": max(loads, default=None),
             "history": {
                 "behind": list(columns[0]),
@@ -246,7 +253,7 @@ class RunState:
                 "freshness": list(columns[2]),
                 "busy": list(columns[3]),
             },
-            "graph": self.drawing.as_json(details_by_name, self.queries),
+            "graph": self.drawing.as_json(details_by_name, self.queries, now),
             "queries": queries,
             "lag": [
                 row
@@ -254,7 +261,9 @@ class RunState:
                 for row in kafka_lag.lag_json(
                     state.name,
                     state.partitions,
+                    now,
                     is_query_late=LEVELS[state.judged(now)[0]] in ("warn", "bad"),
+                    is_read_lately=state.is_read_lately(now),
                 )
             ],
             "letters": self.letters.as_json(),
@@ -268,6 +277,13 @@ class RunState:
                 {"process": files.process, "open": files.open, "max": files.max} for files in open_files
             ],
         }
+
+
+def _catch_up_seconds(queries: Iterable[QueryState], now: float) -> float | None:
+    """Return the estimate of the query that takes longest, or None if a query with a backlog has none."""
+    estimates = [query.catch_up_seconds(now) for query in queries if query.has_backlog()]
+    known = [estimate for estimate in estimates if estimate is not None]
+    return max(known) if known and len(known) == len(estimates) else None
 
 
 def _severity(judgement: tuple[QueryState, api_schema.State, float, str]) -> tuple[int, int, float]:

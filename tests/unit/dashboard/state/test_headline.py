@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from millstream.dashboard.state.headline import CURRENT
+from millstream.dashboard.state.kafka_lag import CURRENT
 from millstream.engine.events.event_bus import Event
 from millstream.spark.resources import OpenFiles
 from unit.dashboard.conftest import START, at, batch, folded, started

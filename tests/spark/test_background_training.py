@@ -1,0 +1,129 @@
+"""A training in the background: it outlives its starter, gives way to a command, and leaves nothing half-made."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.spark import cache_folder, cds_archive, session
+from millstream.spark.java_discovery import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# An idle machine takes half a minute for a training.
+WITHIN = 400
+
+pytestmark = pytest.mark.timeout(500)
+
+
+class Training:
+    """An attached trainer of an archive in its own cache, with the pipe of its starter."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "archives"
+        self.target = session.archive_path()
+        assert self.target is not None
+        assert self.target.parent == self.folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "millstream.spark.cds_training", str(self.target), "--attached"],
+            stdin=subprocess.PIPE,
+        )
+
+    def release(self) -> None:
+        """Do what the process does that has started a trainer and has no more work."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(cds_archive.RELEASE)
+        self.process.stdin.close()
+
+    def await_jvm(self) -> None:
+        """Wait until the JVM of the training runs: it writes this log."""
+        pause = threading.Event()
+        while not (self.folder / "train.log").is_file() and self.process.poll() is None:
+            pause.wait(0.05)
+        assert self.process.poll() is None
+
+    def files(self) -> set[str]:
+        """What is in the folder of archives, but for the log."""
+        return {path.name for path in self.folder.iterdir()} - {"train.log", "last_start"}
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Training]:
+    jars = cache_folder.create_folder("jars")
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    (tmp_path / "jars").symlink_to(jars)
+    item = Training(tmp_path)
+    yield item
+    item.process.kill()
+    item.process.wait()
+
+
+def test_a_released_training_ends_with_an_archive_that_the_next_jvm_uses(training: Training) -> None:
+    training.release()
+
+    assert training.process.wait(WITHIN) == 0
+    assert training.target is not None
+    assert training.files() == {training.target.name, training.target.with_suffix(".size").name}
+    assert cds_archive.jvm_flags(training.target)
+
+
+def test_a_command_that_starts_ends_the_training_without_a_trace(training: Training) -> None:
+    training.release()
+    training.await_jvm()
+
+    cds_archive.announce_start()
+
+    assert training.process.wait(WITHIN) == 1
+    assert training.files() == set()
+
+
+def test_a_training_that_is_asked_to_end_leaves_nothing(training: Training) -> None:
+    training.release()
+    training.await_jvm()
+
+    training.process.send_signal(signal.SIGTERM)
+
+    assert training.process.wait(WITHIN) == 1
+    assert training.files() == set()
+
+
+def test_a_killed_training_leaves_nothing_that_a_jvm_would_use(training: Training) -> None:
+    training.release()
+    training.await_jvm()
+
+    training.process.kill()
+    training.process.wait()
+
+    assert cds_archive.jvm_flags(training.target) == ()
+
+
+def load_from_archive(jar: Path, *flags: str) -> bool:
+    """Return whether a JVM with this class path takes a class of the jar from an archive."""
+    main = "org.postgresql.util.PGJDBCMain"
+    command = [str(find_java().binary), *flags, "-Xlog:class+load", "-cp", str(jar), main]
+    environment = {**os.environ, "JDK_JAVA_OPTIONS": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    (line,) = [line for line in done.stdout.splitlines() if f"{main} source:" in line]
+    return "shared objects file" in line
+
+
+def test_a_jvm_with_other_jars_ignores_an_archive(tmp_path: Path) -> None:
+    (source,) = cache_folder.create_folder("jars").rglob("postgresql-*.jar")
+    jar, other = tmp_path / "one.jar", tmp_path / "two.jar"
+    for path in (jar, other):
+        path.write_bytes(source.read_bytes())
+    archive = tmp_path / "a.jsa"
+    assert not load_from_archive(jar, f"-XX:ArchiveClassesAtExit={archive}")
+    cds_archive.install_archive(archive.rename(tmp_path / "draft"), archive)
+    flags = cds_archive.jvm_flags(archive)
+
+    assert load_from_archive(jar, *flags)
+    assert not load_from_archive(other, *flags)
