@@ -1,0 +1,198 @@
+"""Run the tests of mutants: of many in one process, or of each in a process with its own copy of the sources."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mutant_code import ROOT, Mutant, mutate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAP_OUT = "MILLSTREAM_MUTANT_MAP"
+"""Variable of `mutant_map`: the file of the map."""
+JOBS = "MILLSTREAM_MUTANT_JOBS"
+"""Variable of `mutant_worker`: the file with what it is to try."""
+PATIENCE = 600
+"""Seconds without a result after which a process is killed; a mutant that never ends is noticed."""
+_PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "timeout=100", "--tb=line"]
+
+
+def map_lines(out: Path, words: Sequence[str]) -> int:
+    """Run tests and note the lines that each reaches; the exit code of pytest."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mutant_map", *words]
+    return subprocess.run(command, cwd=ROOT, env=_environment({MAP_OUT: str(out)}), check=False).returncode
+
+
+def _environment(more: dict[str, str], source: Path | None = None) -> dict[str, str]:
+    paths = [str(source or ROOT / "src"), str(ROOT / "tools")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+@dataclass
+class StageRun:
+    """The mutants of one map, tried; each result is a line of the file of results."""
+
+    stage: str
+    reached: dict[str, Any]
+    """`seconds` by test, and by file and line the numbers of the tests that reach it."""
+    results: Path
+    seconds: float
+    """What the tests of one mutant may take in all."""
+    is_whole: bool
+    """All parameters of a test that reaches the line are tried."""
+
+    def __post_init__(self) -> None:
+        """Number the tests, and drop what no two runs share."""
+        self._names = list(self.reached["seconds"])
+        self._broken: set[str] = set()
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that reach the line, the statement, or for a line outside functions the file; fast ones first."""
+        lines = self.reached["lines"].get(mutant.file, {})
+        numbers = lines.get(str(mutant.line)) or lines.get(str(mutant.statement)) or []
+        if not numbers and mutant.function is None:
+            numbers = {number for line in lines.values() for number in line}
+        took = self.reached["seconds"]
+        tests = sorted((self._names[number] for number in numbers), key=lambda test: (took[test], test))
+        total, chosen = 0.0, []
+        for test in tests:
+            if (total := total + took[test]) > self.seconds and chosen:
+                break
+            chosen.append(test)
+        return list(dict.fromkeys(test.partition("[")[0] for test in chosen)) if self.is_whole else chosen
+
+    def try_all(self, mutants: list[Mutant], jobs: int, is_fresh: bool) -> None:
+        """Try the mutants, in so many processes side by side."""
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+            shards = [mutants[number::jobs] for number in range(jobs)]
+            folders = [Path(folder) / str(number) for number in range(jobs)]
+            list(pool.map(self._try_shard, shards, folders, [is_fresh] * jobs))
+
+    def _try_shard(self, mutants: list[Mutant], folder: Path, is_fresh: bool) -> None:
+        folder.mkdir()
+        tried = [mutant for mutant in mutants if self.tests_of(mutant)]
+        for mutant in mutants:
+            if mutant not in tried:
+                self._note(mutant, "unnoticed", "", 0, 0.0)
+        alone = tried if is_fresh else [mutant for mutant in tried if mutant.function is None]
+        if not is_fresh:
+            alone += self._try_together([mutant for mutant in tried if mutant.function], folder)
+        shutil.copytree(ROOT / "src", folder / "src")
+        for mutant in alone:
+            self._try_alone(mutant, folder / "src")
+
+    def _try_together(self, todo: list[Mutant], folder: Path) -> list[Mutant]:
+        """Try mutants in one process, begun again when a mutant has left it broken; those to be tried alone."""
+        file, out, alone = folder / "jobs.json", folder / "out.jsonl", []
+        while todo:
+            jobs = [{**asdict(mutant), "tests": self.tests_of(mutant)} for mutant in todo]
+            file.write_text(json.dumps({"jobs": jobs, "out": str(out)}), encoding="utf-8")
+            out.write_text("", encoding="utf-8")
+            tests = sorted({test.partition("::")[0] for job in jobs for test in job["tests"]})  # type: ignore[attr-defined]
+            with Path(self.results.with_suffix(".log")).open("ab") as log:
+                process = subprocess.Popen(
+                    [*_PYTEST, "-p", "mutant_worker", *tests],
+                    cwd=ROOT, env=self._variables({JOBS: str(file)}), stdout=log, stderr=log, start_new_session=True,
+                )  # fmt: skip
+                count, is_hung = self._read_results(process, out, todo)
+            alone += [todo[at] for at in count.pop("alone")]
+            done = count["done"]
+            if done < len(todo):
+                # The process ended, or hung, with this mutant.
+                if is_hung:
+                    self._note(todo[done], "noticed", "hung", 1, PATIENCE)
+                else:
+                    alone.append(todo[done])
+                done += 1
+            todo = todo[done:]
+        return alone
+
+    def _read_results(
+        self, process: subprocess.Popen[bytes], out: Path, todo: list[Mutant]
+    ) -> tuple[Any, bool]:
+        """Note the results while they come; how many came, which are to be tried alone, and whether it hung."""
+        done, alone, since, is_hung = 0, [], time.monotonic(), False
+        while True:
+            is_running = process.poll() is None
+            for line in out.read_text(encoding="utf-8").splitlines()[done:]:
+                result = json.loads(line)
+                if result["outcome"] == "alone":
+                    alone.append(done)
+                else:
+                    self._note(
+                        todo[done], result["outcome"], result["by"], result["tests"], result["seconds"]
+                    )
+                done, since = done + 1, time.monotonic()
+            if not is_running:
+                break
+            if time.monotonic() - since > PATIENCE:
+                is_hung = True
+                _kill(process)
+            time.sleep(0.2)
+        _kill(process)
+        return {"done": done, "alone": alone}, is_hung
+
+    def _try_alone(self, mutant: Mutant, source: Path) -> None:
+        """Try a mutant in a copy of the sources; a failure counts where the test passes without the mutant."""
+        file, began = source.parent / mutant.file, time.monotonic()
+        text, tests, outcome, by = file.read_text(encoding="utf-8"), self.tests_of(mutant), "unnoticed", ""
+        while remaining := [test for test in tests if test not in self._broken]:
+            file.write_text(mutate(text, mutant.node), encoding="utf-8")
+            failed = self._first_failure(remaining, source)
+            file.write_text(text, encoding="utf-8")
+            if failed is None:
+                break
+            if not failed or self._first_failure([failed], source) is None:
+                outcome, by = "noticed", failed or "the tests did not start, or hung"
+                break
+            self._broken.add(failed)
+        self._note(mutant, outcome, by, len(remaining), time.monotonic() - began)
+
+    def _first_failure(self, tests: list[str], source: Path) -> str | None:
+        """The test that failed first; empty for a run that did not come so far; None if all passed."""
+        process = subprocess.Popen(
+            [*_PYTEST, "-x", *tests],
+            cwd=ROOT, env=self._variables({}, source), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True, text=True,
+        )  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=PATIENCE + self.seconds)
+        except subprocess.TimeoutExpired:
+            return ""
+        finally:
+            _kill(process)
+        if process.returncode in (0, 5):
+            return None
+        names = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
+        return names[0] if names and "::" in names[0] else ""
+
+    def _variables(self, more: dict[str, str], source: Path | None = None) -> dict[str, str]:
+        return _environment({**more, **({"MILLSTREAM_SWEEP": "all"} if self.is_whole else {})}, source)
+
+    def _note(self, mutant: Mutant, outcome: str, by: str, tests: int, seconds: float) -> None:
+        result = {"id": mutant.id, "part": mutant.part, "stage": self.stage, "outcome": outcome, "by": by}
+        line = json.dumps({**result, "tests": tests, "seconds": round(seconds, 1)})
+        with self.results.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        print(f"{mutant.id}: {outcome} {by}".rstrip(), flush=True)
+
+
+def _kill(process: subprocess.Popen[Any]) -> None:
+    """End a process and whatever it has started and left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
