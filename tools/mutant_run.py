@@ -54,14 +54,19 @@ class StageRun:
     """What the tests of one mutant may take in all."""
     is_whole: bool
     """All parameters of a test that reaches the line are tried."""
+    words: list[str]
+    """What pytest is given instead of the tests that reach the line; empty for these."""
 
     def __post_init__(self) -> None:
-        """Number the tests, and drop what no two runs share."""
+        """Name the tests by their number."""
+        self.results.touch()
         self._names = list(self.reached["seconds"])
         self._broken: set[str] = set()
 
     def tests_of(self, mutant: Mutant) -> list[str]:
         """The tests that reach the line, the statement, or for a line outside functions the file; fast ones first."""
+        if self.words:
+            return self.words
         lines = self.reached["lines"].get(mutant.file, {})
         numbers = lines.get(str(mutant.line)) or lines.get(str(mutant.statement)) or []
         if not numbers and mutant.function is None:
@@ -85,66 +90,43 @@ class StageRun:
     def _try_shard(self, mutants: list[Mutant], folder: Path, is_fresh: bool) -> None:
         folder.mkdir()
         tried = [mutant for mutant in mutants if self.tests_of(mutant)]
-        for mutant in mutants:
-            if mutant not in tried:
-                self._note(mutant, "unnoticed", "", 0, 0.0)
-        alone = tried if is_fresh else [mutant for mutant in tried if mutant.function is None]
+        for mutant in set(mutants) - set(tried):
+            self._note(mutant, "unnoticed", "", 0, 0.0)
         if not is_fresh:
-            alone += self._try_together([mutant for mutant in tried if mutant.function], folder)
+            self._try_together([mutant for mutant in tried if mutant.function], folder / "jobs.json")
+        outcomes = self._outcomes()
         shutil.copytree(ROOT / "src", folder / "src")
-        for mutant in alone:
-            self._try_alone(mutant, folder / "src")
+        for mutant in tried:
+            if outcomes.get(mutant.id, "alone") == "alone":
+                self._try_alone(mutant, folder / "src")
 
-    def _try_together(self, todo: list[Mutant], folder: Path) -> list[Mutant]:
-        """Try mutants in one process, begun again when a mutant has left it broken; those to be tried alone."""
-        file, out, alone = folder / "jobs.json", folder / "out.jsonl", []
+    def _try_together(self, todo: list[Mutant], file: Path) -> None:
+        """Try mutants in one process, which begins again with the next when a mutant has left it broken."""
         while todo:
-            jobs = [{**asdict(mutant), "tests": self.tests_of(mutant)} for mutant in todo]
-            file.write_text(json.dumps({"jobs": jobs, "out": str(out)}), encoding="utf-8")
-            out.write_text("", encoding="utf-8")
-            tests = sorted({test.partition("::")[0] for job in jobs for test in job["tests"]})  # type: ignore[attr-defined]
-            with Path(self.results.with_suffix(".log")).open("ab") as log:
+            jobs = [
+                {**asdict(mutant), "head": self._head(mutant), "tests": self.tests_of(mutant)}
+                for mutant in todo
+            ]
+            file.write_text(json.dumps({"jobs": jobs, "out": str(self.results)}), encoding="utf-8")
+            tests = sorted({test.partition("::")[0] for mutant in todo for test in self.tests_of(mutant)})
+            with self.results.with_suffix(".log").open("ab") as log:
                 process = subprocess.Popen(
                     [*_PYTEST, "-p", "mutant_worker", *tests],
                     cwd=ROOT, env=self._variables({JOBS: str(file)}), stdout=log, stderr=log, start_new_session=True,
                 )  # fmt: skip
-                count, is_hung = self._read_results(process, out, todo)
-            alone += [todo[at] for at in count.pop("alone")]
-            done = count["done"]
-            if done < len(todo):
-                # The process ended, or hung, with this mutant.
-                if is_hung:
-                    self._note(todo[done], "noticed", "hung", 1, PATIENCE)
-                else:
-                    alone.append(todo[done])
-                done += 1
-            todo = todo[done:]
-        return alone
+                while process.poll() is None and time.time() - self.results.stat().st_mtime < PATIENCE:
+                    time.sleep(0.5)
+            is_hung = process.poll() is None
+            _kill(process)
+            outcomes = self._outcomes()
+            todo = [mutant for mutant in todo if mutant.id not in outcomes]
+            if todo:
+                self._note(todo[0], "noticed" if is_hung else "alone", "hung" if is_hung else "", 1, 0.0)
+                del todo[0]
 
-    def _read_results(
-        self, process: subprocess.Popen[bytes], out: Path, todo: list[Mutant]
-    ) -> tuple[Any, bool]:
-        """Note the results while they come; how many came, which are to be tried alone, and whether it hung."""
-        done, alone, since, is_hung = 0, [], time.monotonic(), False
-        while True:
-            is_running = process.poll() is None
-            for line in out.read_text(encoding="utf-8").splitlines()[done:]:
-                result = json.loads(line)
-                if result["outcome"] == "alone":
-                    alone.append(done)
-                else:
-                    self._note(
-                        todo[done], result["outcome"], result["by"], result["tests"], result["seconds"]
-                    )
-                done, since = done + 1, time.monotonic()
-            if not is_running:
-                break
-            if time.monotonic() - since > PATIENCE:
-                is_hung = True
-                _kill(process)
-            time.sleep(0.2)
-        _kill(process)
-        return {"done": done, "alone": alone}, is_hung
+    def _outcomes(self) -> dict[str, str]:
+        results = map(json.loads, self.results.read_text(encoding="utf-8").splitlines())
+        return {result["id"]: result["outcome"] for result in results if result["stage"] == self.stage}
 
     def _try_alone(self, mutant: Mutant, source: Path) -> None:
         """Try a mutant in a copy of the sources; a failure counts where the test passes without the mutant."""
@@ -183,12 +165,20 @@ class StageRun:
     def _variables(self, more: dict[str, str], source: Path | None = None) -> dict[str, str]:
         return _environment({**more, **({"MILLSTREAM_SWEEP": "all"} if self.is_whole else {})}, source)
 
+    def _head(self, mutant: Mutant) -> dict[str, str]:
+        return {"id": mutant.id, "part": mutant.part, "stage": self.stage}
+
     def _note(self, mutant: Mutant, outcome: str, by: str, tests: int, seconds: float) -> None:
-        result = {"id": mutant.id, "part": mutant.part, "stage": self.stage, "outcome": outcome, "by": by}
-        line = json.dumps({**result, "tests": tests, "seconds": round(seconds, 1)})
-        with self.results.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-        print(f"{mutant.id}: {outcome} {by}".rstrip(), flush=True)
+        append_result(
+            self.results,
+            {**self._head(mutant), "outcome": outcome, "by": by, "tests": tests, "seconds": seconds},
+        )
+
+
+def append_result(file: Path, result: dict[str, Any]) -> None:
+    """Add a line to the results."""
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(result | {"seconds": round(result["seconds"], 1)}) + "\n")
 
 
 def _kill(process: subprocess.Popen[Any]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mutant_code import ROOT, mutated_tree
-from mutant_run import JOBS
+from mutant_run import JOBS, append_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,27 +36,21 @@ class Worker:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try each mutant; end early when a test fails without the mutant too, as the process is no longer sound."""
-        items = {item.nodeid: item for item in session.items}
-        functions: dict[str, list[pytest.Item]] = {}
+        items: dict[str, list[pytest.Item]] = {}
         for item in session.items:
-            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+            for name in {item.nodeid, item.nodeid.partition("[")[0]}:
+                items.setdefault(name, []).append(item)
         for job in self.jobs:
             began = time.monotonic()
-            actual = [
-                item
-                for test in job["tests"]
-                for item in ([items[test]] if test in items else functions.get(test, ()))
-            ]
+            tests = [item for test in job["tests"] for item in items.get(test, ())]
             with replaced_code(job) as is_replaced:
-                failed = self._first_failure(session, actual) if is_replaced else None
-            outcome = "alone" if not is_replaced else "unnoticed" if failed is None else "noticed"
-            is_sound = failed is None or self._first_failure(session, [failed]) is None
-            if is_sound:
-                result = {"outcome": outcome, "by": failed.nodeid if failed else "", "tests": len(actual)}
-                with self.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({**result, "seconds": time.monotonic() - began}) + "\n")
-            else:
+                failed = self._first_failure(session, tests) if is_replaced else None
+            if failed and self._first_failure(session, [failed]):
                 break
+            outcome = "alone" if not is_replaced else "noticed" if failed else "unnoticed"
+            by, seconds = failed.nodeid if failed else "", time.monotonic() - began
+            result = {"outcome": outcome, "by": by, "tests": len(tests), "seconds": seconds}
+            append_result(self.out, job["head"] | result)
         return True
 
     def _first_failure(self, session: pytest.Session, items: list[pytest.Item]) -> pytest.Item | None:

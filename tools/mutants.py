@@ -87,7 +87,7 @@ def read_results(file: Path) -> dict[str, list[dict[str, str]]]:
 
 def run(args: argparse.Namespace) -> int:
     """Try the mutants that are neither noticed nor tried with this map."""
-    stage = args.map.stem + "-fresh" * args.fresh + "-whole" * args.whole
+    stage = " ".join(args.words) or args.map.stem + "-fresh" * args.fresh + "-whole" * args.whole
     results = read_results(args.results)
     todo = [
         mutant
@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> int:
         and (not args.id or key in args.id)
     ]
     reached = json.loads(args.map.read_text(encoding="utf-8"))
-    stage_run = mutant_run.StageRun(stage, reached, args.results, args.seconds, args.whole)
-    print(f"{len(todo)} mutants to try with {args.map}", flush=True)
-    stage_run.try_all(todo, args.jobs, args.fresh)
+    stage_run = mutant_run.StageRun(stage, reached, args.results, args.seconds, args.whole, args.words)
+    print(f"{len(todo)} mutants to try: {stage}", flush=True)
+    stage_run.try_all(todo, args.jobs, args.fresh or bool(args.words))
     return 0
 
 
@@ -167,6 +167,9 @@ def main() -> int:
         "--whole", action="store_true", help="all parameters of the tests, as in whole sweeps"
     )
     command.add_argument("--id", action="append", help="this mutant alone; may be repeated")
+    command.add_argument(
+        "words", nargs="*", help="what pytest is given instead of the tests of the map, after --"
+    )
     command.set_defaults(do=run)
     command = commands.add_parser("report", parents=[drawn])
     command.add_argument("--marks", type=Path, help="JSON: why a mutant changes nothing, by its id")
