@@ -37,6 +37,20 @@ def map_lines(out: Path, words: Sequence[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env=_environment({MAP_OUT: str(out)}), check=False).returncode
 
 
+def read_maps(files: Sequence[Path]) -> dict[str, Any]:
+    """The maps of several runs as one."""
+    seconds: dict[str, float] = {}
+    lines: dict[str, dict[str, list[int]]] = {}
+    for file in files:
+        reached = json.loads(file.read_text(encoding="utf-8"))
+        first = len(seconds)
+        seconds.update(reached["seconds"])
+        for path, tests_of in reached["lines"].items():
+            for line, numbers in tests_of.items():
+                lines.setdefault(path, {}).setdefault(line, []).extend(first + number for number in numbers)
+    return {"seconds": seconds, "lines": lines}
+
+
 def _environment(more: dict[str, str], source: Path | None = None) -> dict[str, str]:
     paths = [str(source or ROOT / "src"), str(ROOT / "tools")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", **more}

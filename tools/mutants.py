@@ -6,9 +6,9 @@
 
 `map` runs tests and notes which lines each of them reaches, in its own process: what a process that a test starts
 reaches is not seen. `run` draws so many mutants of each part of PARTS, runs the tests that reach the line of each,
-the shortest first, until one fails, and adds a line to the results; a second `run` continues the first, and
-one with another map tries what is still unnoticed. `report` counts, and lists what no test noticed; `show` prints the
-change of a mutant.
+the shortest first, until one fails, and adds a line to the results. A second `run` continues the first, and one with
+another map and `--stage` tries what is still unnoticed. `report` counts, and lists what no test noticed; `show`
+prints the change of a mutant.
 
 A mutant turns a comparison, a condition, an `and` or an `or`, a number or a truth value around, or leaves a call or a
 `return` out. In one process the tests of many mutants run, each with the code of one function replaced; a mutant
@@ -86,8 +86,8 @@ def read_results(file: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Try the mutants that are neither noticed nor tried with this map."""
-    stage = " ".join(args.words) or args.map.stem + "-fresh" * args.fresh + "-whole" * args.whole
+    """Try the mutants that are neither noticed nor tried in this stage."""
+    stage = " ".join(args.words) or args.stage + "-fresh" * args.fresh + "-whole" * args.whole
     results = read_results(args.results)
     todo = [
         mutant
@@ -98,8 +98,9 @@ def run(args: argparse.Namespace) -> int:
         )
         and (not args.id or key in args.id)
     ]
-    reached = json.loads(args.map.read_text(encoding="utf-8"))
-    stage_run = mutant_run.StageRun(stage, reached, args.results, args.seconds, args.whole, args.words)
+    stage_run = mutant_run.StageRun(
+        stage, mutant_run.read_maps(args.map), args.results, args.seconds, args.whole, args.words
+    )
     print(f"{len(todo)} mutants to try: {stage}", flush=True)
     stage_run.try_all(todo, args.jobs, args.fresh or bool(args.words))
     return 0
@@ -157,7 +158,8 @@ def main() -> int:
     command.add_argument("words", nargs="*", help="what pytest is given, after --")
     command.set_defaults(do=lambda args: mutant_run.map_lines(args.out.absolute(), args.words))
     command = commands.add_parser("run", parents=[drawn])
-    command.add_argument("--map", type=Path, required=True)
+    command.add_argument("--map", type=Path, action="append", required=True, help="of tests; may be repeated")
+    command.add_argument("--stage", default="quick", help="the name of these tests in the results (quick)")
     command.add_argument("--jobs", type=int, default=1, help="processes of tests side by side (1)")
     command.add_argument(
         "--seconds", type=float, default=120, help="what the tests of a mutant may take in all (120)"
