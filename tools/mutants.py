@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
             for item in results.get(key, ())
         )
         and (not args.id or key in args.id)
+        and args.part in (None, mutant.part)
     ]
     stage_run = mutant_run.StageRun(
         stage, mutant_run.read_maps(args.map), args.results, args.seconds, args.whole, args.words
@@ -169,6 +170,7 @@ def main() -> int:
         "--whole", action="store_true", help="all parameters of the tests, as in whole sweeps"
     )
     command.add_argument("--id", action="append", help="this mutant alone; may be repeated")
+    command.add_argument("--part", choices=PARTS, help="the mutants of this part alone")
     command.add_argument(
         "words", nargs="*", help="what pytest is given instead of the tests of the map, after --"
     )
