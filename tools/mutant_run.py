@@ -152,8 +152,11 @@ class StageRun:
             file.write_text(text, encoding="utf-8")
             if failed is None:
                 break
-            if not failed or self._first_failure([failed], source) is None:
+            if self._first_failure([failed] if failed else remaining, source) is None:
                 outcome, by = "noticed", failed or "the tests did not start, or hung"
+                break
+            if not failed:
+                by = "the tests do not run without the mutant either"
                 break
             self._broken.add(failed)
         self._note(mutant, outcome, by, len(remaining), time.monotonic() - began)

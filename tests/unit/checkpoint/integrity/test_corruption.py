@@ -236,13 +236,3 @@ def test_stores_of_a_join_are_compared_with_each_other(folder: Path) -> None:
     (folder / "state/0/1/right-keyToNumValues/3.delta").unlink()
 
     assert find_damage(folder)[0].what.endswith("state/0/1/right-keyToNumValues/3.delta is gone")
-
-
-def test_state_of_a_kind_that_is_not_known_is_left_to_spark(folder: Path) -> None:
-    for part in "01":
-        for number in (1, 2, 3):
-            (folder / "state" / "0" / part / f"{number}.delta").rename(
-                folder / "state" / "0" / part / f"{number}.unknown"
-            )
-
-    assert find_damage(folder) == []
