@@ -87,7 +87,8 @@ class StageRun:
             numbers = {number for line in lines.values() for number in line}
         took = self.reached["seconds"]
         tests = sorted((self._names[number] for number in numbers), key=lambda test: (took[test], test))
-        total, chosen = 0.0, []
+        total = 0.0
+        chosen: list[str] = []
         for test in tests:
             if (total := total + took[test]) > self.seconds and chosen:
                 break

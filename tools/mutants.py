@@ -140,8 +140,8 @@ def show(args: argparse.Namespace) -> int:
     file = args.id.partition(":")[0]
     text = (ROOT / file).read_text(encoding="utf-8")
     mutant = next(mutant for mutant in find_mutants(file, text) if mutant.id == args.id)
-    texts = [mutate(text, node).splitlines() for node in (-1, mutant.node)]
-    print(*difflib.unified_diff(*texts, lineterm="", n=args.lines), sep="\n")
+    before, after = (mutate(text, node).splitlines() for node in (-1, mutant.node))
+    print(*difflib.unified_diff(before, after, lineterm="", n=args.lines), sep="\n")
     return 0
 
 
