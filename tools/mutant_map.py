@@ -12,36 +12,42 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mutant_code import ROOT
+from mutant_run import MAP_OUT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
+    from types import CodeType, FrameType
 
-OUT = "MILLSTREAM_MUTANT_MAP"
-SOURCES = "src/millstream"
-_ROOT = Path(__file__).parent.parent
-_PREFIX = str(_ROOT / SOURCES)
+_PREFIX = str(ROOT / "src/millstream")
 
 
 class Reached:
-    """Lines by file, and the tests that reach each; a test that took less time comes first."""
+    """Lines by file, and the tests that reach each; the seconds of each test without its fixtures."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self.took: dict[str, float] = {}
+        self.lines: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self.seconds: dict[str, float] = {}
+        self._owned: dict[CodeType, bool] = {}
         self._now: set[tuple[str, int]] = set()
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
         """Follow the frames of our own files alone."""
-        if not frame.f_code.co_filename.startswith(_PREFIX):
+        code = frame.f_code
+        if (is_owned := self._owned.get(code)) is None:
+            is_owned = self._owned[code] = code.co_filename.startswith(_PREFIX)
+        if not is_owned:
             return None
         if event == "line":
-            self._now.add((frame.f_code.co_filename, frame.f_lineno))
+            self._now.add((code.co_filename, frame.f_lineno))
         return self.trace
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Trace a test, its fixtures too."""
+        """Trace a test, its fixtures too, in the threads that begin in it."""
         self._now = set()
+        number = len(self.seconds)
+        self.seconds[item.nodeid] = 0.0
         sys.settrace(self.trace)
         threading.settrace(self.trace)
         try:
@@ -49,26 +55,21 @@ class Reached:
         finally:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
-            for file, line in self._now:
-                self.lines[str(Path(file).relative_to(_ROOT))][line].append(item.nodeid)
+            for file, line in sorted(self._now):
+                self.lines[Path(file).relative_to(ROOT).as_posix()][line].append(number)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how long a test takes."""
-        self.took[report.nodeid] = self.took.get(report.nodeid, 0.0) + report.duration
+        if report.when == "call":
+            self.seconds[report.nodeid] = round(report.duration, 3)
 
     def pytest_sessionfinish(self) -> None:
         """Write the map."""
-        actual = {
-            file: {
-                line: sorted(tests, key=lambda item: self.took.get(item, 0.0))
-                for line, tests in lines.items()
-            }
-            for file, lines in self.lines.items()
-        }
-        Path(os.environ[OUT]).write_text(json.dumps(actual), encoding="utf-8")
+        text = json.dumps({"seconds": self.seconds, "lines": self.lines})
+        Path(os.environ[MAP_OUT]).write_text(text, encoding="utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Trace where a map was asked for."""
-    if OUT in os.environ:
+    if MAP_OUT in os.environ:
         config.pluginmanager.register(Reached(), "mutant-map")

@@ -1,178 +1,188 @@
 """Break the code in small ways, one at a time, and see whether the tests notice.
 
-    python tools/mutants.py map --out /tmp/map.json -- tests/unit src
-    python tools/mutants.py run --map /tmp/map.json --number 50 --seed 1 src/millstream/analysis/rules
+    python tools/mutants.py map --out build/quick.json -- tests/unit tests/cli tests/pipeline src
+    python tools/mutants.py run --map build/quick.json --results build/results.jsonl --number 40 --seed 1
+    python tools/mutants.py report --results build/results.jsonl
 
-`map` runs tests and notes which lines each of them reaches. `run` draws mutants of the lines that some test reaches,
-runs the tests that reach the line of each until one fails, and prints those that no test notices. A mutant turns a
-comparison, a condition, an `and` or an `or`, a number or a truth value around, or leaves a call or a `return` out.
-The files of the repository are not touched: a mutant stands in a copy of `src`.
+`map` runs tests and notes which lines each of them reaches, in its own process: what a process that a test starts
+reaches is not seen. `run` draws so many mutants of each part of PARTS, runs the tests that reach the line of each,
+the shortest first, until one fails, and adds a line to the results. A second `run` continues the first, and one with
+another map and `--stage` tries what is still unnoticed. `report` counts, and lists what no test noticed; `show`
+prints the change of a mutant.
+
+A mutant turns a comparison, a condition, an `and` or an `or`, a number or a truth value around, or leaves a call or a
+`return` out. In one process the tests of many mutants run, each with the code of one function replaced; a mutant
+outside functions, and with `--fresh` every mutant, has a process of its own and a copy of `src`, which the processes
+that the tests start see too. A test that fails must pass without the mutant, or it does not count.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import difflib
 import json
-import os
 import random
-import shutil
-import subprocess
 import sys
-import tempfile
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mutant_map import OUT, SOURCES
+import mutant_run
+from mutant_code import ROOT, Mutant, draw_mutants, find_mutants, mutate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOT = Path(__file__).parent.parent
-PATIENCE = 600
-"""Seconds that the tests of one mutant may take; a mutant that never ends is noticed."""
-_COMPARED = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-_COUNTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv}
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change: the number of the node in its file, and what it does in words."""
-
-    file: str
-    line: int
-    node: int
-    what: str
-
-
-def mutants(file: str, text: str) -> Iterator[Mutant]:
-    """All mutants of a file."""
-    for number, node in enumerate(ast.walk(ast.parse(text))):
-        if (what := _change(node)) is not None:
-            yield Mutant(file, node.lineno, number, what[0])  # type: ignore[attr-defined]
-
-
-def mutated(text: str, mutant: Mutant) -> str:
-    """The file with the mutant in it."""
-    tree = ast.parse(text)
-    node = next(node for number, node in enumerate(ast.walk(tree)) if number == mutant.node)
-    change = _change(node)
-    assert change is not None
-
-    class Replace(ast.NodeTransformer):
-        def visit(self, one: ast.AST) -> ast.AST:
-            return change[1] if one is node else self.generic_visit(one)
-
-    return ast.unparse(ast.fix_missing_locations(Replace().visit(tree)))
+_SOURCES = "src/millstream/"
+PARTS = {
+    "writers": (
+        *("connectors/*/writer.py", "connectors/*/ledger.py", "connectors/*/changes.py"),
+        *("connectors/api/*.py", "connectors/delta/commit/*.py", "connectors/duckdb/database.py"),
+        *("connectors/files/manifest.py", "connectors/files/publish.py", "connectors/files/sink_folder.py"),
+        *(
+            "connectors/kafka/client/resend.py",
+            "connectors/kafka/transactions.py",
+            "connectors/postgres/copy/*.py",
+        ),
+    ),
+    "checkpoint": ("checkpoint/**/*.py",),
+    "rules": ("analysis/rules/*.py",),
+    "delivery and recovery": ("engine/delivery/*.py", "engine/recovery/*.py"),
+    "malformed records": (
+        *(
+            "frames/avro_decode.py",
+            "frames/dead_letter_columns.py",
+            "frames/decode.py",
+            "frames/expectations.py",
+        ),
+        *(
+            "connectors/*/dead_letter*.py",
+            "engine/delivery/dead_letters.py",
+            "engine/delivery/row_isolation_writer.py",
+        ),
+        *("engine/recovery/poison_record.py",),
+    ),
+}
 
 
-def _change(node: ast.AST) -> tuple[str, ast.AST] | None:
-    """What a mutant makes of a node, in words and as a node; None where nothing is changed."""
-    result: tuple[str, ast.AST] | None = None
-    match node:
-        case ast.Compare(left, [op], other_items) if type(op) in _COMPARED:
-            other = _COMPARED[type(op)]()
-            result = f"{_name(op)} to {_name(other)}", ast.Compare(left, [other], other_items)
-        case ast.BoolOp(ast.And(), values):
-            result = "and to or", ast.BoolOp(ast.Or(), values)
-        case ast.BoolOp(ast.Or(), values):
-            result = "or to and", ast.BoolOp(ast.And(), values)
-        case ast.UnaryOp(ast.Not(), operand):
-            result = "not left out", operand
-        case ast.If(test, body, orelse):
-            result = "condition turned around", ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)
-        case ast.BinOp(left, op, right) if type(op) in _COUNTED:
-            other_op = _COUNTED[type(op)]()
-            result = f"{_name(op)} to {_name(other_op)}", ast.BinOp(left, other_op, right)
-        case ast.Constant(bool() as value):
-            result = f"{value} to {not value}", ast.Constant(not value)
-        case ast.Constant(int() as value):
-            result = f"{value} to {value + 1}", ast.Constant(value + 1)
-        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
-            result = "returns None", ast.Return(ast.Constant(None))
-        case ast.Expr(ast.Call()):
-            result = "call left out", ast.Pass()
-    return result and (result[0], ast.copy_location(result[1], node))
+def draw_parts(number: int, seed: int) -> dict[str, Mutant]:
+    """So many mutants of each part, by their id; a file of two parts belongs to the last."""
+    part_of = {
+        file.relative_to(ROOT).as_posix(): part
+        for part, patterns in PARTS.items()
+        for pattern in patterns
+        for file in sorted((ROOT / _SOURCES).glob(pattern))
+    }
+    mutants = []
+    for part in PARTS:
+        files = [file for file, owner in part_of.items() if owner == part]
+        mutants += draw_mutants(files, number, random.Random(f"{seed} {part}"), part)
+    return {mutant.id: mutant for mutant in mutants}
 
 
-def _name(op: ast.AST) -> str:
-    return type(op).__name__
+def read_results(file: Path) -> dict[str, list[dict[str, str]]]:
+    """The results of each mutant, in order."""
+    results: dict[str, list[dict[str, str]]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        result = json.loads(line)
+        results.setdefault(result["id"], []).append(result)
+    return results
 
 
-def draw(reached: dict[str, dict[str, list[str]]], under: list[str], number: int, seed: int) -> list[Mutant]:
-    """So many mutants of lines that a test reaches, from files below one of these paths."""
-    actual = [
+def run(args: argparse.Namespace) -> int:
+    """Try the mutants that are neither noticed nor tried in this stage."""
+    stage = " ".join(args.words) or args.stage + "-fresh" * args.fresh + "-whole" * args.whole
+    results = read_results(args.results)
+    todo = [
         mutant
-        for file, lines in sorted(reached.items())
-        if any(file == path or file.startswith(path.rstrip("/") + "/") for path in under)
-        for mutant in mutants(file, (ROOT / file).read_text(encoding="utf-8"))
-        if str(mutant.line) in lines
-    ]
-    return random.Random(seed).sample(actual, min(number, len(actual)))
-
-
-def noticed(mutant: Mutant, tests: list[str], copy: Path) -> bool:
-    """Does one of these tests fail with the mutant in the copy?"""
-    file = copy / mutant.file
-    before = file.read_text(encoding="utf-8")
-    file.write_text(mutated(before, mutant), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    try:
-        result = subprocess.run(
-            command, cwd=ROOT, env=env, timeout=PATIENCE, capture_output=True, check=False
+        for key, mutant in draw_parts(args.number, args.seed).items()
+        if not any(
+            item["outcome"] == "noticed" or (item["stage"], item["outcome"]) == (stage, "unnoticed")
+            for item in results.get(key, ())
         )
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        file.write_text(before, encoding="utf-8")
-    return result.returncode != 0
+        and (not args.id or key in args.id)
+        and args.part in (None, mutant.part)
+    ]
+    stage_run = mutant_run.StageRun(
+        stage, mutant_run.read_maps(args.map), args.results, args.seconds, args.whole, args.words
+    )
+    print(f"{len(todo)} mutants to try: {stage}", flush=True)
+    stage_run.try_all(todo, args.jobs, args.fresh or bool(args.words))
+    return 0
 
 
-def run(given: argparse.Namespace) -> int:
-    """Draw, try and print; 1 when a mutant was not noticed."""
-    reached = json.loads(given.map.read_text(encoding="utf-8"))
-    drawn = draw(reached, given.paths or [SOURCES], given.number, given.seed)
-    survivors = 0
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src")
-        for number, mutant in enumerate(drawn, 1):
-            tests = reached[mutant.file][str(mutant.line)][: given.tests]
-            visited = noticed(mutant, tests, Path(folder))
-            survivors += not visited
-            words = "noticed" if visited else "NOT NOTICED"
-            print(f"{number}/{len(drawn)} {mutant.file}:{mutant.line} {mutant.what}: {words}", flush=True)
-    print(f"{len(drawn) - survivors} of {len(drawn)} mutants noticed, seed {given.seed}")
-    return int(survivors > 0)
+def report(args: argparse.Namespace) -> int:
+    """Count by part, and list what was not noticed; 1 where a mutant is neither noticed nor equivalent."""
+    marks = json.loads(args.marks.read_text(encoding="utf-8")) if args.marks else {}
+    results = read_results(args.results)
+    counts: Counter[tuple[str, str]] = Counter()
+    unnoticed = []
+    for key, mutant in draw_parts(args.number, args.seed).items():
+        outcomes = {item["outcome"] for item in results.get(key, ())}
+        word = (
+            "noticed"
+            if "noticed" in outcomes
+            else "marked"
+            if key in marks
+            else "unnoticed"
+            if outcomes
+            else "open"
+        )
+        counts[mutant.part, word] += 1
+        if word != "noticed":
+            tried = ", ".join(f"{item['stage']} {item['tests']}" for item in results.get(key, ()))
+            unnoticed.append(f"{key}: {word} (tests: {tried or 'none'}) {marks.get(key, '')}".rstrip())
+    print(*unnoticed, sep="\n")
+    for part in PARTS:
+        words = ("noticed", "marked", "unnoticed", "open")
+        print(part + ":", ", ".join(f"{counts[part, word]} {word}" for word in words))
+    return int(any(word in ("unnoticed", "open") for _, word in counts))
 
 
-def map_lines(given: argparse.Namespace) -> int:
-    """Run tests and note the lines that each reaches."""
-    path = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env = {**os.environ, "PYTHONPATH": path, OUT: str(given.out.absolute())}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "mutant_map", *given.words]
-    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+def show(args: argparse.Namespace) -> int:
+    """Print what a mutant changes."""
+    file = args.id.partition(":")[0]
+    text = (ROOT / file).read_text(encoding="utf-8")
+    mutant = next(mutant for mutant in find_mutants(file, text) if mutant.id == args.id)
+    before, after = (mutate(text, node).splitlines() for node in (-1, mutant.node))
+    print(*difflib.unified_diff(before, after, lineterm="", n=args.lines), sep="\n")
+    return 0
 
 
 def main() -> int:
     """Do what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    maps = commands.add_parser("map")
-    maps.add_argument("--out", type=Path, required=True)
-    maps.add_argument("words", nargs="*", help="what pytest is given, after --")
-    maps.set_defaults(do=map_lines)
-    runs = commands.add_parser("run")
-    runs.add_argument("--map", type=Path, required=True)
-    runs.add_argument("--number", type=int, default=50)
-    runs.add_argument("--seed", type=int, default=1)
-    runs.add_argument("--tests", type=int, default=200, help="at most so many tests of a line (200)")
-    runs.add_argument("paths", nargs="*", help="files and folders below src/millstream; all unless given")
-    runs.set_defaults(do=run)
+    drawn = argparse.ArgumentParser(add_help=False)
+    drawn.add_argument("--results", type=Path, required=True)
+    drawn.add_argument("--number", type=int, default=40, help="mutants of each part (40)")
+    drawn.add_argument("--seed", type=int, default=1)
+
+    command = commands.add_parser("map")
+    command.add_argument("--out", type=Path, required=True)
+    command.add_argument("words", nargs="*", help="what pytest is given, after --")
+    command.set_defaults(do=lambda args: mutant_run.map_lines(args.out.absolute(), args.words))
+    command = commands.add_parser("run", parents=[drawn])
+    command.add_argument("--map", type=Path, action="append", required=True, help="of tests; may be repeated")
+    command.add_argument("--stage", default="quick", help="the name of these tests in the results (quick)")
+    command.add_argument("--jobs", type=int, default=1, help="processes of tests side by side (1)")
+    command.add_argument(
+        "--seconds", type=float, default=120, help="what the tests of a mutant may take in all (120)"
+    )
+    command.add_argument("--fresh", action="store_true", help="a process for each mutant")
+    command.add_argument(
+        "--whole", action="store_true", help="all parameters of the tests, as in whole sweeps"
+    )
+    command.add_argument("--id", action="append", help="this mutant alone; may be repeated")
+    command.add_argument("--part", choices=PARTS, help="the mutants of this part alone")
+    command.add_argument(
+        "words", nargs="*", help="what pytest is given instead of the tests of the map, after --"
+    )
+    command.set_defaults(do=run)
+    command = commands.add_parser("report", parents=[drawn])
+    command.add_argument("--marks", type=Path, help="JSON: why a mutant changes nothing, by its id")
+    command.set_defaults(do=report)
+    command = commands.add_parser("show")
+    command.add_argument("id")
+    command.add_argument("--lines", type=int, default=4)
+    command.set_defaults(do=show)
+
     args = parser.parse_args()
     code: int = args.do(args)
     return code

@@ -34,7 +34,7 @@ class Offsets:
     timestamp: int
     conf: Mapping[str, str]
     sources: tuple[str | None, ...]
-    is_epoch: bool = False
+    is_epoch: bool
 
 
 @dataclass(frozen=True)

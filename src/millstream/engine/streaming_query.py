@@ -274,7 +274,7 @@ class RunningQuery:
     @property
     def has_delivered(self) -> bool:
         """Whether a batch has been committed to its sinks since the start."""
-        return self.delivery is not None and self.delivery.delivered > 0
+        return self.delivery is not None and self.delivery.has_delivered
 
     @property
     def is_active(self) -> bool:

@@ -56,3 +56,12 @@ def test_the_first_batch_begins_before_the_first_entry(tmp_path: Path) -> None:
 
 def test_offsets_of_another_source_are_no_files(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path).files(0, None, '{"clicks":{"0":5}}') == ()
+
+
+def test_the_files_up_to_an_offset_have_their_time_of_change(tmp_path: Path) -> None:
+    for number in range(3):
+        entry(tmp_path / "sources" / "0", str(number), (f"file:///in/{number}.json", number))
+
+    read = Checkpoint(tmp_path).read_files(0, '{"logOffset":1}')
+
+    assert read == (("file:///in/0.json", 1), ("file:///in/1.json", 1))

@@ -60,3 +60,16 @@ def test_a_torn_record_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointError, match=r"record\.json"):
         metadata.read(tmp_path)
+
+
+def test_a_record_with_a_start_is_not_written_again_for_another_start_but_for_another_content(
+    tmp_path: Path,
+) -> None:
+    started = replace(RECORD, started_after=4)
+    metadata.write(tmp_path, started)
+
+    metadata.write(tmp_path, replace(started, started_after=7))
+    assert metadata.read(tmp_path) == started
+
+    metadata.write(tmp_path, replace(started, output_mode="complete"))
+    assert metadata.read(tmp_path) == replace(started, output_mode="complete")

@@ -72,8 +72,12 @@ def test_a_type_of_which_no_value_fits_is_told_as_such(given: str, held: str) ->
     assert mismatch.accepts_nothing
 
 
-def test_the_type_that_would_do_is_named() -> None:
-    mismatch = find_mismatch("bigint", "integer")
+@pytest.mark.parametrize(
+    ("given", "held", "fitting"),
+    [("bigint", "integer", "bigint"), ("decimal(10,4)", "numeric(12,2)", "numeric(10,4)")],
+)
+def test_the_type_that_would_do_is_named(given: str, held: str, fitting: str) -> None:
+    mismatch = find_mismatch(given, held)
 
     assert mismatch is not None
-    assert mismatch.fitting_type == "bigint"
+    assert mismatch.fitting_type == fitting

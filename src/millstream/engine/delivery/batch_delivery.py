@@ -57,8 +57,8 @@ class Delivery:
     """Spark's own StreamExecution, set once `start()` has returned."""
     failure: Exception | None = None
     """The Python exception that ended the last batch. Spark reports only its text."""
-    delivered: int = 0
-    """The number of batches that reached every sink since the start."""
+    has_delivered: bool = False
+    """Whether a batch has reached every sink since the start."""
     probing: SpoolRetry | None = None
     """Delivers spooled batches in the background."""
     checkpoint: CheckpointPath | None = None
@@ -90,7 +90,7 @@ class Delivery:
         self._ready.wait()
         try:
             self._deliver(frame, batch_id)
-            self.delivered += 1
+            self.has_delivered = True
             if self.is_last:
                 internals.terminate_after_batch(frame.sparkSession, self._query)
         except Exception as error:

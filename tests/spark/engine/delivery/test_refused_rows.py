@@ -77,6 +77,8 @@ def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reaso
     assert all(
         "refuses it: table" in reason and "check constraint" in reason for _, reason in table.rejected_rows()
     )
+    (event,) = table.project.list_events("dead_letter")
+    assert [(part["reason"], part["records"]) for part in event.data["reasons"]] == [("refused", 2)]
 
 
 def test_a_batch_that_comes_again_adds_no_row_and_no_letter(table: Table) -> None:

@@ -231,7 +231,8 @@ def test_a_complete_result_grows_by_its_windows(root: Aggregate, found: list[str
         ({"spark.master": "local[*]"}, []),
         ({"spark.master": "yarn"}, []),
         ({}, []),
-        ({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "8"}, []),
+        ({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "32"}, []),
+        ({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "33"}, ["warning MS602"]),
     ],
 )
 def test_a_script_on_one_machine_has_the_partitions_of_a_cluster_unless_it_says(

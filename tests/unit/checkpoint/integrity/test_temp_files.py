@@ -43,7 +43,7 @@ def test_a_checkpoint_that_has_planned_a_batch_is_left_alone(tmp_path: Path) -> 
 
 
 def test_what_nobody_half_wrote_stays_and_is_spark_s_to_refuse(tmp_path: Path) -> None:
-    write_files(tmp_path, "offsets/notes.txt")
+    write_files(tmp_path, "offsets/notes.txt", "offsets/notes.tmp", "offsets/.hidden")
 
     assert delete_partial_files(tmp_path) == []
 

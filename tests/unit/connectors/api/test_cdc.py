@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.connectors import registry
+from millstream.connectors.api.cdc import Cdc
 from millstream.spec.output_mode import OutputMode
 
 PLACES: dict[str, dict[str, Any]] = {
@@ -24,6 +25,12 @@ def problems(kind: str, mode: OutputMode = OutputMode.APPEND, **fields: Any) -> 
 @pytest.mark.parametrize("kind", PLACES)
 def test_a_key_and_a_sequence_are_enough(kind: str) -> None:
     assert problems(kind) == []
+
+
+def test_the_second_type_keeps_the_history_of_a_key() -> None:
+    latest, history = (Cdc.model_validate(CDC | {"stored_as_scd_type": number}) for number in (1, 2))
+
+    assert (latest.has_history, history.has_history) == (False, True)
 
 
 @pytest.mark.parametrize("kind", PLACES)

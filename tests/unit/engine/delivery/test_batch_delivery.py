@@ -51,13 +51,23 @@ class Told:
         self.events.append(event)
 
 
-def delivered(note: BatchMetadata | None) -> list[str]:
+def deliver(note: BatchMetadata | None) -> tuple[Delivery, list[str]]:
     """Deliver a batch to a sink that has it with that note; gives what is told."""
     told = Told()
-    made = Delivery("q", {"parquet:out": Holding(note)}, None, told, Notes(), None)  # type: ignore[arg-type]
-    made._ready.set()
-    made(None, 3)  # type: ignore[arg-type]
-    return [event for event in told.events if event not in ("batch_started", "batch_written")]
+    delivery = Delivery("q", {"parquet:out": Holding(note)}, None, told, Notes(), None)  # type: ignore[arg-type]
+    delivery._ready.set()
+    delivery(None, 3)  # type: ignore[arg-type]
+    return delivery, told.events
+
+
+def delivered(note: BatchMetadata | None) -> list[str]:
+    return [event for event in deliver(note)[1] if event not in ("batch_started", "batch_written")]
+
+
+def test_a_batch_is_told_as_it_begins_and_as_it_is_written() -> None:
+    delivery, events = deliver(MINE)
+
+    assert (events, delivery.has_delivered) == (["batch_started", "batch_written"], True)
 
 
 @pytest.mark.parametrize("note", [MINE, BatchMetadata(), None, BatchMetadata(MINE.offsets, MINE.planned)])

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checkpoint import metadata
+from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata
+from millstream.connectors.api.values.offsets import OffsetGap
 from millstream.connectors.kafka.source import KafkaSource
-from millstream.engine.recovery.data_loss import find_missing_offsets
+from millstream.engine.recovery.data_loss import MissingOffsets, find_missing_offsets, has_passed_gaps
 from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
-    from millstream.connectors.api.values.offsets import OffsetGap
     from millstream.pipeline.model import Pipeline
 
 # A view that is united with itself: its source stands at two places, and Spark keeps one folder for both.
@@ -97,3 +98,15 @@ def test_after_a_committed_batch_the_next_one_is_asked_about(
     find_missing_offsets(pipeline, "both", {})
 
     assert asked_sources == [SECOND, SECOND]
+
+
+def test_a_gap_is_passed_once_a_batch_beyond_it_is_committed(pipeline: Pipeline, tmp_path: Path) -> None:
+    gap = MissingOffsets("clicks", 0, OffsetGap("clicks", 0, 3, 5))
+    wider_gap = MissingOffsets("clicks", 0, OffsetGap("clicks", 0, 3, 6))
+    checkpoint = Checkpoint(pipeline.checkpoint_folder("both"))
+    assert not has_passed_gaps(checkpoint, [gap])
+
+    commit(tmp_path / "both", 0)
+
+    assert has_passed_gaps(checkpoint, [gap])
+    assert not has_passed_gaps(checkpoint, [gap, wider_gap])

@@ -182,7 +182,7 @@ def test_batches_from_after_its_own_are_refused(checkpoint: Checkpoint) -> None:
         survey(checkpoint, own_entry(7), other(41, at=60))
 
 
-FILLED = LedgerEntry("backfill-0a1b/delta:out", 0, 90)
+FILLED = LedgerEntry("backfill-0a1b/delta:out", 0, 1_767_225_600_000)
 
 
 def test_batches_of_a_backfill_are_no_strangers_once_a_batch_is_committed(checkpoint: Checkpoint) -> None:
@@ -196,7 +196,7 @@ def test_rows_of_a_backfill_are_refused_by_a_checkpoint_that_would_write_them_ag
     checkpoint: Checkpoint,
 ) -> None:
     with pytest.raises(
-        CheckpointMismatch, match=r"has rows of a backfill of 1970-01-01 00:00 UTC for query 'q'"
+        CheckpointMismatch, match=r"has rows of a backfill of 2026-01-01 00:00 UTC for query 'q'"
     ):
         survey(checkpoint, FILLED)
 
@@ -289,6 +289,18 @@ def test_a_sink_that_lost_everything_is_refused_from_the_batch_with_which_it_beg
 
     with pytest.raises(CheckpointMismatch, match="lacks batches 2 to 7"):
         survey(committed)
+
+
+def test_a_sink_lacks_no_batch_before_the_first_is_committed(checkpoint: Checkpoint) -> None:
+    recorded(checkpoint, since="0")
+
+    assert survey(checkpoint) == (True, [])
+
+
+def test_a_sink_at_another_place_has_received_nothing_yet(committed: Checkpoint) -> None:
+    recorded(committed, since="0", target="elsewhere")
+
+    assert survey(committed) == (True, [])
 
 
 def test_a_sink_that_was_added_with_the_last_start_lacks_nothing(committed: Checkpoint) -> None:
