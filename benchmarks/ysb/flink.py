@@ -24,9 +24,9 @@ def prepare(folder: Path) -> None:
         ivy = next((ivy_download.pyspark_folder() / "jars").glob("ivy-*.jar"))
         settings = ivy_download.user_settings()
         subprocess.run(
-            [find_java().binary, "-cp", ivy, "org.apache.ivy.Main",
-             *(["-settings", settings] if settings else []), "-cache", folder / "cache",
-             "-ivy", HERE / "flink.xml", "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
+            [str(find_java().binary), "-cp", str(ivy), "org.apache.ivy.Main",
+             *(["-settings", str(settings)] if settings else []), "-cache", str(folder / "cache"),
+             "-ivy", str(HERE / "flink.xml"), "-retrieve", f"{jars}/[artifact]-[revision].[ext]"],
             check=True, stdout=sys.stderr,
         )  # fmt: skip
     compiler = Path(find_java().binary).with_name("javac")
