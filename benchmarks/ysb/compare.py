@@ -151,7 +151,7 @@ class Bench:
 def report(bench: Bench) -> str:
     """The figures as Markdown: the median of the rounds, and their least and most."""
     asked, names = bench.asked, list(bench.figures)
-    others = [name for name in names if name != OURS]
+    others = [name for name in names if name != OURS and OURS in names]
     lines = [
         f"{asked.events:,} events in {PARTITIONS} partitions, batches of {asked.batch:,}, "
         f"{len(bench.figures[names[0]])} rounds, {resources.available_cores()} cores, load "
