@@ -253,7 +253,7 @@ def _build_frames(
     frames: dict[str, DataFrame] = {}
     for counted in (False, True):
         chosen_names = [name for name in names if (record_modes.get(name) != "continuous") is counted]
-        views = build_frames(spark, pipeline, counted=counted) if chosen_names else {}
+        views = build_frames(spark, pipeline, queries=chosen_names, counted=counted)
         frames |= {name: views[pipeline.reads(name)] for name in chosen_names}
     return frames
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import MillstreamError
@@ -25,26 +25,49 @@ SOURCE_OPTION = "millstream.source"
 
 
 def build_frames(
-    spark: SparkSession, pipeline: Pipeline, reader: Reader | None = None, *, counted: bool = True
+    spark: SparkSession,
+    pipeline: Pipeline,
+    reader: Reader | None = None,
+    *,
+    queries: Iterable[str] | None = None,
+    counted: bool = True,
 ) -> dict[str, DataFrame]:
     """Return sources and views as DataFrames by name, each also a temporary view of the session.
 
-    `reader` replaces how the raw rows of a source are read (empty streams for a check, batches for a preview). Rows
-    of sources are counted as they are read if `counted`, which continuous processing does not support. Spark's own
-    errors (AnalysisException) pass through. A Python view that returns no DataFrame raises `MillstreamError` with the
+    With `queries`, only what these read is built: the table that another query reads may not exist yet. `reader`
+    replaces how the raw rows of a source are read (empty streams for a check, batches for a preview). Rows of sources
+    are counted as they are read if `counted`, which continuous processing does not support. Spark's own errors
+    (AnalysisException) pass through. A Python view that returns no DataFrame raises `MillstreamError` with the
     function's place.
     """
     frames: dict[str, DataFrame] = {}
+    graph = PipelineGraph.of(pipeline)
+    needed = _names_behind(graph, pipeline, queries)
     for name, entry in pipeline.sources.items():
+        if name not in needed:
+            continue
         raw = reader(name, entry) if reader else read_source(spark, name, entry)
         frames[name] = decode(pipeline, name, raw, counted=counted)
         frames[name].createOrReplaceTempView(name)
-    for name in PipelineGraph.of(pipeline).order:
+    for name in graph.order:
+        if name not in needed:
+            continue
         frames[name] = with_expectations(
             pipeline, name, build_view(spark, pipeline, name, pipeline.views[name], frames)
         )
         frames[name].createOrReplaceTempView(name)
     return frames
+
+
+def _names_behind(graph: PipelineGraph, pipeline: Pipeline, queries: Iterable[str] | None) -> set[str]:
+    """Return the sources and views that queries read; all of them for None, or if that is not known of a view."""
+    everything = {*pipeline.sources, *graph.order}
+    if queries is None:
+        return everything
+    names = {name for query in queries for name in graph.behind(graph.writes[query])}
+    # A Python function that is imported into its module, for example, has parameters that only a call finds.
+    has_unknown_inputs = any(name in graph.reads and not graph.reads[name] for name in names)
+    return everything if has_unknown_inputs else names
 
 
 def read_source(spark: SparkSession, name: str, entry: SourceEntry) -> DataFrame:

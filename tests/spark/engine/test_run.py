@@ -192,3 +192,21 @@ def pools(project: Project) -> set[str]:
     """The pools in which Spark has run a task."""
     actual: Any = project.spark.sparkContext._jsc.sc().getAllPools()
     return {actual.apply(index).name() for index in range(actual.size())}
+
+
+def test_a_chosen_query_runs_before_the_table_exists_that_another_query_reads(project: Project) -> None:
+    project.add_lines(A, B)
+    feed = {"delta": {"path": str(project.folder / "table"), "change_feed": True}, "schema": {"id": "string"}}
+    pipeline = project.pipeline()
+    spec = {
+        "sources": {"orders": pipeline.sources["orders"], "changes": feed},
+        "queries": {
+            "orders": {"to": {"delta": str(project.folder / "table")}},
+            "changes": {"to": {"delta": str(project.folder / "copy")}},
+        },
+    }
+
+    fine = project.run(project.pipeline(**spec), RunOptions(select=("orders",), until_caught_up=True))
+
+    assert fine
+    assert [row[0] for row in project.rows("table")] == ["a", "b"]

@@ -294,6 +294,21 @@ def test_an_event_time_that_nothing_uses_is_left_out_by_spark(plans: Plans) -> N
     assert list_findings("MS215", plans.query(root, APPEND)) == []
 
 
+def test_a_time_that_a_join_compares_with_that_of_the_other_side_counts_beside_a_second_one(
+    plans: Plans,
+) -> None:
+    left, right = two_times(plans), plans.marked(plans.stream())
+    times = (left.columns[1], right.columns[1])
+    join = Join(
+        0, "Join", "", (left, right), (*left.columns, *right.columns), is_streaming=True, keys=(times,)
+    )
+
+    (finding,) = list_findings("MS215", plans.query(join, APPEND))
+
+    assert "'ts' and 'raw'" in finding.message
+    assert "a join of streams" in finding.message
+
+
 def test_within_the_watermark_spark_leaves_no_event_time_out(plans: Plans) -> None:
     below = two_times(plans)
     once = plans.deduplicate(below, below.columns[0], within=True)

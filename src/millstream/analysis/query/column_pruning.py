@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.plan_model import Aggregate, Deduplicate
+from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Join
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -18,7 +18,7 @@ def find_used_columns(root: Operator, target: Operator) -> list[list[Column]]:
     """Return, for each input of `target`, the columns that `target` or the plan above it uses.
 
     Columns with the same name, origin and watermark cannot be distinguished: they count once, and not at all if
-    several inputs have them.
+    several inputs have them, unless a join compares them with each other.
     """
     columns_used = _find_used_columns(root, {_build_key(column) for column in root.columns}, target)
     return columns_used if columns_used is not None else [list(side.columns) for side in target.inputs]
@@ -69,9 +69,11 @@ def _find_used_columns(
 
 
 def _find_shared_keys(operator: Operator) -> set[Known]:
-    """Return the keys of columns that more than one input has."""
+    """Return the keys of columns that more than one input has, so that it is not known which of them is read."""
     sides = [{_build_key(column) for column in side.columns} for side in operator.inputs]
-    return {key for key in set().union(*sides) if sum(key in side for side in sides) > 1}
+    pairs = operator.keys if isinstance(operator, Join) else ()
+    keys_of_both = {_build_key(left) for left, right in pairs if _build_key(left) == _build_key(right)}
+    return {key for key in set().union(*sides) if sum(key in side for side in sides) > 1} - keys_of_both
 
 
 def _find_input_keys(operator: Operator, needed_keys: set[Known]) -> set[Known]:

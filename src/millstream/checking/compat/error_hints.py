@@ -196,7 +196,7 @@ CURES: tuple[Cure, ...] = (
         "SP050",
         "a distinct aggregate: `count(DISTINCT …)`",
         r"Distinct aggregations are not supported",
-        "use approx_count_distinct, or drop duplicates before the aggregation in append mode",
+        "use size(collect_set(…)), whose state grows with each value, or approx_count_distinct",
     ),
     _cure(
         "SP051",
@@ -228,7 +228,7 @@ CURES: tuple[Cure, ...] = (
         "SP054",
         "a window over rows: `row_number() OVER (…)`",
         r"NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING",
-        "group by window(ts, …), or take the newest row of a key with max_by(…, ts)",
+        "group by window(ts, …), or take the first rows of a key with max_by(…, ts) or max_by(…, ts, 10)",
     ),
     _cure(
         "SP063",

@@ -54,7 +54,7 @@ def apply_cures(
             exit_on_errors(
                 [finding for finding in checked.findings if finding not in loaded.findings], checked.texts
             )
-        views = build_frames(spark, pipeline)
+        views = build_frames(spark, pipeline, queries=queries)
         frames = {query: views[pipeline.reads(query)] for query in queries}
         plans = [plan_restart(spark, pipeline, query, frames[query], {}) for query in queries]
         steps.clear()

@@ -32,7 +32,7 @@ def find_changes(spark: SparkSession | None, loaded: LoadedSpec) -> list[Finding
     if spark is None:
         plans = [plan_without_spark(pipeline, query) for query in queries]
     else:
-        frames = build_frames(spark, pipeline)
+        frames = build_frames(spark, pipeline, queries=queries)
         plans = [plan_restart(spark, pipeline, query, frames[pipeline.reads(query)], {}) for query in queries]
     return [
         replace(finding, severity=Severity.WARNING)

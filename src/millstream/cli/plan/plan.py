@@ -137,7 +137,7 @@ def _plan(loaded: LoadedSpec, queries: Sequence[str]) -> list[QueryPlan]:
     spark = open_session(f"{pipeline.name}-plan", settings_without_cluster(pipeline), log=log)
     try:
         steps.show("planning the queries")
-        frames = build_frames(spark, pipeline)
+        frames = build_frames(spark, pipeline, queries=queries)
         return [plan_restart(spark, pipeline, query, frames[pipeline.reads(query)], {}) for query in queries]
     finally:
         steps.clear()

@@ -177,7 +177,8 @@ class _Search:
                 return self.session.createDataFrame([], entry.source.columns or entry.ddl or "value STRING")
             return entry.source.read(self.session, static=True, schema=entry.ddl)
 
-        return build_frames(self.session, self.pipeline, reader)[self.pipeline.reads(self.query)]
+        frames = build_frames(self.session, self.pipeline, reader, queries=[self.query])
+        return frames[self.pipeline.reads(self.query)]
 
     def _record_value(self, entry: SourceEntry, offsets: OffsetRange) -> str | None:
         """Return the beginning of the value of the one remaining record, without terminal control characters."""

@@ -26,7 +26,7 @@ def describe_queries(
     spark: SparkSession, pipeline: Pipeline, queries: Sequence[str]
 ) -> dict[str, QueryMetadata]:
     """Return the records of queries with their plans. Paths are relative to the spec's folder."""
-    frames = build_frames(spark, pipeline)
+    frames = build_frames(spark, pipeline, queries=queries)
     records = {}
     for query in queries:
         frame = frames[pipeline.reads(query)]
