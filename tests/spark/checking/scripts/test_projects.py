@@ -74,7 +74,7 @@ def test_an_unknown_column_is_marked_in_its_statement(spark: SparkSession, tmp_p
 
 def test_a_table_outside_the_pipeline_is_not_guessed(spark: SparkSession, tmp_path: Path) -> None:
     (finding,) = checked(
-        spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT * FROM STREAM prod.sales.orders;"
+        spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT id FROM STREAM prod.sales.orders;"
     )
 
     assert (finding.code, str(finding.severity)) == ("MS113", "info")

@@ -171,7 +171,7 @@ def _list_batch_flows(graph: FlowGraph) -> list[JudgedQuery]:
     for flow in graph.flows:
         if flow.frame is None or bool(flow.frame.isStreaming):
             continue
-        doubt = flow.frame.doubt if isinstance(flow.frame, Unknown) else None
+        doubt = flow.frame.doubt if isinstance(flow.frame, Unknown) and flow.frame.probe is None else None
         reason = f"{doubt.what} is not known, because {doubt.why}".replace(MARK, "…") if doubt else ""
         flows.append(JudgedQuery(flow.name, flow.span, reason))
     return flows

@@ -218,7 +218,7 @@ class FlowGraph(GraphElementRegistry):
         if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
             return frame
         if isinstance(frame, Unknown):
-            return Unknown(frame.doubt, self.reading.recording, streaming=streaming)
+            return self.reading.unknown_table(session, dataset.name, frame.doubt, streaming=streaming)
         if dataset.schema is None and frame is None:
             doubt = Doubt(
                 f"'{name}'", "the flow that writes it cannot be analysed", call_sites.current_span()
