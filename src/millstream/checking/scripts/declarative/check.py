@@ -283,7 +283,8 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
 def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Finding]:
     """Yield a finding if the flow reads a stream and its dataset needs a batch query, or the reverse."""
     streaming = bool(flow.frame.isStreaming) if flow.frame is not None else False
-    if isinstance(flow.frame, Unknown):
+    if isinstance(flow.frame, Unknown) and flow.text is None:
+        # Only SQL tells whether it reads a stream whatever the columns are.
         return
     if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK) and not streaming:
         yield build_finding(
