@@ -84,4 +84,19 @@ def test_the_files_of_a_folder_that_declare_tables_are_one_project(spark: SparkS
     assert [query.name for query in checked.judged or ()] == ["parcels", "newest", "depots", "weights"]
     assert places(checked) == [("MS118", "tables/daily.py:11"), ("MS118", "tables/reports.sql:5")]
     unread = [finding.span for finding in checked.findings if finding.severity is Severity.INFO]
-    assert [span.line for span in unread if span] == [8, 9]
+    assert [span.line for span in unread if span] == [8]
+
+
+def test_live_tables_in_sql_alone_are_flows(spark: SparkSession) -> None:
+    (target,) = find_targets([FORMS / "live"])
+    checked = check_project_at(spark, target.path)
+
+    judged = {query.name: not query.reason for query in checked.judged or ()}
+    assert judged == {
+        "arrivals": True,
+        "ships": False,
+        "per_flag": False,
+        "filled": False,
+        "long_berths": True,
+    }
+    assert places(checked) == [("MS118", "live/arrivals.sql:19")]
