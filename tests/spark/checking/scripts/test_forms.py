@@ -100,3 +100,15 @@ def test_live_tables_in_sql_alone_are_flows(spark: SparkSession) -> None:
         "long_berths": True,
     }
     assert places(checked) == [("MS118", "live/arrivals.sql:19")]
+
+
+def test_the_pipelines_of_a_bundle_are_one_project(spark: SparkSession) -> None:
+    (target,) = find_targets([FORMS / "bundle"])
+    checked = check_project_at(spark, target.path)
+
+    judged = {query.name.rpartition(".")[2]: not query.reason for query in checked.judged or ()}
+    assert judged == dict.fromkeys(["arrivals", "per_gate", "gates", "late"], True)
+    assert places(checked) == [
+        ("MS118", "bundle/src/port_flows/late.sql:4"),
+        ("MS201", "bundle/src/port_flows/silver.py:11"),
+    ]

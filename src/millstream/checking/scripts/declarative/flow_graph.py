@@ -83,7 +83,7 @@ class FlowGraph(GraphElementRegistry):
         self.sql: Callable[[str, Path], None] = lambda _text, _file: None
         self.read_written: Callable[[str, bool], Any] | None = None
         """Returns a table of the pipeline with its rows, in a proof, given its key and whether it is a stream."""
-        self.is_for_databricks = False
+        self.is_for_databricks = project.is_for_databricks
         """True if the project uses what only Databricks has, where a table may be filled by a batch query."""
         self._in_progress: list[str] = []
 

@@ -59,6 +59,8 @@ class Retries:
     skipped: SkippedStatements = field(default_factory=SkippedStatements)
     roots: list[str] = field(default_factory=list)
     """Folders above the script that hold packages of its project."""
+    searched_roots: list[str] = field(default_factory=list)
+    """Those of `roots` in which the current run finds modules."""
     execution: ScriptExecution | None = None
     """Runs the queries of the script, in a proof."""
     is_traced: bool = False
@@ -97,6 +99,7 @@ class Retries:
         for name, value in names.items():
             setattr(builtins, name, value)
         sys.meta_path.append(finder)
+        self.searched_roots = list(self.roots)
         sys.path.extend(self.roots)
         try:
             with self.skipped.applied(
@@ -115,8 +118,9 @@ class Retries:
         error = next((each for each in error_chain(error) if isinstance(each, ModuleNotFoundError)), error)
         if isinstance(error, ModuleNotFoundError) and error.name:
             root = find_package_root(error.name, path)
-            if root is not None and str(root) not in (*self.roots, str(path.parent.resolve())):
-                self.roots.append(str(root))
+            if root is not None and str(root) not in (*self.searched_roots, str(path.parent.resolve())):
+                # Several files of a project may lack the same module in one run.
+                self.roots += [] if str(root) in self.roots else [str(root)]
                 return True
         missing = _missing(error, path, recording)
         if missing is None or missing.what in self.absent:
