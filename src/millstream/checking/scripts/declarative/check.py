@@ -147,7 +147,9 @@ def _check_once(
                     patches.set(pipelines, name, graph.for_databricks(value))
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
-            if importlib.util.find_spec("dlt") is None:
+            installed = importlib.util.find_spec("dlt")
+            # A folder of the project may have this name too.
+            if installed is None or not installed.origin or call_sites.is_user_file(installed.origin):
                 sys.modules["dlt"] = dlt
                 patches.after(partial(sys.modules.__delitem__, "dlt"))
             loader = _FileLoader(project, graph, inside, retries, printed, open_file)

@@ -148,7 +148,10 @@ class FlowGraph(GraphElementRegistry):
         """Return what an AUTO CDC flow writes: the chosen columns of its source, with an interval for history."""
         session = SparkSession.active()
         source = session.readStream.table(settings["source"])
-        if isinstance(source, Unknown | Absent):
+        if isinstance(source, Unknown):
+            # The keys and the order are columns of the source.
+            return Unknown(source.doubt, self.reading.recording, streaming=True)
+        if isinstance(source, Absent):
             return source
         order, deleted = settings["sequence_by"], settings.get("apply_as_deletes")
         order = functions.col(order) if isinstance(order, str) else order
@@ -212,12 +215,15 @@ class FlowGraph(GraphElementRegistry):
             if written is not None:
                 return written
         flows = [flow for flow in self.flows if self.key(flow.target) == self.key(name)]
+        if has_mark(name) and any(flow.name in self._in_progress for flow in flows):
+            # Two schemas that are not known may be different ones.
+            return None
         for flow in flows:
             self.make(flow)
         frame = next((flow.frame for flow in flows if flow.frame is not None), None)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
             return frame
-        if isinstance(frame, Unknown):
+        if isinstance(frame, Unknown) and dataset.schema is None:
             return self.reading.unknown_table(session, dataset.name, frame.doubt, streaming=streaming)
         if dataset.schema is None and frame is None:
             doubt = Doubt(
