@@ -9,11 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.checking.bundles import declares_pipelines, read_bundle
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.spec_file import display_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
 SPEC = "pipeline.yml"
 PROJECTS = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -33,8 +34,14 @@ _DECLARES_TABLES = re.compile(
     r"^\s*\"?(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
     re.MULTILINE,
 )
+_CREATES = r"^\s*CREATE\s+(?:OR\s+(?:REFRESH|REPLACE)\s+)?(?:TEMPORARY\s+)?"
 _DECLARES_IN_SQL = re.compile(
-    r"^\s*CREATE\s+(?:OR\s+REFRESH\s+)?(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW)\b",
+    rf"{_CREATES}(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW|(?:STREAMING\s+)?LIVE\s+(?:TABLE|VIEW))\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Words that no other database has.
+_DECLARES_A_STREAM_IN_SQL = re.compile(
+    rf"{_CREATES}(?:STREAMING\s+TABLE|(?:STREAMING\s+)?LIVE\s+(?:TABLE|VIEW))\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _IMPORTS_MILLSTREAM = re.compile(r"^\s*(?:import millstream\b|from millstream\b)", re.MULTILINE)
@@ -111,8 +118,10 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
 
 def _targets_in(path: Path) -> Iterator[CheckTarget]:
     """Yield the targets of a folder itself."""
-    if (path / SPEC).is_file():
-        yield CheckTarget(TargetKind.SPEC, path / SPEC)
+    spec = path / SPEC
+    if spec.is_file():
+        # The file of a bundle may have this name too.
+        yield CheckTarget(TargetKind.PROJECT if _is_project(spec) else TargetKind.SPEC, spec)
     if any((path / name).is_file() for name in PROJECTS):
         yield CheckTarget(TargetKind.PROJECT, path)
     for file in sorted([*path.glob("*.yml"), *path.glob("*.yaml")]):
@@ -123,20 +132,36 @@ def _targets_in(path: Path) -> Iterator[CheckTarget]:
 def _targets_below(path: Path) -> Iterator[CheckTarget]:
     """Yield the targets of the folders below, by name. Skip hidden folders and do not follow links."""
     projects: list[Path] = []
-    for folder, folders, _ in os.walk(path):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        inside = list(_targets_in(Path(folder)))
+    below = list(_list_folders(path))
+    targets = {folder: list(_targets_in(folder)) for folder in below}
+    taken = {
+        source
+        for inside in targets.values()
+        for target in inside
+        if (bundle := read_bundle(target.path) if target.path.is_file() else None) is not None
+        for source in bundle.sources
+    }
+    for folder, inside in targets.items():
         yield from inside
         if inside:
-            projects.append(Path(folder))
-        elif not any(Path(folder).is_relative_to(project) for project in projects):
-            yield from _scripts_in(Path(folder))
+            projects.append(folder)
+        elif not any(folder.is_relative_to(project) for project in projects):
+            yield from _scripts_in(folder, taken)
 
 
-def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
-    """Yield the scripts and notebooks of a folder that start queries, and a project of those that declare tables."""
-    declaring = list_declaring_files(folder)
-    if len(declaring) > 1:
+def _list_folders(path: Path) -> Iterator[Path]:
+    for folder, folders, _ in os.walk(path):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
+        yield Path(folder)
+
+
+def _scripts_in(folder: Path, taken: Container[Path]) -> Iterator[CheckTarget]:
+    """Yield the scripts and notebooks of a folder that start queries, and a project of those that declare tables.
+
+    `taken` are the files that belong to another project.
+    """
+    declaring = [file for file in list_declaring_files(folder) if file.resolve() not in taken]
+    if len(declaring) > 1 or any(file.suffix == ".sql" for file in declaring):
         yield CheckTarget(TargetKind.PROJECT, folder)
         declaring = []
     for file in _python_files(folder):
@@ -147,15 +172,16 @@ def _scripts_in(folder: Path) -> Iterator[CheckTarget]:
 def list_declaring_files(folder: Path) -> list[Path]:
     """Return the files of a folder that declare tables of a declarative project and start no query.
 
-    SQL counts in addition to Python only: other databases have materialized views too.
+    SQL without Python counts only if it has words of Spark: other databases have materialized views too.
     """
     python = [
         file
         for file in _python_files(folder)
         if _DECLARES_TABLES.search(_read(file)) and _kind_of_python(file) is TargetKind.PROJECT
     ]
-    sql = (file for file in sorted(folder.glob("*.sql")) if _DECLARES_IN_SQL.search(_read(file)))
-    return [*python, *sql] if python else []
+    sql = [file for file in sorted(folder.glob("*.sql")) if _DECLARES_IN_SQL.search(_read(file))]
+    is_for_spark = python or any(_DECLARES_A_STREAM_IN_SQL.search(_read(file)) for file in sql)
+    return [*python, *sql] if is_for_spark else []
 
 
 def _python_files(folder: Path) -> list[Path]:
@@ -176,7 +202,8 @@ def _is_project(path: Path) -> bool:
     if path.suffix not in (".yml", ".yaml", ".json"):
         return False
     text = _read(path)
-    return bool(_PROJECT_KEYS.search(text)) and not _SPEC_KEYS.search(text)
+    is_project = _PROJECT_KEYS.search(text) is not None or declares_pipelines(text)
+    return is_project and not _SPEC_KEYS.search(text)
 
 
 def _read(path: Path) -> str:

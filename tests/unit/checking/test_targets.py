@@ -126,6 +126,25 @@ def test_the_files_of_a_folder_that_declare_tables_are_one_project(tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("CREATE OR REFRESH STREAMING LIVE TABLE t AS SELECT 1", ["port"]),
+        ("create live table t as select 1", ["port"]),
+        ("CREATE STREAMING TABLE t AS SELECT 1", ["port"]),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", []),
+    ],
+)
+def test_a_folder_of_sql_is_a_project_if_its_words_are_those_of_spark(
+    tmp_path: Path, statement: str, expected: list[str]
+) -> None:
+    create_files(tmp_path, "port/flows.sql", "pipeline.py")
+    (tmp_path / "port" / "flows.sql").write_text(f"{statement};\n")
+    (tmp_path / "job.py").write_text("frame.writeStream.start()\n")
+
+    assert [target.path.name for target in find_targets([tmp_path])] == ["job.py", *expected]
+
+
 @pytest.mark.parametrize(("name", "language"), [("Job.scala", "Scala"), ("job.sql", "SQL"), ("job.R", "R")])
 def test_another_language_is_refused_by_its_name(tmp_path: Path, name: str, language: str) -> None:
     create_files(tmp_path, name)

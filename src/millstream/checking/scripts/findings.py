@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.analysis.deduplicate import deduplicate_findings
@@ -14,7 +15,7 @@ from millstream.checking.scripts.guarantees import derive_guarantee
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
+from millstream.checking.scripts.interception.spark_formats import NEEDS_NO_COLUMNS, OWN_CHECKPOINT
 from millstream.checking.scripts.query_plans import (
     ScriptSpans,
     plan_query,
@@ -65,7 +66,8 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
     plans: list[PlannedQuery] = []
     promised: list[Promise] = []
     unknown: list[PlannedQuery] = []
-    for query in recording.queries:
+    for started in recording.queries:
+        query = without_columns(started)
         if isinstance(query.frame, Unknown):
             unknown.append(plan_unknown_query(query, recording.conf))
             continue
@@ -99,12 +101,23 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
 
 def _judged(query: StartedQuery, recording: Recording) -> JudgedQuery:
     """Return whether a query was checked, and else why not."""
-    if not isinstance(query.frame, Unknown):
+    frame = without_columns(query).frame
+    if not isinstance(frame, Unknown):
         return JudgedQuery(query.name, query.span)
-    doubt = query.frame.doubt
+    doubt = frame.doubt
     known = next((entry for entry in recording.doubts if entry == doubt), doubt)
     what = f"{known.what} is not known, because {known.why}" if known.why else f"{known.what} is not known"
     return JudgedQuery(query.name, query.span, what.replace(MARK, "…"))
+
+
+def without_columns(query: StartedQuery) -> StartedQuery:
+    """Return a query as it can be checked: one that needs no columns of an unknown source has the source's probe."""
+    frame = query.frame
+    if not isinstance(frame, Unknown) or frame.probe is None or query.format.lower() not in NEEDS_NO_COLUMNS:
+        return query
+    if not {name.lower() for name in query.partitioned} <= {name.lower() for name in frame.probe.columns}:
+        return query
+    return replace(query, frame=frame.probe)
 
 
 def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
@@ -168,7 +181,7 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
     dependent = [
         query.name
         for query in recording.queries
-        if isinstance(query.frame, Unknown) and query.frame.doubt == doubt
+        if isinstance(frame := without_columns(query).frame, Unknown) and frame.doubt == doubt
     ]
     queries = (
         f"{_joined_names(dependent)} cannot be checked"

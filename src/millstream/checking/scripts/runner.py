@@ -129,6 +129,7 @@ def _run_once(
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
     recording = retries.recording()
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
+    recording.is_notebook = script_run.keeps_queries
     words = ("writeStream", FOR_EACH_BATCH)
     script_run.mentions_queries = any(word in part.text for part in parts for word in words)
     call_sites.reset_caches()

@@ -60,7 +60,7 @@ def test_the_keys_of_a_spec_tell_that_it_is_of_a_declarative_project(spark: Spar
     checked = check_project_at(spark, FORMS / "named_project" / "totals.pipeline.yml")
 
     assert [query.name for query in checked.judged or ()] == ["totals", "clicks", "rates"]
-    assert {one.code for one in checked.findings} == {"MS113"}
+    assert {one.code for one in checked.findings} == {"MS113", "MS201"}
 
 
 def test_tables_of_dlt_are_flows(spark: SparkSession) -> None:
@@ -77,11 +77,120 @@ def test_tables_of_dlt_in_a_notebook_are_flows(spark: SparkSession) -> None:
     assert places(checked) == [("MS201", "dlt/bakery.ipynb#cell-3:3")]
 
 
+def check_files(spark: SparkSession, folder: Path, **texts: str) -> CheckResult:
+    """Check a folder with these files of Python, by their names."""
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    return check_project_at(spark, folder)
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_a_folder_named_dlt_is_not_the_module(spark: SparkSession, tmp_path: Path, *, package: bool) -> None:
+    folder = tmp_path / "dlt"
+    folder.mkdir()
+    if package:
+        (folder / "__init__.py").touch()
+    text = "import dlt\n\n@dlt.table\ndef {}():\n    return spark.readStream.format('rate').load()\n"
+
+    checked = check_files(spark, folder, piers=text.format("piers"), cranes=text.format("cranes"))
+
+    assert [finding.message for finding in checked.findings] == []
+    assert sorted(query.name for query in checked.judged or ()) == ["cranes", "piers"]
+
+
+def test_a_sink_of_dlt_may_be_a_function_of_batches(spark: SparkSession, tmp_path: Path) -> None:
+    flows = """
+import dlt
+
+@dlt.foreach_batch_sink(name="berths")
+def store(batch, number):
+    batch.write.mode("append").saveAsTable("port.berths")
+
+@dlt.append_flow(target="berths")
+def to_berths():
+    return spark.readStream.format("rate").load().groupBy("value").count()
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [(query.name, query.reason) for query in checked.judged or ()] == [("to_berths", "")]
+    assert [finding.code for finding in checked.findings] == ["MS201"]
+
+
+def test_changes_of_a_table_with_unknown_columns_are_not_judged(spark: SparkSession, tmp_path: Path) -> None:
+    flows = """
+from pyspark import pipelines as dp
+
+dp.create_streaming_table("ships")
+dp.create_auto_cdc_flow(target="ships", source="port.raw.ships", keys=["imo"], sequence_by="seen_at")
+dp.create_streaming_table("copies")
+
+@dp.append_flow(target="copies")
+def copied():
+    return spark.readStream.table("port.raw.ships")
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert {query.name: not query.reason for query in checked.judged or ()} == {
+        "ships": False,
+        "copied": True,
+    }
+
+
+def test_tables_of_one_name_in_two_schemas_from_settings_are_two_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = """
+from pyspark import pipelines as dp
+
+silver, gold = spark.conf.get("silver"), spark.conf.get("gold")
+
+@dp.table(name=f"{gold}.ships")
+def ships():
+    return spark.read.table(f"{silver}.ships").distinct()
+"""
+    checked = check_files(spark, tmp_path / "port", flows=text)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}
+
+
 def test_the_files_of_a_folder_that_declare_tables_are_one_project(spark: SparkSession) -> None:
     (target,) = find_targets([FORMS / "tables"])
     checked = check_project_at(spark, target.path)
 
-    assert [query.name for query in checked.judged or ()] == ["parcels", "newest", "depots", "weights"]
+    assert [query.name for query in checked.judged or ()] == [
+        "parcels",
+        "newest",
+        "light",
+        "depots",
+        "weights",
+    ]
     assert places(checked) == [("MS118", "tables/daily.py:11"), ("MS118", "tables/reports.sql:5")]
     unread = [finding.span for finding in checked.findings if finding.severity is Severity.INFO]
-    assert [span.line for span in unread if span] == [8, 9]
+    assert [span.line for span in unread if span] == [8]
+
+
+def test_live_tables_in_sql_alone_are_flows(spark: SparkSession) -> None:
+    (target,) = find_targets([FORMS / "live"])
+    checked = check_project_at(spark, target.path)
+
+    judged = {query.name: not query.reason for query in checked.judged or ()}
+    assert judged == {
+        "arrivals": True,
+        "ships": False,
+        "per_flag": False,
+        "filled": False,
+    }
+    assert places(checked) == [("MS118", "live/arrivals.sql:19")]
+
+
+def test_the_pipelines_of_a_bundle_are_one_project(spark: SparkSession) -> None:
+    (target,) = find_targets([FORMS / "bundle"])
+    checked = check_project_at(spark, target.path)
+
+    judged = {query.name.rpartition(".")[2]: not query.reason for query in checked.judged or ()}
+    assert judged == dict.fromkeys(["arrivals", "per_gate", "gates", "late"], True)
+    assert places(checked) == [
+        ("MS118", "bundle/src/port_flows/late.sql:4"),
+        ("MS201", "bundle/src/port_flows/silver.py:11"),
+    ]

@@ -147,7 +147,9 @@ def _check_once(
                     patches.set(pipelines, name, graph.for_databricks(value))
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
-            if importlib.util.find_spec("dlt") is None:
+            installed = importlib.util.find_spec("dlt")
+            # A folder of the project may have this name too.
+            if installed is None or not installed.origin or call_sites.is_user_file(installed.origin):
                 sys.modules["dlt"] = dlt
                 patches.after(partial(sys.modules.__delitem__, "dlt"))
             loader = _FileLoader(project, graph, inside, retries, printed, open_file)
@@ -171,7 +173,7 @@ def _list_batch_flows(graph: FlowGraph) -> list[JudgedQuery]:
     for flow in graph.flows:
         if flow.frame is None or bool(flow.frame.isStreaming):
             continue
-        doubt = flow.frame.doubt if isinstance(flow.frame, Unknown) else None
+        doubt = flow.frame.doubt if isinstance(flow.frame, Unknown) and flow.frame.probe is None else None
         reason = f"{doubt.what} is not known, because {doubt.why}".replace(MARK, "…") if doubt else ""
         flows.append(JudgedQuery(flow.name, flow.span, reason))
     return flows
@@ -283,7 +285,8 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
 def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Finding]:
     """Yield a finding if the flow reads a stream and its dataset needs a batch query, or the reverse."""
     streaming = bool(flow.frame.isStreaming) if flow.frame is not None else False
-    if isinstance(flow.frame, Unknown):
+    if isinstance(flow.frame, Unknown) and flow.text is None:
+        # Only SQL tells whether it reads a stream whatever the columns are.
         return
     if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK) and not streaming:
         yield build_finding(

@@ -33,6 +33,7 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         "temporary_view": _dataset(graph, DatasetKind.TEMPORARY_VIEW),
         "append_flow": _append_flow(graph),
         "create_sink": pipelines.create_sink,
+        "foreach_batch_sink": _batch_sink(graph),
         "read": lambda name: _session().read.table(name),
         "read_stream": lambda name: _session().readStream.table(name),
         "readStream": lambda name: _session().readStream.table(name),
@@ -74,6 +75,21 @@ def _dataset(graph: FlowGraph, kind: DatasetKind) -> Callable[..., Any]:
             graph.declare(DeclaredDataset(own_name, kind, span, schema))
             graph.flows.append(DeclaredFlow(own_name, own_name, query, span))
             return query
+
+        return declare if function is None else declare(function)
+
+    return decorator
+
+
+def _batch_sink(graph: FlowGraph) -> Callable[..., Any]:
+    """Return a decorator, with or without arguments, for the function that writes the batches of a sink."""
+
+    def decorator(function: Any = None, *, name: str | None = None, **_named: Any) -> Any:
+        def declare(write: Any) -> Any:
+            span = call_sites.line_span(write.__code__.co_filename, write.__code__.co_firstlineno)
+            sink = DeclaredDataset(name or write.__name__, DatasetKind.SINK, span, format="foreachBatch")
+            graph.declare(sink)
+            return write
 
         return declare if function is None else declare(function)
 

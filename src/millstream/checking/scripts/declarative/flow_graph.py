@@ -83,7 +83,7 @@ class FlowGraph(GraphElementRegistry):
         self.sql: Callable[[str, Path], None] = lambda _text, _file: None
         self.read_written: Callable[[str, bool], Any] | None = None
         """Returns a table of the pipeline with its rows, in a proof, given its key and whether it is a stream."""
-        self.is_for_databricks = False
+        self.is_for_databricks = project.is_for_databricks
         """True if the project uses what only Databricks has, where a table may be filled by a batch query."""
         self._in_progress: list[str] = []
 
@@ -148,7 +148,10 @@ class FlowGraph(GraphElementRegistry):
         """Return what an AUTO CDC flow writes: the chosen columns of its source, with an interval for history."""
         session = SparkSession.active()
         source = session.readStream.table(settings["source"])
-        if isinstance(source, Unknown | Absent):
+        if isinstance(source, Unknown):
+            # The keys and the order are columns of the source.
+            return Unknown(source.doubt, self.reading.recording, streaming=True)
+        if isinstance(source, Absent):
             return source
         order, deleted = settings["sequence_by"], settings.get("apply_as_deletes")
         order = functions.col(order) if isinstance(order, str) else order
@@ -212,13 +215,16 @@ class FlowGraph(GraphElementRegistry):
             if written is not None:
                 return written
         flows = [flow for flow in self.flows if self.key(flow.target) == self.key(name)]
+        if has_mark(name) and any(flow.name in self._in_progress for flow in flows):
+            # Two schemas that are not known may be different ones.
+            return None
         for flow in flows:
             self.make(flow)
         frame = next((flow.frame for flow in flows if flow.frame is not None), None)
         if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
             return frame
-        if isinstance(frame, Unknown):
-            return Unknown(frame.doubt, self.reading.recording, streaming=streaming)
+        if isinstance(frame, Unknown) and dataset.schema is None:
+            return self.reading.unknown_table(session, dataset.name, frame.doubt, streaming=streaming)
         if dataset.schema is None and frame is None:
             doubt = Doubt(
                 f"'{name}'", "the flow that writes it cannot be analysed", call_sites.current_span()

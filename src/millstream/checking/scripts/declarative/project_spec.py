@@ -6,6 +6,7 @@ import glob
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.bundles import read_bundle
 from millstream.checking.targets import list_declaring_files
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.introspection import find_nearest
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from millstream.checking.bundles import BundlePipelines
     from millstream.diagnostics.finding import Finding
 
 NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -33,6 +35,8 @@ class Project:
     name: str = ""
     has_spec: bool = True
     """False for the files of a folder, which may belong to several projects."""
+    is_for_databricks: bool = False
+    """True for the pipelines of a bundle, which only Databricks runs."""
     catalog: str = "spark_catalog"
     database: str = "default"
     configuration: dict[str, str] = field(default_factory=dict)
@@ -53,6 +57,9 @@ def read_project_spec(spec: Path) -> Project:
         return Project(spec.resolve(), file, "", spec.name, has_spec=False, sources=files)
     if spec.suffix in (".py", ".ipynb"):
         return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
+    bundle = read_bundle(spec)
+    if bundle is not None:
+        return _bundle_project(spec, file, bundle)
     try:
         text = spec.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -78,6 +85,18 @@ def read_project_spec(spec: Path) -> Project:
     return project
 
 
+def _bundle_project(spec: Path, file: str, bundle: BundlePipelines) -> Project:
+    project = Project(bundle.folder or spec.parent.resolve(), file, "", bundle.name, has_spec=False)
+    project.is_for_databricks = True
+    project.catalog, project.database = bundle.catalog or project.catalog, bundle.database or project.database
+    project.configuration, project.sources = bundle.configuration, bundle.sources
+    for name in bundle.missing:
+        message = f"the bundle's pipeline names '{name}', and this file is not here"
+        finding = build_finding("MS118", message, fix="name files relative to this one")
+        project.findings.append(finding)
+    return project
+
+
 def _key_findings(document: YamlDocument) -> Iterator[Finding]:
     """Yield a finding for each key of a spec that Spark refuses."""
     for key in document.data:
@@ -97,7 +116,8 @@ def _key_findings(document: YamlDocument) -> Iterator[Finding]:
                 "MS118", f"the spec has no '{key}', and Spark requires one", span, fix=f"add '{key}: …'"
             )
     storage = document.data.get("storage")
-    if isinstance(storage, str) and ":/" not in storage:
+    # A script may fill in the template of a spec.
+    if isinstance(storage, str) and ":/" not in storage and "${" not in storage:
         yield build_finding(
             "MS118",
             "the storage is not an absolute path with a scheme",

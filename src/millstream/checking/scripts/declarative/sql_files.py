@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from millstream.checking.compat import error_parser
+from millstream.checking.scripts.declarative.databricks_sql import SparkStatement, in_words_of_spark
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.sql_commands import frame_of, is_databricks_command
@@ -30,11 +31,8 @@ _PIECE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|
 _GAP = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 # Statements that Spark 4.2's pipelines accept and its parser does not.
 _AUTO_CDC = re.compile(r"(?:CREATE\s+FLOW\s+\S+\s+AS\s+)?AUTO\s+CDC\s+INTO\s+(\S+)", re.IGNORECASE)
-# What only Databricks accepts, and Spark's words for it.
-_OF_DATABRICKS = (
-    (re.compile(r"(?<=\bCREATE)(\s+)OR(\s+)REFRESH\b", re.IGNORECASE), r"\1  \2       "),
-    (re.compile(r"\bAPPLY(\s+)CHANGES(?=\s+INTO\b)", re.IGNORECASE), r" AUTO\1CDC    "),
-)
+# The line between two cells of a notebook that Databricks exported.
+_CELL = "-- COMMAND ----------"
 
 
 @dataclass(frozen=True)
@@ -44,20 +42,22 @@ class Statement:
     text: str
     start: int
     """The offset of its first character in the file's text."""
+    is_live_table: bool = False
+    """True for a live table of Databricks, which Spark calls a materialized view."""
 
 
 def split_statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a text, without the comments before them."""
     start = 0
     for piece in [*_PIECE.finditer(text), None]:
-        if piece is not None and piece[0] != ";":
+        if piece is not None and piece[0] != ";" and not piece[0].startswith(_CELL):
             continue
         stop = piece.start() if piece else len(text)
         gap = _GAP.match(text, start, stop)
         first = gap.end() if gap else start
         if body := text[first:stop].rstrip():
             yield Statement(body, first)
-        start = stop + 1
+        start = piece.end() if piece else stop
 
 
 class SqlFile:
@@ -71,14 +71,20 @@ class SqlFile:
     def register(self, text: str, path: Path) -> None:
         """Add the datasets and flows of a file. Statements that Spark cannot parse become findings."""
         file, lines = call_sites.display_name(path), TextLines(text)
-        if not self.graph.project.has_spec:
-            # Files without a spec of Spark may be for Databricks. Positions in the text stay as they are.
-            for words, replacement in _OF_DATABRICKS:
-                text, count = words.subn(replacement, text)
-                self.graph.is_for_databricks |= bool(count)
-        for statement in split_statements(text):
-            head = lines.span(file, statement.start, statement.start + len(statement.text.partition("\n")[0]))
-            self.statements.texts[statement.text] = call_sites.SqlText(head, statement.text)
+        for original in split_statements(text):
+            # Files without a spec of Spark may be for Databricks.
+            project = self.graph.project
+            spark_statement = (
+                SparkStatement(original.text)
+                if project.has_spec
+                else in_words_of_spark(original.text, project.configuration)
+            )
+            self.graph.is_for_databricks |= spark_statement.is_changed
+            statement = replace(
+                original, text=spark_statement.text, is_live_table=spark_statement.is_live_table
+            )
+            head = lines.span(file, statement.start, statement.start + len(original.text.partition("\n")[0]))
+            self.statements.texts[statement.text] = call_sites.SqlText(head, original.text)
             if changes := _AUTO_CDC.match(statement.text):
                 self.graph.changes(changes[1].strip("`"), head)
                 continue
@@ -89,7 +95,8 @@ class SqlFile:
                     continue
                 start, stop = error_parser.error_range(error, statement.text)
                 reason, why = error_parser.split_message(error)
-                span = lines.span(file, statement.start + start, statement.start + stop)
+                same = len(statement.text) == len(original.text)
+                span = lines.span(file, statement.start + start, statement.start + stop) if same else head
                 message = f"Spark cannot parse the statement: {reason}"
                 severity = Severity.ERROR if self.graph.project.has_spec else Severity.INFO
                 self.graph.findings.append(build_finding("MS118", message, span, severity=severity, why=why))
@@ -102,6 +109,8 @@ class SqlFile:
             case "CreateStreamingTableAsSelect" | "CreateStreamingTable":
                 self._dataset(DatasetKind.STREAMING_TABLE, plan, head)
             case "CreateMaterializedViewAsSelect":
+                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head)
+            case "CreateTableAsSelect" if statement.is_live_table:
                 self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head)
             case "CreateViewCommand" | "CreateView":
                 name = (
@@ -139,19 +148,20 @@ class SqlFile:
     def _dataset(self, kind: DatasetKind, plan: Any, head: Span) -> None:
         provider = plan.tableSpec().provider()
         format_ = str(provider.get()) if provider.isDefined() else ""
-        self.graph.declare(DeclaredDataset(_full_name(plan.name()), kind, head, format=format_))
+        dataset = DeclaredDataset(_full_name(plan.name()), kind, head, _columns(plan), format=format_)
+        self.graph.declare(dataset)
 
     def _query(self, plan: Any, statement: Statement) -> Callable[[], Any]:
         """Return a function that builds the frame of a statement's query."""
 
-        def make() -> Any:
-            prepared_text, unknown = self.statements.prepare_query(self.session, statement.text, plan)
-            if unknown is not None:
-                return unknown
-            if prepared_text == statement.text:
+        def build(text: str) -> Any:
+            if text == statement.text:
                 return frame_of(self.session, plan)
-            parsed = internals.parse_plan(self.session, prepared_text)
-            return frame_of(self.session, _query_of(parsed))
+            return frame_of(self.session, _query_of(internals.parse_plan(self.session, text)))
+
+        def make() -> Any:
+            text, unknown = self.statements.prepare_query(self.session, statement.text, plan, build)
+            return build(text) if unknown is None else unknown
 
         return make
 
@@ -165,6 +175,14 @@ def _query_of(plan: Any) -> Any:
             return plan.flowOperation().query()
         case _:
             return plan.query()
+
+
+def _columns(plan: Any) -> str | None:
+    """Return the columns that a parsed statement gives its dataset, as DDL; None if it gives none."""
+    if str(plan.getClass().getSimpleName()) == "CreateTableAsSelect":
+        return None
+    columns = [plan.columns().apply(index) for index in range(plan.columns().size())]
+    return ", ".join(f"`{column.name()}` {column.dataType().sql()}" for column in columns) or None
 
 
 def _full_name(identifier: Any) -> str:

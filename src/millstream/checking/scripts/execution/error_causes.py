@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import os
 import re
 import sys
@@ -63,6 +64,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _arguments(raised, library, statement, conditions, span, usage)
             or _variable(raised, library, frame, span)
             or _missing_file(raised, library, span)
+            or _missing_settings(raised, library, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
             or _missing_model(library, span)
@@ -166,6 +168,21 @@ def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> 
         return None
     name = error.filename.replace(MARK, "…")
     return Doubt(f"the file {name}", "it is not on this machine", span, "put it where the script reads it")
+
+
+def _missing_settings(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about settings that the script reads with `configparser`, which ignores a missing file."""
+    if not library or library[-1].f_globals.get("__name__") != configparser.__name__:
+        return None
+    values = [frame.f_locals.get("self") for frame in library]
+    parsers = [value for value in values if isinstance(value, configparser.RawConfigParser)]
+    if not isinstance(error, KeyError | configparser.Error) or not any(
+        not parser.sections() and not parser.defaults() for parser in parsers
+    ):
+        return None
+    return Doubt(
+        "the file of a ConfigParser", "it is not on this machine", span, "put it where the script reads it"
+    )
 
 
 def _stand_in(

@@ -8,6 +8,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
+
 from millstream.checking.scripts.interception.absent import Absent
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _ROOT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 # The number of folders above a script that are searched if none of them looks like the root of a project.
 _FEW = 2
+# The module from which files for Databricks import what a notebook has by itself.
+_RUNTIME = "databricks.sdk.runtime"
 _MOST = 6
 
 
@@ -82,6 +86,8 @@ class _AbsentModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self.__name__ == _RUNTIME and name == "spark":
+            return SparkSession.getActiveSession()
         value = getattr(Absent(self.__dict__["_doubt"]), name)
         return value if isinstance(value, type) else Absent(self.__dict__["_doubt"])
 

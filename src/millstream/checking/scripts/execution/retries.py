@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import linecache
+import re
 import sys
+import traceback
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 # Names that a notebook defines for its cells, and a script does not have.
 NOTEBOOK = ("dbutils", "display", "displayHTML")
 
+_STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
+
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
 
@@ -59,6 +64,8 @@ class Retries:
     skipped: SkippedStatements = field(default_factory=SkippedStatements)
     roots: list[str] = field(default_factory=list)
     """Folders above the script that hold packages of its project."""
+    searched_roots: list[str] = field(default_factory=list)
+    """Those of `roots` in which the current run finds modules."""
     execution: ScriptExecution | None = None
     """Runs the queries of the script, in a proof."""
     is_traced: bool = False
@@ -97,6 +104,7 @@ class Retries:
         for name, value in names.items():
             setattr(builtins, name, value)
         sys.meta_path.append(finder)
+        self.searched_roots = list(self.roots)
         sys.path.extend(self.roots)
         try:
             with self.skipped.applied(
@@ -115,14 +123,29 @@ class Retries:
         error = next((each for each in error_chain(error) if isinstance(each, ModuleNotFoundError)), error)
         if isinstance(error, ModuleNotFoundError) and error.name:
             root = find_package_root(error.name, path)
-            if root is not None and str(root) not in (*self.roots, str(path.parent.resolve())):
-                self.roots.append(str(root))
+            if root is not None and str(root) not in (*self.searched_roots, str(path.parent.resolve())):
+                # Several files of a project may lack the same module in one run.
+                self.roots += [] if str(root) in self.roots else [str(root)]
                 return True
-        missing = _missing(error, path, recording)
+        missing = _missing(error, path, recording) or self._missing_name(error, path)
         if missing is None or missing.what in self.absent:
             return False
         self.absent[missing.what] = missing
         return True
+
+    def _missing_name(self, error: BaseException, path: Path) -> Doubt | None:
+        """Return the name that a file has from `from module import *` of a module that is not here."""
+        if not isinstance(error, NameError):
+            return None
+        frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
+        text = "".join(linecache.getlines(frame.f_code.co_filename))
+        for module in _STAR_IMPORT.findall(text):
+            parts = module.split(".")
+            names = {"module " + ".".join(parts[: count + 1]) for count in range(len(parts))}
+            if absent := sorted(names & self.absent.keys()):
+                reason = f"{absent[0]}, which is not installed here, may define it"
+                return Doubt(f"name {error.name}", reason, error_span(error, path))
+        return None
 
     def skip_cause(self, error: BaseException, recording: Recording, usage: str) -> tuple[bool, bool]:
         """Leave out the statement that fails only in a check. Returns whether there is one, and if it is a new one.

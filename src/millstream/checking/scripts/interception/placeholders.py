@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -35,6 +36,9 @@ _ACTION_RESULTS: dict[str, Any] = {
     "foreachPartition": None,
     "inputFiles": (),
 }
+PROBE = "columns_not_known_in_a_check STRING"
+"""The columns of the frame used in place of one with unknown columns. No code of a user names them."""
+
 # Makes the writer of an unknown stream. The module of writers sets it.
 unknown_writers: list[Callable[[Unknown, Recording], Any]] = []
 
@@ -44,10 +48,17 @@ _FRAME_METHODS = frozenset(name for name in dir(DataFrame) if not name.startswit
 
 
 class Unknown:
-    """A DataFrame with unknown rows and columns. Everything derived from it is unknown too."""
+    """A DataFrame with unknown rows and columns. Everything derived from it is unknown too.
 
-    def __init__(self, doubt: Doubt, recording: Recording, *, streaming: bool) -> None:
+    `probe` is Spark's frame for the same operations on a source with other columns. It is None as soon as an
+    operation depends on the columns.
+    """
+
+    def __init__(
+        self, doubt: Doubt, recording: Recording, *, streaming: bool, probe: DataFrame | None = None
+    ) -> None:
         self._doubt = doubt
+        self._probe = probe
         self._recording = recording
         self.isStreaming = streaming
         self.columns = self.dtypes = self.schema = Absent(doubt)
@@ -63,14 +74,32 @@ class Unknown:
         """The unknown value, and the reason."""
         return self._doubt
 
+    @property
+    def probe(self) -> DataFrame | None:
+        """Spark's frame for the same operations, as long as none of them depends on the columns."""
+        return self._probe
+
     def beside(self, other: object) -> Unknown:
         """Return the result of an operation on this and another frame."""
         is_streaming = self.isStreaming or (is_frame(other) and bool(other.isStreaming))  # type: ignore[attr-defined]
-        return (
-            self
-            if is_streaming == self.isStreaming
-            else Unknown(self._doubt, self._recording, streaming=is_streaming)
-        )
+        return Unknown(self._doubt, self._recording, streaming=is_streaming)
+
+    def with_probe(self, make: Callable[[DataFrame], Any]) -> Unknown:
+        """Return the result of an operation on this frame. `make` does the same with the probe."""
+        probe, before = None, self._recording.last_error
+        if self._probe is not None:
+            # Whatever the operation raises for other columns says nothing about those of the user.
+            with contextlib.suppress(Exception):
+                probe = make(self._probe)
+        self._recording.last_error = before
+        known = probe if type(probe) is type(self._probe) else None
+        return Unknown(self._doubt, self._recording, streaming=self.isStreaming, probe=known)
+
+    def _apply(self, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Unknown:
+        other = next((value for value in (*args, *named.values()) if is_frame(value)), None)
+        if other is not None:
+            return self.beside(other)
+        return self.with_probe(lambda probe: getattr(probe, name)(*args, **named))
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
         """Record that the view is unknown."""
@@ -98,9 +127,7 @@ class Unknown:
         if name in ("write", "writeTo", "rdd", "na", "stat"):
             return Absent(self._doubt, self)
         if name in _FRAME_METHODS:
-            return lambda *args, **_kwargs: next(
-                (self.beside(argument) for argument in args if is_frame(argument)), self
-            )
+            return lambda *args, **named: self._apply(name, args, named)
         # Any other attribute is a column. Spark looks up the column when it is used.
         return F.col(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent
-from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.placeholders import PROBE, Unknown
 from millstream.checking.scripts.interception.recording import Doubt, SourceRead
 from millstream.checking.scripts.interception.spark_formats import (
     EMPTY_AS_ITSELF,
@@ -197,8 +198,23 @@ class ReaderPatch:
             if settings.format == "table" or not place
             else "give the reader a schema with .schema(…)",
         )
+        return self._unknown(spark, settings, place, self.recording.doubt(doubt), streaming=streaming)
+
+    def unknown_table(self, session: Any, name: str, doubt: Doubt, *, streaming: bool) -> Unknown:
+        """Return a table whose columns are not known."""
+        settings = _ReaderSettings(format="table", name=name)
+        return self._unknown(session, settings, name, doubt, streaming=streaming)
+
+    def _unknown(
+        self, spark: Any, settings: _ReaderSettings, place: str, doubt: Doubt, *, streaming: bool
+    ) -> Unknown:
+        """Return a frame whose columns are not known, with a probe for the operations that need none."""
         self.recording.has_emptied_sources = True
-        return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
+        probe = None
+        if self.recording.execution is None:
+            with contextlib.suppress(PySparkException):
+                probe = self._empty(spark, settings, PROBE, place, streaming=streaming)
+        return Unknown(doubt, self.recording, streaming=streaming, probe=probe)
 
     def _empty(
         self, spark: Any, settings: _ReaderSettings, schema: Any, place: str, *, streaming: bool
@@ -224,7 +240,8 @@ class ReaderPatch:
             for key, value in options.items():
                 reader = reader.option(key, value)
         frame = DataFrame(reader.load(self.empty), spark)
-        self.recording.schemas[name] = frame.schema
+        if schema is not PROBE:
+            self.recording.schemas[name] = frame.schema
         return frame
 
     def _read_input(self, spark: Any, name: str, *, streaming: bool) -> DataFrame | None:

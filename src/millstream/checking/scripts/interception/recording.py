@@ -148,6 +148,8 @@ class Recording:
     """Runs the queries, in a proof. A check only records them."""
     last_error: Exception | None = None
     """The error that Spark raised last, also if the script caught it."""
+    is_notebook: bool = False
+    """True if the script is a notebook, which may have methods that only Databricks has."""
     has_emptied_sources: bool = False
     """True if the script read a source, or the progress of a query, that is empty only in the check."""
 

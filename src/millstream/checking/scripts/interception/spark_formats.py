@@ -34,6 +34,11 @@ NOT_REPLAYABLE = frozenset({"socket"})
 # Sinks that may start without a checkpoint. Spark creates a temporary one for the run and deletes it.
 OWN_CHECKPOINT = frozenset({"memory", "console", "noop", "foreach", "foreachbatch"})
 
+# Sinks that accept every column, of any name and type.
+NEEDS_NO_COLUMNS = frozenset(
+    {"console", "delta", "foreachbatch", "foreach", "iceberg", "json", "memory", "noop", "orc", "parquet"}
+)
+
 _SINKS: dict[str, tuple[Guarantee, str]] = {
     "kafka": (Guarantee.AT_LEAST_ONCE, "Kafka does not record batch ids: a repeated batch is sent again"),
     "delta": (Guarantee.EXACTLY_ONCE, "Delta commits the batch id with the rows and skips a repeated batch"),

@@ -13,7 +13,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
-from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.placeholders import Unknown, is_frame
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
 from millstream.connectors import spark_formats
@@ -36,11 +36,19 @@ _DATABRICKS = re.compile(
     r"""\s*(?:
     (?:USE|CREATE|ALTER|DROP|DESCRIBE|DESC|SHOW|COMMENT\s+ON|SET)\s+(?:OR\s+REPLACE\s+)?(?:FOREIGN\s+|EXTERNAL\s+)?
     (?:CATALOGS?|VOLUMES?|LOCATIONS?|STORAGE\s+CREDENTIALS?|CONNECTIONS?|SHARES?|RECIPIENTS?|PROVIDERS?|GRANTS?)
+    |CREATE\s+OR\s+REFRESH|CREATE\s+(?:STREAMING\s+)?LIVE
     |GRANT|REVOKE|OPTIMIZE|VACUUM|RESTORE|FSCK|COPY\s+INTO|CONVERT\s+TO\s+DELTA|UNDROP|SYNC
     |ALTER\s+\w+\s+\S+\s+(?:(?:UN)?SET\s+TAGS|(?:SET\s+)?OWNER\s+TO|CLUSTER\s+BY)
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+# Functions of Databricks that read files and topics in SQL, each with whether it reads a stream by itself.
+DATABRICKS_READERS = {
+    "cloud_files": True, "read_files": False, "read_kafka": False, "read_kinesis": False, "read_pulsar": False,
+    "read_pubsub": False, "read_statestore": False, "event_log": False,
+}  # fmt: skip
+_DECLARES_STREAM = re.compile(r"\s*CREATE\s+(?:STREAMING|FLOW)\b", re.IGNORECASE)
 
 # Methods of the catalog that change it or its session, or refer to a table that only the script's catalog has.
 _CATALOG_COMMANDS = (
@@ -120,31 +128,48 @@ class Statements:
             if self.recording.execution is not None:
                 self.recording.execution.skip(f"the SQL command in '{' '.join(text.split())[:60]}'")
             return self._no_command()
-        text, unknown = self.prepare_query(session, text, plan)
+        text, unknown = self.prepare_query(session, text, plan, lambda sql: original(session, sql, args))
         return original(session, text, args) if unknown is None else unknown
 
-    def prepare_query(self, session: Any, text: str, plan: Any) -> tuple[str, Unknown | None]:
+    def prepare_query(
+        self, session: Any, text: str, plan: Any, run: Callable[[str], Any] | None = None
+    ) -> tuple[str, Unknown | None]:
         """Create temporary views for the tables that a parsed query reads, and return the text that uses them.
 
         A name with a dot is replaced by a view's name of the same width, so that Spark's positions stay correct.
-        The second value is not None if the columns of a table that the query reads are not known.
+        The second value is not None if the columns of a table that the query reads are not known. `run` returns the
+        frame of a text, to find out whether the query depends on those columns.
         """
-        doubt, streams, original_text = None, False, text
+        streams, original_text = False, text
+        doubt: Doubt | None = None
+        probes: dict[str, DataFrame | None] = {}
         cte_names = _cte_names(plan)
         for name, streaming in find_relations(plan):
             streams = streams or streaming
+            if name.lower() in DATABRICKS_READERS:
+                streams = streams or _DECLARES_STREAM.match(text) is not None
+                reason = "its columns are not known without connecting"
+                known = Doubt(f"what {name}(…) reads", reason, call_sites.current_span())
+                doubt, probes[name] = doubt or self.recording.doubt(known), None
+                continue
             frame = None if name.lower() in cte_names else self._frame(session, name, streaming=streaming)
+            # A temporary view of a pipeline may be a stream.
+            streams = streams or (frame is not None and is_frame(frame) and bool(frame.isStreaming))
+            view = re.sub(r"\W", "_", name.rpartition(".")[2]) if "." in name else name
             if isinstance(frame, Unknown | Absent):
-                doubt = doubt or frame.doubt
-            elif frame is not None:
-                view = re.sub(r"\W", "_", name.rpartition(".")[2]) if "." in name else name
+                doubt, probes[view] = doubt or frame.doubt, frame.probe if type(frame) is Unknown else None
+            elif frame is None:
+                continue
+            else:
                 frame.createOrReplaceTempView(view)
-                quoted = re.escape(name).replace(r"\.", r"`?\s*\.\s*`?")
-                pattern = rf"(?<![\w.`])`?{quoted}`?(?![\w.`])"
-                text = re.sub(pattern, _padded(view), text, flags=re.IGNORECASE) if view != name else text
+            text = _with_view(text, name, view)
         if original_text in self.texts:
             self.texts[text] = self.texts[original_text]
-        return text, None if doubt is None else Unknown(doubt, self.recording, streaming=streams)
+        if doubt is None:
+            return text, None
+        (view, probe), *others = probes.items()
+        unknown = Unknown(doubt, self.recording, streaming=streams, probe=None if others else probe)
+        return text, unknown.with_probe(lambda frame: _run_over(frame, view, text, run) if run else None)
 
     def _frame(self, session: Any, name: str, *, streaming: bool) -> Any:
         """Return the frame for a name, or None for a view of the session."""
@@ -163,7 +188,7 @@ class Statements:
             return self.reading.empty_table(session, name, schema, streaming=streaming)
         reason = "its columns are not known without connecting"
         doubt = Doubt(f"table {name}", reason, call_sites.current_span(), f"pass them: --table '{name}=DDL'")
-        return Unknown(self.recording.doubt(doubt), self.recording, streaming=streaming)
+        return self.reading.unknown_table(session, name, self.recording.doubt(doubt), streaming=streaming)
 
     def _view(self, original: Any, session: Any, text: str, args: Any, plan: Any) -> Any:
         """Create a view in this session, or record it as unknown if it reads an unknown table."""
@@ -202,6 +227,23 @@ def is_databricks_command(text: str) -> bool:
     return _DATABRICKS.match(text) is not None
 
 
+def _with_view(text: str, name: str, view: str) -> str:
+    """Return an SQL text with a view in place of a table's name."""
+    if view == name:
+        return text
+    quoted = re.escape(name).replace(r"\.", r"`?\s*\.\s*`?")
+    return re.sub(rf"(?<![\w.`])`?{quoted}`?(?![\w.`])", _padded(view), text, flags=re.IGNORECASE)
+
+
+def _run_over(frame: DataFrame, view: str, text: str, run: Callable[[str], Any]) -> Any:
+    """Return the frame of an SQL text that reads a view, which exists only for this."""
+    frame.createOrReplaceTempView(view)
+    try:
+        return run(text)
+    finally:
+        frame.sparkSession.catalog.dropTempView(view)
+
+
 def _padded(view: str) -> Callable[[re.Match[str]], str]:
     """Return a replacement function that pads the name to the same width, so that positions stay correct."""
     return lambda match: view.rjust(len(match[0]))
@@ -228,6 +270,10 @@ def find_relations(plan: Any) -> list[tuple[str, bool]]:
             parts = node.multipartIdentifier()
             name = ".".join(str(parts.apply(index)) for index in range(parts.size()))
             tables[name] = tables.get(name, False) or bool(node.isStreaming())
+        elif node.getClass().getSimpleName() == "UnresolvedTableValuedFunction":
+            name = str(node.name().mkString("."))
+            if name.lower() in DATABRICKS_READERS:
+                tables[name] = DATABRICKS_READERS[name.lower()]
     return list(tables.items())
 
 

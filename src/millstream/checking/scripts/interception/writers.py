@@ -60,6 +60,11 @@ class WriterPatch:
         patches.wrap(DataStreamWriter, "foreach", self._foreach)
         patches.wrap(DataStreamWriter, "start", self._start)
         patches.wrap(DataStreamWriter, "toTable", self._to_table)
+        if self.recording.is_notebook:
+            # The former name of `toTable`, which Databricks still accepts.
+            patches.set(
+                DataStreamWriter, "table", lambda writer, *args, **named: writer.toTable(*args, **named)
+            )
         for method in _BATCH:
             patches.wrap(DataFrameWriter, method, self._batch(method))
         for method in ("format", "mode", "option", "options"):
@@ -268,6 +273,8 @@ class UnknownWriter:
     def toTable(self, tableName: str, **settings: Any) -> CheckedQuery:  # noqa: N802, N803 - Spark's names
         """Record the query."""
         return self.start(tableName, **settings)
+
+    table = toTable
 
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):

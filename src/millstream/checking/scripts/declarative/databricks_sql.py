@@ -1,0 +1,107 @@
+"""The words of Databricks in statements of a declarative pipeline, and Spark's words for them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.sql_commands import DATABRICKS_READERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What begins a statement: a dataset of Databricks, whose words Spark does not have.
+_HEAD = re.compile(
+    r"CREATE(?P<replace>\s+OR\s+RE(?:FRESH|PLACE))?(?:\s+(?:TEMPORARY|PRIVATE))?"
+    r"(?:(?P<streaming>\s+STREAMING)?(?P<live>\s+LIVE)\s+(?P<kind>TABLE|VIEW)"
+    r"|\s+STREAMING\s+TABLE|\s+MATERIALIZED\s+VIEW)\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(r"\bAPPLY(\s+)CHANGES(?=\s+INTO\b)", re.IGNORECASE)
+_EXPECTATION = re.compile(r"\bCONSTRAINT\s+(?:`[^`]*`|\w+)\s+EXPECT\s*\(", re.IGNORECASE)
+_VIOLATION = re.compile(r"\s*ON\s+VIOLATION\s+(?:FAIL\s+UPDATE|DROP\s+ROW)\b", re.IGNORECASE)
+# Spark's word for a stream stands before a table only.
+_STREAM_OF_FUNCTION = re.compile(rf"\bSTREAM(?=\s+(?:{'|'.join(DATABRICKS_READERS)})\s*\()", re.IGNORECASE)
+_SETTING = re.compile(r"\$\{([\w.]+)\}")
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+_EMPTY_LIST = re.compile(r"\(\s*\)")
+
+
+@dataclass(frozen=True)
+class SparkStatement:
+    """A statement in Spark's words, which has the lines of the statement of Databricks.
+
+    It has the same length too, unless it names a setting.
+    """
+
+    text: str
+    is_live_table: bool = False
+    """True for a live table that is no streaming table: a materialized view."""
+    is_changed: bool = False
+    """True if it has words of Databricks."""
+
+
+def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS) -> SparkStatement:
+    """Return a statement of Databricks in Spark's words. Expectations decide about rows, and are left out.
+
+    `settings` are those of the pipeline, which a statement names as `${…}`. One that is not known gets a stand-in.
+    """
+    text, is_live_table = statement, False
+    if head := _HEAD.match(statement):
+        is_live_table = head["live"] is not None and not head["streaming"] and head["kind"].upper() == "TABLE"
+        parts = ["replace", "live", *(["streaming"] if (head["kind"] or "").upper() == "VIEW" else [])]
+        for part in parts:
+            text = _blank(text, *head.span(part))
+        text = _without_expectations(text)
+    text = _STREAM_OF_FUNCTION.sub("      ", text)
+    text = _CHANGES.sub(r"AUTO \1CDC    ", text)
+    is_changed = text != statement
+    text = _SETTING.sub(lambda setting: settings.get(setting[1], MARK), text)
+    return SparkStatement(text, is_live_table, is_changed)
+
+
+def _without_expectations(text: str) -> str:
+    """Return a statement without its expectations, and without the list that held only them."""
+    start = None
+    while expectation := _EXPECTATION.search(text):
+        start = expectation.start() if start is None else start
+        stop = _closing(text, expectation.end())
+        violation = _VIOLATION.match(text, stop)
+        stop = violation.end() if violation else stop
+        comma = re.compile(r"\s*,").match(text, stop)
+        text = _blank(text, expectation.start(), comma.end() if comma else stop)
+    if start is None:
+        return text
+    before = text[:start].rstrip()
+    if before.endswith(",") and text[start:].lstrip().startswith(")"):
+        text = _blank(text, len(before) - 1, len(before))
+        before = before[:-1].rstrip()
+    opened = before.rfind("(")
+    empty = _EMPTY_LIST.match(text, opened) if opened >= 0 else None
+    return _blank(text, *empty.span()) if empty else text
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the position after the bracket that closes the one before `start`."""
+    depth, quote = 1, ""
+    for index in range(start, len(text)):
+        character = text[index]
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"`":
+            quote = character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+            if not depth:
+                return index + 1
+    return len(text)
+
+
+def _blank(text: str, start: int, stop: int) -> str:
+    """Return a text with blanks in place of a part, on the same lines."""
+    if start < 0:
+        return text
+    return text[:start] + re.sub(r"[^\n]", " ", text[start:stop]) + text[stop:]

@@ -1,0 +1,4 @@
+from databricks.sdk.runtime import spark
+
+landing = spark.conf.get("landing")
+silver = spark.conf.get("silver")

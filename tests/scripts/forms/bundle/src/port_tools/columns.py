@@ -1,0 +1,2 @@
+ARRIVALS = "ship STRING, gate STRING, minutes_late INT"
+GATE = "gate"

@@ -1,0 +1,74 @@
+"""Statements of Databricks in Spark's words, each of the same length and on the same lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.checking.scripts.declarative.databricks_sql import in_words_of_spark
+from millstream.checking.scripts.interception.absent import MARK
+
+SAME = "CREATE STREAMING TABLE t AS SELECT 1 AS a"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("CREATE OR REFRESH STREAMING TABLE t AS SELECT 1", "CREATE STREAMING TABLE t AS SELECT 1"),
+        ("CREATE OR REFRESH\nSTREAMING LIVE TABLE t AS SELECT 1", "CREATE STREAMING TABLE t AS SELECT 1"),
+        ("create or replace streaming live table t as select 1", "create streaming table t as select 1"),
+        ("CREATE LIVE TABLE t AS SELECT 1", "CREATE TABLE t AS SELECT 1"),
+        ("CREATE TEMPORARY STREAMING LIVE VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW v AS SELECT 1"),
+        ("APPLY CHANGES INTO t FROM STREAM(s)", "AUTO CDC INTO t FROM STREAM(s)"),
+        (
+            "CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('/a')",
+            "CREATE STREAMING TABLE t AS SELECT * FROM read_files('/a')",
+        ),
+        (
+            "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (a IN (1, 2) AND b = ')')) AS SELECT 1",
+            "CREATE STREAMING TABLE t AS SELECT 1",
+        ),
+        (
+            "CREATE STREAMING TABLE t (a INT, CONSTRAINT c EXPECT (a > 1) ON VIOLATION FAIL UPDATE)",
+            "CREATE STREAMING TABLE t (a INT )",
+        ),
+        (
+            "CREATE STREAMING TABLE t (a INT, CONSTRAINT c EXPECT (a > 1), b INT)",
+            "CREATE STREAMING TABLE t (a INT, b INT)",
+        ),
+        (
+            "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (a > 1), a INT)",
+            "CREATE STREAMING TABLE t ( a INT)",
+        ),
+        (
+            "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (a > 1), CONSTRAINT d EXPECT (a < 9)) COMMENT 'x'",
+            "CREATE STREAMING TABLE t COMMENT 'x'",
+        ),
+        ("SELECT 'CREATE LIVE TABLE t'", "SELECT 'CREATE LIVE TABLE t'"),
+        (SAME, SAME),
+    ],
+)
+def test_a_statement_has_the_words_of_spark_in_its_own_places(statement: str, words: str) -> None:
+    found = in_words_of_spark(statement)
+
+    assert found.text.split() == words.split()
+    assert [len(line) for line in found.text.split("\n")] == [len(line) for line in statement.split("\n")]
+    assert found.text == found.text.lstrip()
+    assert found.is_changed == (statement.split() != words.split())
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_live_table"),
+    [("CREATE LIVE TABLE t AS SELECT 1", True), ("CREATE STREAMING LIVE TABLE t AS SELECT 1", False)],
+)
+def test_a_live_table_that_is_no_stream_is_a_view_that_spark_stores(
+    statement: str, *, is_live_table: bool
+) -> None:
+    assert in_words_of_spark(statement).is_live_table == is_live_table
+
+
+def test_a_setting_of_the_pipeline_has_its_value_or_a_stand_in() -> None:
+    found = in_words_of_spark(
+        "CREATE STREAMING TABLE ${own.schema}.t AS SELECT * FROM ${raw}.s", {"raw": "port"}
+    )
+
+    assert found.text == f"CREATE STREAMING TABLE {MARK}.t AS SELECT * FROM port.s"
