@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
-from millstream.spec.location import S3_SETTINGS
+from millstream.spec.location import S3_SCHEME, S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
@@ -32,14 +32,20 @@ FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 
 # A former driver that was suspended may still write one batch to a remote checkpoint. Spark's default renames onto a
 # new name, or replaces, in one operation of the file system.
+_FILE_MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 REMOTE_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
+    _FILE_MANAGER_SETTING: (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
     )
 }
 
+# With any other class, a suspended driver could replace the offsets that its successor has written.
+S3_CHECKPOINTS = {_FILE_MANAGER_SETTING: "millstream.ConditionalCheckpointFileManager"}
+
 # Settings of the client of S3 in which we differ from Hadoop. A spec's own take precedence.
 S3_CLIENT = {
+    # Delta's own class looks for a commit and then writes it, which excludes writers of the same process alone.
+    "spark.delta.logStore.s3a.impl": "millstream.ConditionalLogStore",
     # The default of Hadoop 3.5 reads ahead for analytic engines; this is the client's own, long used stream.
     f"{S3_SETTINGS}input.stream.type": "classic",
     # An outage reaches the run within seconds, which reports it and tries again. By default the client alone tries
@@ -125,6 +131,23 @@ def start_settings(
             value = ",".join(dict.fromkeys([*merged[key].value.split(","), *value.split(",")]))
         merged[key] = Setting(key, value, "set by you")
     return list(merged.values())
+
+
+def with_remote_checkpoints(conf: Mapping[str, object], folders: Sequence[str]) -> Mapping[str, object]:
+    """Return the settings of a run with the class that writes Spark's files in checkpoints on these folders.
+
+    Raises InvalidInput if a spec names another class than that for checkpoints on S3.
+    """
+    if any(folder.startswith(S3_SCHEME) for folder in folders):
+        own, needed = conf.get(_FILE_MANAGER_SETTING), S3_CHECKPOINTS[_FILE_MANAGER_SETTING]
+        if own not in (None, needed):
+            raise InvalidInput(
+                f"{_FILE_MANAGER_SETTING} cannot be {own} with a checkpoint on S3, where that class replaces files",
+                "remove the setting",
+            )
+        return {**conf, **S3_CHECKPOINTS}
+    is_remote = any("://" in folder for folder in folders)
+    return {**(REMOTE_CHECKPOINTS if is_remote else {}), **conf}
 
 
 def uses_s3(conf: Mapping[str, object]) -> bool:

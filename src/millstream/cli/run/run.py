@@ -192,12 +192,13 @@ def start(
             probed = probe_connections(pipeline, queries)
         except NotReady as failure:
             exit_with_place(failure, loaded)
+        folders = [str(pipeline.checkpoint_folder(query)) for query in queries]
         is_remote = any(isinstance(pipeline.checkpoint_folder(query), RemotePath) for query in queries)
 
         def open_spark() -> SparkSession:
             display.step("starting Spark, usually 10 to 20 s")
             events.emit("phase", text="starting Spark")
-            conf = {**(settings.REMOTE_CHECKPOINTS if is_remote else {}), **pipeline.spark}
+            conf = settings.with_remote_checkpoints(pipeline.spark, folders)
             spark = open_session(pipeline.name, conf, log=log)
             stack.callback(stop_session, spark)
             return spark
