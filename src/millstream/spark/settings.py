@@ -13,7 +13,7 @@ from millstream.spec.location import S3_SCHEME, S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 # A quarter of the memory, within these bounds, in MiB. RocksDB's state, Python workers and the page cache need the
 # rest, and a heap above 8 GiB mostly makes a garbage collection longer.
@@ -139,15 +139,23 @@ def with_remote_checkpoints(conf: Mapping[str, object], folders: Sequence[str]) 
     Raises InvalidInput if a spec names another class than that for checkpoints on S3.
     """
     if any(folder.startswith(S3_SCHEME) for folder in folders):
-        own, needed = conf.get(_FILE_MANAGER_SETTING), S3_CHECKPOINTS[_FILE_MANAGER_SETTING]
-        if own not in (None, needed):
-            raise InvalidInput(
-                f"{_FILE_MANAGER_SETTING} cannot be {own} with a checkpoint on S3, where that class replaces files",
-                "remove the setting",
-            )
-        return {**conf, **S3_CHECKPOINTS}
+        conf = {**S3_CHECKPOINTS, **conf}
+        require_file_manager(conf.get, folders)
+        return conf
     is_remote = any("://" in folder for folder in folders)
     return {**(REMOTE_CHECKPOINTS if is_remote else {}), **conf}
+
+
+def require_file_manager(read_setting: Callable[[str], object], folders: Sequence[str]) -> None:
+    """Raise InvalidInput if a setting lets another class write checkpoints on S3 than the one that may."""
+    chosen = read_setting(_FILE_MANAGER_SETTING)
+    if chosen != S3_CHECKPOINTS[_FILE_MANAGER_SETTING] and any(
+        folder.startswith(S3_SCHEME) for folder in folders
+    ):
+        raise InvalidInput(
+            f"{_FILE_MANAGER_SETTING} cannot be {chosen} with a checkpoint on S3: two runs could write one file",
+            "remove the setting",
+        )
 
 
 def uses_s3(conf: Mapping[str, object]) -> bool:
