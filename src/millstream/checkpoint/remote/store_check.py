@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from contextlib import suppress
 
 from millstream.checkpoint.remote.file_system import file_system
 from millstream.diagnostics.failure import NotReady
+
+# The answer of stores that know of no conditions.
+_NOT_IMPLEMENTED = re.compile(r"NotImplemented|Status Code: 501")
 
 _checked: set[str] = set()
 
@@ -36,7 +40,12 @@ def require_conditional_writes(place: str) -> None:
 
 def _find_lack(probe: str) -> str | None:
     """Return what the store accepts that it must refuse, or None."""
-    file_system().create(probe, b"first")
+    try:
+        file_system().create(probe, b"first")
+    except OSError as error:
+        if _NOT_IMPLEMENTED.search(str(error)):
+            return "it does not implement the request"
+        raise
     former_tag, _ = file_system().read_tagged(probe)
     try:
         file_system().create(probe, b"second")
