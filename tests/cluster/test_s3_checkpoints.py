@@ -225,7 +225,8 @@ answer = {"class": str(files.getClass().getName())}
 answer["early"], answer["late"] = finish(early, "early"), finish(late, "late")
 late.cancel()
 answer["content"] = read("offsets/7")
-answer["state"] = finish(files.createAtomic(offsets, True), "state")
+late, early = files.createAtomic(offsets, True), files.createAtomic(offsets, True)
+answer["state"] = [finish(early, "state"), finish(late, "late"), read("offsets/7")]
 cancelled = files.createAtomic(Path(f"{root}/offsets/8"), False)
 cancelled.write(bytearray(b"half"))
 cancelled.cancel()
@@ -258,7 +259,7 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
         "early": "early",
         "late": "org.apache.hadoop.fs.FileAlreadyExistsException",
         "content": "early",
-        "state": "state",
+        "state": ["state", "org.apache.hadoop.fs.FileAlreadyExistsException", "state"],
         "cancelled": False,
         "names": ["7"],
         "missing": "java.io.FileNotFoundException",

@@ -2,10 +2,10 @@
 
 They have one folder for each lease: `_millstream/record.json` of a checkpoint is the object
 `_millstream/files/8/record.json` while `lease.json` says that the files are those of number 8. The driver that takes
-over copies them from 7 to 8 and then changes that number. Its predecessor writes into folder 7, which nobody reads.
+over copies them from 7 to 8 and then changes that number. Its predecessor writes into folder 7, which no one reads.
 
-A change counts once the lease was seen to be this driver's after the write. Whoever takes over later copies the files
-after that moment, so it has the change. Otherwise the change raises an error, and nothing may follow from it.
+A change counts once the lease was seen to be this driver's after the write. A driver that takes over later copies the
+files after that moment, so it has the change. Otherwise the change raises an error, and nothing may follow from it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class NumberedFence:
         raise _refusal(uri, "moved")
 
     def delete(self, uri: str) -> None:
-        """Delete an own file, or rows, which have a name of their own. Files of Spark are refused."""
+        """Delete an own file, or rows, whose name is drawn. Files of Spark are refused."""
         place = self._locate(uri)
         if place is not None:
             file_system().delete(place)

@@ -130,7 +130,7 @@ def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
 
 
 def _refuse_object_store(folder: CheckpointPath) -> None:
-    """Raise `InvalidInput` for a checkpoint on S3, where a suspended reset could go on under the next run."""
+    """Raise `InvalidInput` for a checkpoint on S3, where a suspended reset could continue under the next run."""
     from millstream.checkpoint.remote.path import RemotePath
 
     if isinstance(folder, RemotePath) and folder.is_object:

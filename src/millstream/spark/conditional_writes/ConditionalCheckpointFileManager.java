@@ -35,7 +35,12 @@ public class ConditionalCheckpointFileManager extends FileSystemBasedCheckpointF
       return elsewhere.createAtomic(path, overwriteIfPossible);
     }
     try {
-      return new WholeObject(ConditionalWrites.open(fs(), path, overwriteIfPossible), path);
+      // Files of state may replace those of an earlier attempt, and not what a successor has written meanwhile.
+      FSDataOutputStream upload =
+          overwriteIfPossible
+              ? ConditionalWrites.openUnchanged(fs(), path)
+              : ConditionalWrites.open(fs(), path, false);
+      return new WholeObject(upload, path);
     } catch (IOException error) {
       throw new java.io.UncheckedIOException(error);
     }

@@ -1,5 +1,6 @@
 package millstream;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.apache.commons.io.IOUtils;
@@ -27,6 +28,19 @@ public final class ConditionalWrites {
     if (!replaces) {
       builder.must(IF_NONE_MATCH, true);
     }
+    return (FSDataOutputStream) builder.build();
+  }
+
+  /** Open an object that must be created, or replace what has its name at this moment and nothing later. */
+  public static FSDataOutputStream openUnchanged(FileSystem system, Path path) throws IOException {
+    String tag;
+    try {
+      tag = findTag(system, path);
+    } catch (FileNotFoundException error) {
+      return open(system, path, false);
+    }
+    FSDataOutputStreamBuilder builder = start(system, path);
+    builder.must(IF_MATCH, tag);
     return (FSDataOutputStream) builder.build();
   }
 
