@@ -141,7 +141,9 @@ def test_a_run_has_the_class_for_its_checkpoints(folders: list[str], manager: st
     chosen = settings.with_remote_checkpoints({"spark.x": "1"}, folders)
 
     name = chosen.get("spark.sql.streaming.checkpointFileManagerClass")
-    assert (name and str(name).removeprefix("org.apache.spark.sql.execution.streaming.checkpointing.")) == manager
+    assert (
+        name and str(name).removeprefix("org.apache.spark.sql.execution.streaming.checkpointing.")
+    ) == manager
     assert chosen["spark.x"] == "1"
 
 
