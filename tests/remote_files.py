@@ -127,9 +127,9 @@ class MemoryObjectStore(MemoryFileSystem):
         with self._lock:
             if uri in self.files and self.honours_conditions:
                 raise FileExistsError(uri)
-            self.put(uri, content)
+            self.write(uri, content)
 
-    def put(self, uri: str, content: bytes) -> None:
+    def write(self, uri: str, content: bytes) -> None:
         self._require_answer()
         with self._lock:
             self.files[uri] = content
@@ -145,7 +145,7 @@ class MemoryObjectStore(MemoryFileSystem):
         with self._lock:
             if self.read_tagged(uri)[0] != tag and self.honours_conditions:
                 raise FileExistsError(uri)
-            self.put(uri, content)
+            self.write(uri, content)
 
     def make_folder(self, uri: str, mode: int | None = None) -> None:  # noqa: ARG002 - as the protocol has it
         raise AssertionError(f"{uri}: an object store has no folders")

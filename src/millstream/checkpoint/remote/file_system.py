@@ -44,7 +44,7 @@ class RemoteFileSystem(Protocol):
         object store has no folders, and an object appears whole.
         """
 
-    def put(self, uri: str, content: bytes) -> None:
+    def write(self, uri: str, content: bytes) -> None:
         """Create or replace an object of an object store."""
 
     def read_tagged(self, uri: str) -> tuple[str, bytes]:

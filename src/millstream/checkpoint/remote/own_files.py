@@ -56,7 +56,7 @@ class NumberedFence:
         """Write an own file, or create one of Spark's, which is never replaced."""
         place = self._locate(uri)
         if place is not None:
-            file_system().put(place, content)
+            file_system().write(place, content)
             self._confirm()
             return
         try:
@@ -124,7 +124,7 @@ class FencedObjectLease(ObjectLease):
 
 def _copy(source: str, target: str) -> None:
     def copy(name: str) -> None:
-        file_system().put(f"{target}{name}", file_system().read(f"{source}{name}"))
+        file_system().write(f"{target}{name}", file_system().read(f"{source}{name}"))
 
     with ThreadPoolExecutor(_COPIES) as pool:
         list(pool.map(copy, _walk(source, "")))

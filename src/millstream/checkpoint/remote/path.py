@@ -224,10 +224,15 @@ def delete_folder(folder: CheckpointPath) -> None:
 def require_local(folder: CheckpointPath, operation: str) -> Path:
     """Return the path of a local checkpoint. Raises `InvalidInput` for a remote one: `rewinding` is not possible."""
     if isinstance(folder, RemotePath):
-        get, put = ("aws s3 sync", "aws s3 sync") if folder.is_object else ("hdfs dfs -get", "hdfs dfs -put")
+        by_hand = (
+            # A copy of the folder would have Millstream's own files at other paths (`own_files.py`).
+            "leave the checkpoint as it is, or give the query another one (queries.NAME.checkpoint)"
+            if folder.is_object
+            else "stop the run, copy the folder to this machine (hdfs dfs -get), use the command there with "
+            "--set queries.NAME.checkpoint=FOLDER, and put it back (hdfs dfs -put)"
+        )
         raise InvalidInput(
             f"{operation} is not possible for {folder}: its file system cannot copy or link a folder in place",
-            f"stop the run, copy the folder to this machine ({get}), use the command there with "
-            f"--set queries.NAME.checkpoint=FOLDER, and put it back ({put})",
+            by_hand,
         )
     return folder

@@ -66,7 +66,7 @@ class HadoopFileSystem:
             finally:
                 stream.close()
 
-    def put(self, uri: str, content: bytes) -> None:
+    def write(self, uri: str, content: bytes) -> None:
         """Create or replace an object."""
         with _as_os_errors():
             self._writes.write(self._open(uri), self._hadoop_path(uri), bytearray(content), True)  # noqa: FBT003 - "replaces"

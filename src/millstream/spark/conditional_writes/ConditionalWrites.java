@@ -9,9 +9,12 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.RemoteFileChangedException;
+import org.apache.hadoop.util.functional.FutureIO;
 
 /** Objects on S3 that are written whole, on condition of what has their name at that moment. */
 public final class ConditionalWrites {
@@ -75,8 +78,12 @@ public final class ConditionalWrites {
   /** Return the tag of an object and its content as text, both of the same moment. */
   public static String[] read(FileSystem system, Path path) throws IOException {
     while (true) {
-      String tag = findTag(system, path);
-      FSDataInputStream stream = system.open(path);
+      FileStatus status = system.getFileStatus(path);
+      String tag = ((EtagSource) status).getEtag();
+      // With the status the client need not ask for it once more.
+      FutureDataInputStreamBuilder builder = system.openFile(path);
+      builder.withFileStatus(status);
+      FSDataInputStream stream = (FSDataInputStream) FutureIO.awaitFuture(builder.build());
       byte[] content;
       try {
         content = IOUtils.toByteArray(stream);

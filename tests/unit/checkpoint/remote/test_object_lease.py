@@ -158,16 +158,16 @@ def test_a_change_that_was_not_refused_is_seen_by_the_next_driver(store: MemoryO
     lease = take("one")
     fence = find_fence(ROOT)
     suspended = Suspended(lease)
-    write = store.put
+    write = store.write
 
     def put_late(uri: str, content: bytes) -> None:
         # The object is written, and the driver stands still before it has looked at its lease.
         write(uri, content)
-        store.put = write  # type: ignore[method-assign]
+        store.write = write  # type: ignore[method-assign]
         take("two")
         suspended.resume()
 
-    store.put = put_late  # type: ignore[method-assign]
+    store.write = put_late  # type: ignore[method-assign]
     with pytest.raises(CheckpointError, match="taken over"):
         fence.write(f"{OWN}/empty_batches.json", b"{}")
 
@@ -197,17 +197,17 @@ def test_a_driver_that_dies_while_it_copies_files_loses_none(store: MemoryObject
     for number in range(20):
         write_durably(OWN / f"record-{number}.json", str(number))
     first.release()
-    put = store.put
+    write = store.write
 
     def put_until_death(uri: str, content: bytes) -> None:
         if uri.endswith("record-13.json"):
             raise OSError("the server does not answer")
-        put(uri, content)
+        write(uri, content)
 
-    store.put = put_until_death  # type: ignore[method-assign]
+    store.write = put_until_death  # type: ignore[method-assign]
     with pytest.raises(OSError, match="does not answer"):
         take("two")
-    store.put = put  # type: ignore[method-assign]
+    store.write = write  # type: ignore[method-assign]
 
     third = take("three")
 
@@ -313,7 +313,7 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_as_it_was(store: Me
 
 
 def test_a_store_that_replaces_a_changed_object_is_refused(store: MemoryObjectStore) -> None:
-    store.replace = lambda uri, content, _: store.put(uri, content)  # type: ignore[method-assign]
+    store.replace = lambda uri, content, _: store.write(uri, content)  # type: ignore[method-assign]
 
     with pytest.raises(NotReady, match="it replaced an object that had changed"):
         CheckpointLock(FOLDER, "shop.orders").take()
