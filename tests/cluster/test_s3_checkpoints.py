@@ -235,7 +235,7 @@ answer["cancelled"] = files.exists(Path(f"{root}/offsets/8"))
 answer["names"] = [str(status.getPath().getName()) for status in files.list(Path(f"{root}/offsets"))]
 answer["missing"] = attempt(lambda: len(files.list(Path(f"{root}/nothing"))))
 local = create(Path("file:/tmp"), conf)
-answer["local"] = local.isLocal()
+answer["local"] = [local.isLocal(), attempt(lambda: local.list(Path("file:/tmp/nothing-here")))]
 
 log = jvm.millstream.ConditionalLogStore(conf)
 commit = Path(f"{root}/_delta_log/00000000000000000000.json")
@@ -262,8 +262,8 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
         "state": ["state", "org.apache.hadoop.fs.FileAlreadyExistsException", "state"],
         "cancelled": False,
         "names": ["7"],
-        "missing": "java.io.FileNotFoundException",
-        "local": True,
+        "missing": 0,
+        "local": [True, "java.io.FileNotFoundException"],
         "log": [None, "java.nio.file.FileAlreadyExistsException", "a\n", None, "c\n"],
     }
 

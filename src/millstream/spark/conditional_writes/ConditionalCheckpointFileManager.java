@@ -1,9 +1,12 @@
 package millstream;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathFilter;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
@@ -41,6 +44,20 @@ public class ConditionalCheckpointFileManager extends FileSystemBasedCheckpointF
               ? ConditionalWrites.openUnchanged(fs(), path)
               : ConditionalWrites.open(fs(), path, false);
       return new WholeObject(upload, path);
+    } catch (IOException error) {
+      throw new java.io.UncheckedIOException(error);
+    }
+  }
+
+  /** List a folder. S3 has none: one without objects is empty, and not missing. */
+  public FileStatus[] list(Path path, PathFilter filter) {
+    if (elsewhere != null) {
+      return super.list(path, filter);
+    }
+    try {
+      return fs().listStatus(path, filter);
+    } catch (FileNotFoundException error) {
+      return new FileStatus[0];
     } catch (IOException error) {
       throw new java.io.UncheckedIOException(error);
     }
