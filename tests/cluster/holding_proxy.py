@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import re
 
+_MOST = 65536
+
 
 class HoldingProxy:
     """Forwards connections to `server`. The first request whose first line matches `held` waits for `release`."""
@@ -43,18 +45,30 @@ class HoldingProxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection((self._server.hostname, self._server.port or 80))
-                for source, target, is_request in ((client, server, True), (server, client, False)):
-                    threading.Thread(
-                        target=self._forward, args=(source, target, is_request), daemon=True
-                    ).start()
+                threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 
-    def _forward(self, source: socket.socket, target: socket.socket, is_request: bool) -> None:
+    def _connect(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            address = (self._server.hostname, self._server.port or 80)
+            with socket.create_connection(address) as server:
+                answers = threading.Thread(target=self._forward_answers, args=(server, client), daemon=True)
+                answers.start()
+                self._forward_requests(client, server)
+                answers.join()
+
+    def _forward_requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while data := source.recv(65536):
-                if is_request and not self._is_held.is_set() and self._pattern.match(data):
+            while data := client.recv(_MOST):
+                if not self._is_held.is_set() and self._pattern.match(data):
                     self._is_held.set()
                     self._is_released.wait()
-                target.sendall(data)
+                server.sendall(data)
         with suppress(OSError):
-            target.shutdown(socket.SHUT_WR)
+            server.shutdown(socket.SHUT_WR)
+
+    def _forward_answers(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(_MOST):
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_WR)
