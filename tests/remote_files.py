@@ -1,7 +1,8 @@
-"""A remote file system in memory, with what HDFS guarantees: one creator of a file, renames that happen at once."""
+"""Remote file systems in memory, with the guarantees of HDFS and of S3."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import defaultdict
 
@@ -9,7 +10,7 @@ from millstream.checkpoint.remote.file_system import FileStatus
 
 
 class MemoryFileSystem:
-    """Files and folders by URI."""
+    """Files and folders by URI, as on HDFS: one creator of a file, and renames that happen at once."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -99,3 +100,55 @@ class MemoryFileSystem:
     def _require_answer(self) -> None:
         if self.is_away:
             raise OSError("the name node does not answer")
+
+
+class MemoryObjectStore(MemoryFileSystem):
+    """Objects by URI, as on S3: no folders, no renames, and writes on condition of what has the name."""
+
+    honours_conditions = True
+
+    def status(self, uri: str) -> FileStatus | None:
+        self._require_answer()
+        with self._lock:
+            if uri not in self.files and any(path.startswith(f"{uri}/") for path in self.files):
+                return FileStatus(is_folder=True, bytes=0, changed=0)
+            return super().status(uri)
+
+    def entries(self, uri: str) -> list[tuple[str, FileStatus]]:
+        with self._lock:
+            below = [path.removeprefix(f"{uri}/") for path in self.files if path.startswith(f"{uri}/")]
+            if not below:
+                raise FileNotFoundError(uri)
+            names = sorted({path.partition("/")[0] for path in below})
+            statuses = [(name, self.status(f"{uri}/{name}")) for name in names]
+            return [(name, status) for name, status in statuses if status is not None]
+
+    def create(self, uri: str, content: bytes) -> None:
+        with self._lock:
+            if uri in self.files and self.honours_conditions:
+                raise FileExistsError(uri)
+            self.write(uri, content)
+
+    def write(self, uri: str, content: bytes) -> None:
+        self._require_answer()
+        with self._lock:
+            self.files[uri] = content
+            self.touch(uri)
+
+    def read_tagged(self, uri: str) -> tuple[str, bytes]:
+        with self._lock:
+            content = self.read(uri)
+            # S3's tag of an object is a hash of its content.
+            return hashlib.md5(content, usedforsecurity=False).hexdigest(), content
+
+    def replace(self, uri: str, content: bytes, tag: str) -> None:
+        with self._lock:
+            if self.read_tagged(uri)[0] != tag and self.honours_conditions:
+                raise FileExistsError(uri)
+            self.write(uri, content)
+
+    def make_folder(self, uri: str, mode: int | None = None) -> None:  # noqa: ARG002 - as the protocol has it
+        raise AssertionError(f"{uri}: an object store has no folders")
+
+    def rename(self, uri: str, target: str, *, replaces: bool = False) -> None:  # noqa: ARG002 - as above
+        raise AssertionError(f"{uri}: an object store renames nothing")

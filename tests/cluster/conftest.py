@@ -14,7 +14,9 @@ from acceptance.project import Project, adapt, database
 from cluster.orders import SIZE, put_on_cluster
 from millstream.devstack.servers.spark_cluster import SERVERS
 from millstream.devstack.servers.topics import create_topics
-from millstream.devstack.stack import stop, up
+from millstream.devstack.stack import bucket_settings, stop, up
+from millstream.devstack.supervisor.state import S3_SERVER
+from millstream.spark.settings import S3_CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,3 +62,22 @@ def ecommerce(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
     project = Project(folder, cluster.kafka, database(cluster.postgres, "ecommerce_on_cluster"), prefix)
     yield project
     project.close()
+
+
+@pytest.fixture(scope="session")
+def bucket(stack: Endpoints) -> Iterator[str]:
+    yield up(stack.folder, servers=(), with_s3=True, attached=True).s3
+    stop(stack.folder, S3_SERVER)
+
+
+@pytest.fixture
+def root(bucket: str, tmp_path: Path) -> str:
+    """A folder of its own in the bucket."""
+    return f"{bucket}/{tmp_path.name}"
+
+
+@pytest.fixture
+def conf(stack: Endpoints, bucket: str) -> dict[str, str]:
+    """The settings with which Spark reaches the bucket."""
+    assert bucket
+    return {**S3_CLIENT, **bucket_settings(stack.folder)}

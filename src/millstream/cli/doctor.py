@@ -112,7 +112,7 @@ def examine_cluster(master: str) -> Iterator[EnvironmentCheck]:
 def examine_bucket(place: str) -> EnvironmentCheck:
     """Check that Spark can write to a place on S3."""
     from millstream.devstack.stack import bucket_settings
-    from millstream.spark.cluster.buckets import examine_places
+    from millstream.spark.cluster.buckets import examine_conditions, examine_places
     from millstream.spark.session import open_session, stop_session
     from millstream.spark.settings import S3_CLIENT
     from millstream.spec.location import S3_SCHEME
@@ -126,13 +126,16 @@ def examine_bucket(place: str) -> EnvironmentCheck:
         )
         try:
             refusals = [refusal for _, refusal in examine_places(spark, [place])]
+            lack = None if refusals else examine_conditions(place)
         finally:
             stop_session(spark)
     except NotReady as failure:
         return EnvironmentCheck("bucket", "missing", failure.what, failure.fix)
     if refusals:
         return EnvironmentCheck("bucket", "missing", refusals[0].what, refusals[0].fix)
-    return EnvironmentCheck("bucket", "ok", f"{place} can be written")
+    if lack is not None:
+        return EnvironmentCheck("bucket", "note", f"{place} can be written; {lack.what}", lack.fix)
+    return EnvironmentCheck("bucket", "ok", f"{place} can be written, and may have checkpoints")
 
 
 def _python() -> EnvironmentCheck:

@@ -17,6 +17,7 @@ from millstream.deployment.python_lock import list_extras, lock_packages
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.pipeline import buckets
 from millstream.pipeline.load.variables import is_sql
+from millstream.spark.conditional_writes.compiled_jar import ensure_s3_jars
 from millstream.spark.jars import jar_cache
 from millstream.spec.location import S3_SCHEME, S3_SETTINGS
 from millstream.spec.secrets.interpolation import Reference, list_references
@@ -73,8 +74,8 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
     lock = lock_packages(
         _find_extras(document.data if document else None), code, _read_requirements(spec.parent)
     )
-    groups = ("spark", "s3") if _uses_s3(loaded, scalars) else ("spark",)
-    jars = [path for group in groups for path in jar_cache.ensure_jars(group)]
+    s3_jars = ensure_s3_jars() if _uses_s3(loaded, scalars) else []
+    jars = [*jar_cache.ensure_jars("spark"), *s3_jars]
     contents = {
         **{f"project/{path}": text for path, text in project.files.items()},
         **{f"lib/millstream/{path}": text for path, text in list_own_files()},

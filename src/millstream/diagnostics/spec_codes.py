@@ -79,6 +79,7 @@ CODES: dict[str, tuple[str, str]] = {
     "MS573": ("compacted-without-key", "Records without a key are written to a compacted topic."),
     "MS574": ("changed-in-place", "A table that is read as a stream has commits that change or delete rows."),
     "MS575": ("cluster-lacks", "The executors of a cluster lack a package or a folder that a query needs."),
+    "MS576": ("unconditional-store", "A store with a checkpoint does not refuse a conditional write."),
 }
 
 ASKED = frozenset(code for code in CODES if code.startswith(("MS56", "MS57")))

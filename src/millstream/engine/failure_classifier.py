@@ -66,7 +66,12 @@ _OUTAGES = (
     r"|org\.apache\.hadoop\.fs\.s3a\.(?:AWSServiceThrottled|AWSStatus500|AWSApiCallTimeout)Exception"
     r"|No space left on device|Too many open files"
 )
-_CONFLICT = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE")
+# Spark found a file of the other run before its own write, or at the end of it. The last text is that of
+# ConditionalWrites.java.
+_CONFLICT = re.compile(
+    r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries are concurrently using"
+    r"|was written by another process"
+)
 # Error conditions of Spark for records that were deleted before they were read. Each system adds its own.
 _GONE = r"DATA_LOSS\.|data may have been lost"
 # A Python worker or an executor that was killed, or ran out of memory.

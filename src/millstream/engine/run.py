@@ -28,6 +28,7 @@ from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
+from millstream.spark.settings import require_file_manager
 from millstream.spark.streaming.idle_polling import poll_less_often
 from millstream.spec.trigger import Trigger
 
@@ -187,6 +188,8 @@ def run_pipeline(
     `on_supervisor` receives the supervisor before anything starts, so that a signal can ask it to end.
     """
     names = choose_queries(pipeline, options)
+    # Settings of the JVM of spark-submit or of a running session might be others than those of this run.
+    require_file_manager(spark.conf.get, [str(pipeline.checkpoint_folder(name)) for name in names])
     listener = Listener(events)
     with lock_in_jvm(spark, pipeline, names), attach_listener(spark, listener):
         skipping_pipeline = ignore_data_loss(pipeline, gaps)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.pipeline.buckets import find_written_places
+from millstream.pipeline.buckets import find_checkpoints, find_written_places
 from millstream.pipeline.model import OnError
-from millstream.spark.cluster.buckets import examine_places
+from millstream.spark.cluster.buckets import examine_conditions, examine_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,12 @@ def find_refusals(
     for path, place in find_written_places(pipeline, queries):
         buckets.setdefault(place.split("/")[2], (path, str(place)))
     paths = {place: path for path, place in buckets.values()}
-    return [(paths[place], refusal) for place, refusal in examine_places(spark, paths)]
+    refusals = [(paths[place], refusal) for place, refusal in examine_places(spark, paths)]
+    if refusals:
+        return refusals
+    checkpoints = {place.split("/")[2]: (path, place) for path, place in find_checkpoints(pipeline, queries)}
+    conditions = [(path, examine_conditions(place)) for path, place in checkpoints.values()]
+    return [(path, refusal) for path, refusal in conditions if refusal is not None]
 
 
 def require_buckets(spark: SparkSession, pipeline: Pipeline, queries: Sequence[str]) -> None:

@@ -26,6 +26,16 @@ def uses_s3(pipeline: Pipeline) -> bool:
     )
 
 
+def find_checkpoints(
+    pipeline: Pipeline, queries: Sequence[str]
+) -> Iterator[tuple[tuple[str | int, ...], Location]]:
+    """Yield the checkpoints of these queries that are on S3, each with its path in the spec."""
+    for query in queries:
+        place, is_own = pipeline.checkpoint(query), pipeline.queries[query].checkpoint is not None
+        if place.is_on_s3:
+            yield (("queries", query, "checkpoint") if is_own else ("defaults", "checkpoints")), place
+
+
 def find_written_places(
     pipeline: Pipeline, queries: Sequence[str]
 ) -> Iterator[tuple[tuple[str | int, ...], Location]]:
@@ -35,6 +45,7 @@ def find_written_places(
             place = getattr(entry.sink, "path", None)
             if isinstance(place, Location) and place.is_on_s3:
                 yield ("queries", query, "to", number, "sink"), place
+    yield from find_checkpoints(pipeline, queries)
     # The graph loads the parser of SQL, which a command that only reads the spec does not need.
     from millstream.pipeline.graph import PipelineGraph  # noqa: PLC0415
 

@@ -22,6 +22,7 @@ from millstream.spark import cache_folder, cds_archive, internals, jvm_launch, s
 from millstream.spark.cluster import code_archive
 from millstream.spark.cluster.hadoop_file_system import HadoopFileSystem
 from millstream.spark.cluster.standalone_master import explain_refusal, require_master
+from millstream.spark.conditional_writes.compiled_jar import ensure_s3_jars
 from millstream.spark.jars import jar_cache
 from millstream.spark.jars.ivy_download import pyspark_folder
 from millstream.spark.java_discovery import find_java
@@ -140,14 +141,14 @@ def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, obje
     submitted = {
         key: value for key, value in internals.submitted_conf().items() if key not in settings.REFUSED
     }
-    groups = ("spark", "s3") if settings.uses_s3(conf) else ("spark",)
-    jars = [jar for group in groups for jar in jar_cache.ensure_jars(group)]
+    is_with_s3 = settings.uses_s3(conf)
+    jars = [*jar_cache.ensure_jars("spark"), *(ensure_s3_jars() if is_with_s3 else ())]
     missing = [jar.name for jar in jars if jar.name not in submitted.get("spark.jars", "")]
     if missing:
         raise NotReady(
             f"spark-submit was started without {missing[0]}"
             + (f" and {len(missing) - 1} more jars" if missing[1:] else ""),
-            f'add --jars "$({" ".join(["millstream jars paths", *groups[1:]])})" to the command',
+            f'add --jars "$(millstream jars paths{" s3" if is_with_s3 else ""})" to the command',
         )
     planned = settings.start_settings(name, {**submitted, **conf}, (), create_private_folder())
     _applied[:] = [setting for setting in planned if setting.key != "spark.driver.memory"]
@@ -157,7 +158,7 @@ def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, obje
 def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm_launch.Launch:
     java = find_java()
     jars = jar_cache.ensure_jars("spark")
-    s3_jars = jar_cache.ensure_jars("s3") if settings.uses_s3(conf) else []
+    s3_jars = ensure_s3_jars() if settings.uses_s3(conf) else []
     private = create_private_folder()
     start_settings = settings.start_settings(name, conf, [*jars, *s3_jars], private)
     master = next(s.value for s in start_settings if s.key == "spark.master")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
-from millstream.spec.location import S3_SETTINGS
+from millstream.spec.location import S3_SCHEME, S3_SETTINGS
 from millstream.spec.secrets.redaction import REDACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 # A quarter of the memory, within these bounds, in MiB. RocksDB's state, Python workers and the page cache need the
 # rest, and a heap above 8 GiB mostly makes a garbage collection longer.
@@ -32,11 +32,15 @@ FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 
 # A former driver that was suspended may still write one batch to a remote checkpoint. Spark's default renames onto a
 # new name, or replaces, in one operation of the file system.
+_FILE_MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 REMOTE_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
+    _FILE_MANAGER_SETTING: (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
     )
 }
+
+# With any other class, a suspended driver could replace the offsets that its successor has written.
+S3_CHECKPOINTS = {_FILE_MANAGER_SETTING: "millstream.ConditionalCheckpointFileManager"}
 
 # Settings of the client of S3 in which we differ from Hadoop. A spec's own take precedence.
 S3_CLIENT = {
@@ -125,6 +129,31 @@ def start_settings(
             value = ",".join(dict.fromkeys([*merged[key].value.split(","), *value.split(",")]))
         merged[key] = Setting(key, value, "set by you")
     return list(merged.values())
+
+
+def with_remote_checkpoints(conf: Mapping[str, object], folders: Sequence[str]) -> Mapping[str, object]:
+    """Return the settings of a run with the class that writes Spark's files in checkpoints on these folders.
+
+    Raises InvalidInput if a spec names another class than that for checkpoints on S3.
+    """
+    if any(folder.startswith(S3_SCHEME) for folder in folders):
+        conf = {**S3_CHECKPOINTS, **conf}
+        require_file_manager(conf.get, folders)
+        return conf
+    is_remote = any("://" in folder for folder in folders)
+    return {**(REMOTE_CHECKPOINTS if is_remote else {}), **conf}
+
+
+def require_file_manager(read_setting: Callable[[str], object], folders: Sequence[str]) -> None:
+    """Raise InvalidInput if a setting lets another class write checkpoints on S3 than the one that may."""
+    chosen = read_setting(_FILE_MANAGER_SETTING)
+    if chosen != S3_CHECKPOINTS[_FILE_MANAGER_SETTING] and any(
+        folder.startswith(S3_SCHEME) for folder in folders
+    ):
+        raise InvalidInput(
+            f"{_FILE_MANAGER_SETTING} cannot be {chosen} with a checkpoint on S3: two runs could write one file",
+            "remove the setting",
+        )
 
 
 def uses_s3(conf: Mapping[str, object]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.deployment import pipeline_package
+from millstream.spark.conditional_writes import compiled_jar
 from millstream.spark.jars import jar_cache
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (jars / jar.file).write_bytes(BYTES)
     monkeypatch.setattr(jar_cache, "locked_jars", lambda: {"spark": (JAR,), "s3": (S3_JAR,)})
     monkeypatch.setenv("MILLSTREAM_JARS", str(jars))
+    compiled = jars / "compiled.jar"
+    compiled.write_bytes(BYTES)
+    monkeypatch.setattr(compiled_jar, "ensure_compiled_jar", lambda: compiled)
     # Compressing all of Millstream for each test takes a third of a second.
     monkeypatch.setattr(pipeline_package, "list_own_files", lambda: [("__init__.py", b"")])
     monkeypatch.setenv("POSTGRES_URL", "postgresql://shop:hunter2-environment@db/shop")

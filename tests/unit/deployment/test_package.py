@@ -286,7 +286,7 @@ def test_a_spec_that_uses_s3_gets_its_jars(project: Path, edit: tuple[str, str])
     spec = project / "pipeline.yml"
     spec.write_text(spec.read_text().replace(*edit))
 
-    assert {"jars/thing-1.0.jar", "jars/s3-1.0.jar"} <= package(project).keys()
+    assert {"jars/thing-1.0.jar", "jars/s3-1.0.jar", "jars/compiled.jar"} <= package(project).keys()
 
 
 def test_a_missing_jar_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

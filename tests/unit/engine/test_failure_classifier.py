@@ -43,6 +43,18 @@ org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record
         (Exception("..."), ValueError("in the user's function"), FailureKind.DEFECT),
         (Exception("..."), CheckpointError("a later run has taken over"), FailureKind.FENCED),
         (Exception("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update"), None, FailureKind.FENCED),
+        (
+            Exception("Multiple streaming queries are concurrently using s3a://lake/orders/offsets."),
+            None,
+            FailureKind.FENCED,
+        ),
+        (
+            Exception(
+                "FileAlreadyExistsException: s3a://lake/orders/state/0/1/3.delta was written by another process"
+            ),
+            None,
+            FailureKind.FENCED,
+        ),
     ],
 )
 def test_the_cause_decides_what_is_done(

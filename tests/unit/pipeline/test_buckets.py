@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.pipeline.buckets import find_written_places, uses_s3
+from millstream.pipeline.buckets import find_checkpoints, find_written_places, uses_s3
 from millstream.pipeline.spec_file import load_spec
 
 if TYPE_CHECKING:
@@ -49,3 +49,13 @@ def test_a_setting_of_the_client_alone_means_that_s3_is_used(tmp_path: Path) -> 
         load(tmp_path, "lake/table", "spark: {spark.hadoop.fs.s3a.endpoint: http://127.0.0.1:9000}")
     )
     assert not uses_s3(load(tmp_path, "lake/table"))
+
+
+def test_checkpoints_on_s3_are_places_that_a_run_writes(tmp_path: Path) -> None:
+    pipeline = load(tmp_path, "lake/table", "defaults: {checkpoints: s3a://lake/checkpoints}")
+
+    assert uses_s3(pipeline)
+    assert (("defaults", "checkpoints"), "s3a://lake/checkpoints/orders") in list(
+        find_written_places(pipeline, ["orders"])
+    )
+    assert list(find_checkpoints(load(tmp_path, "s3a://lake/table"), ["orders"])) == []

@@ -20,6 +20,7 @@ def submit(monkeypatch: pytest.MonkeyPatch, folder: Path, jars: str) -> None:
     monkeypatch.setattr(session, "create_private_folder", lambda: folder)
     monkeypatch.setattr(internals, "submitted_conf", lambda: {"spark.jars": jars, "spark.master": "yarn"})
     monkeypatch.setattr(jar_cache, "ensure_jars", lambda group: [Path(f"{group}.jar")])
+    monkeypatch.setattr(session, "ensure_s3_jars", lambda: [Path("s3.jar"), Path("conditional-writes.jar")])
 
 
 def test_the_jars_of_s3_are_required_of_spark_submit_if_the_spec_uses_s3(
@@ -28,7 +29,7 @@ def test_the_jars_of_s3_are_required_of_spark_submit_if_the_spec_uses_s3(
     submit(monkeypatch, tmp_path, "/jars/spark.jar")
 
     assert session._submitted_settings("shop", {})["spark.master"] == "yarn"
-    with pytest.raises(NotReady, match=r"spark-submit was started without s3\.jar") as raised:
+    with pytest.raises(NotReady, match=r"spark-submit was started without s3\.jar and 1 more jars") as raised:
         session._submitted_settings("shop", S3_CLIENT)
 
     assert raised.value.fix == 'add --jars "$(millstream jars paths s3)" to the command'
@@ -37,7 +38,7 @@ def test_the_jars_of_s3_are_required_of_spark_submit_if_the_spec_uses_s3(
 def test_spark_submit_with_the_jars_of_s3_starts_a_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit(monkeypatch, tmp_path, "/jars/spark.jar,/jars/s3.jar")
+    submit(monkeypatch, tmp_path, "/jars/spark.jar,/jars/s3.jar,/jars/conditional-writes.jar")
 
     submitted = session._submitted_settings("shop", S3_CLIENT)
 

@@ -127,3 +127,29 @@ def test_a_run_takes_as_many_shuffle_partitions_as_it_may_use_cores_of_the_clust
     chosen_settings = chosen(spark_master="spark://h:7077", spark_cores_max="12")
 
     assert chosen_settings["spark.sql.shuffle.partitions"] == "12"
+
+
+@pytest.mark.parametrize(
+    ("folders", "manager"),
+    [
+        (["/srv/a"], None),
+        (["/srv/a", "hdfs://nn/b"], "FileContextBasedCheckpointFileManager"),
+        (["hdfs://nn/b", "s3a://lake/c"], "millstream.ConditionalCheckpointFileManager"),
+    ],
+)
+def test_a_run_has_the_class_for_its_checkpoints(folders: list[str], manager: str | None) -> None:
+    chosen = settings.with_remote_checkpoints({"spark.x": "1"}, folders)
+
+    name = chosen.get("spark.sql.streaming.checkpointFileManagerClass")
+    assert (
+        name and str(name).removeprefix("org.apache.spark.sql.execution.streaming.checkpointing.")
+    ) == manager
+    assert chosen["spark.x"] == "1"
+
+
+def test_another_class_for_checkpoints_on_s3_is_refused_and_elsewhere_it_is_the_specs() -> None:
+    own = {"spark.sql.streaming.checkpointFileManagerClass": "org.example.Own"}
+
+    assert settings.with_remote_checkpoints(own, ["hdfs://nn/b"]) == own
+    with pytest.raises(InvalidInput, match=r"cannot be org\.example\.Own with a checkpoint on S3"):
+        settings.with_remote_checkpoints(own, ["s3a://lake/c"])

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 SCHEMES = ("hdfs", "viewfs")
 """Schemes whose file systems create a file exclusively and rename atomically, as a lease of a checkpoint needs."""
+OBJECT_STORES = ("s3a",)
+"""Schemes whose file systems replace an object on condition of its tag, which serves a lease as well."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,18 @@ class RemoteFileSystem(Protocol):
     def create(self, uri: str, content: bytes) -> None:
         """Create a file in an existing folder, of several callers for one.
 
-        The name appears before the content. Raises `FileExistsError`, and `FileNotFoundError` without the folder.
+        The name appears before the content. Raises `FileExistsError`, and `FileNotFoundError` without the folder. An
+        object store has no folders, and an object appears whole.
         """
+
+    def write(self, uri: str, content: bytes) -> None:
+        """Create or replace an object of an object store."""
+
+    def read_tagged(self, uri: str) -> tuple[str, bytes]:
+        """Return the tag of an object and its content, of the same moment. Raises `FileNotFoundError`."""
+
+    def replace(self, uri: str, content: bytes, tag: str) -> None:
+        """Replace an object that has this tag. Raises `FileExistsError` if it has another, `FileNotFoundError`."""
 
     def make_folder(self, uri: str, mode: int | None = None) -> None:
         """Create a folder and those above it, unless they exist. `mode` is that of the new folder itself."""
@@ -75,13 +87,18 @@ def set_opener(opener: Callable[[], object]) -> None:
     _openers[:] = [opener]
 
 
+def is_on_object_store(uri: str) -> bool:
+    """Return whether a URI is on an object store, which renames nothing."""
+    return uri.partition("://")[0] in OBJECT_STORES
+
+
 def file_system() -> RemoteFileSystem:
     """Return the file system of remote paths."""
     if not _opened and _openers:
         _openers[0]()
     if not _opened:
         raise NotReady(
-            "a checkpoint on HDFS is read through Spark, which this command does not start",
+            "a remote checkpoint is read through Spark, which this command does not start",
             "use a command that starts Spark, such as 'millstream checkpoint list'",
         )
     return _opened[0]

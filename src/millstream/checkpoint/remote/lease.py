@@ -1,38 +1,68 @@
 """The lease that one driver has of a checkpoint on a remote file system.
 
-A kernel lock ends with its process; no remote file system has one. A lease is a file with the next fencing number,
-`_millstream/lease/7`, which only one driver can create, and a folder of that number. The driver touches the file
-while it lives. Another one that sees no change for `LAPSE` seconds of its own clock creates number 8 and renames the
-folder of 7. All changes of a checkpoint pass through the folder of their lease (`path.py`), so that from then on a
-former driver that was only suspended changes nothing. No two clocks are compared.
+A kernel lock ends with its process; no remote file system has one. A lease has a number, which only one driver can
+take (`lease_files.py` on HDFS, `object_lease.py` on S3). The driver renews it while it lives. Another one that sees
+no change for `LAPSE` seconds of its own clock takes the next number. All changes of a checkpoint are made by the
+fence of its lease (`fence.py`, `own_files.py`), so that from then on a former driver that was only suspended changes
+nothing. No two clocks are compared.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import threading
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.checkpoint.remote.file_system import SCHEMES, file_system
-from millstream.checkpoint.remote.path import DELETED, DRAFT, RemotePath, remove_fence, set_fence
+from millstream.checkpoint.remote.fence import remove_fence, set_fence
+from millstream.checkpoint.remote.file_system import SCHEMES
+from millstream.checkpoint.remote.lease_files import LeaseFiles
+from millstream.checkpoint.remote.lease_owner import describe_owner, describe_self, has_ended
+from millstream.checkpoint.remote.object_lease import OWN
+from millstream.checkpoint.remote.own_files import FencedObjectLease
+from millstream.checkpoint.remote.store_check import require_conditional_writes
 from millstream.diagnostics.failure import CheckpointError, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.checkpoint.remote.fence import Fence
+    from millstream.checkpoint.remote.path import RemotePath
+
 # A driver that is replaced within seconds must have failed to reach the file system five times in a row.
 RENEWAL = 3.0
 LAPSE = 15.0
 _POLL = 0.5
-_RELEASED = ".released"
+
+# Whole runs with a checkpoint on an object store have been tried at one write alone: `OBJECT_STORES` once at all.
+ALLOWED_OBJECT_STORES: tuple[str, ...] = ()
 
 _leases: dict[str, Lease] = {}
+
+
+class LeaseStore(Protocol):
+    """How a file system keeps the lease of one checkpoint."""
+
+    def find_newest(self) -> tuple[int | None, bool]:
+        """Return the newest number, None before the first, and whether that lease was released."""
+
+    def find_mark(self, number: int) -> object | None:
+        """Return a value that changes with each renewal, or None if the lease of this number is gone."""
+
+    def read_owner(self, number: int | None) -> dict[str, Any]:
+        """Return what the owner of a lease wrote. Empty if it is gone or has just been created."""
+
+    def create(self, number: int, owner: dict[str, Any]) -> None:
+        """Take the lease with the next number. Raises `FileExistsError` if another driver was faster."""
+
+    def renew(self, number: int) -> None:
+        """Renew the lease. Raises `FileNotFoundError` if another driver has it."""
+
+    def fence_former(self, number: int) -> Fence:
+        """Let changes of former drivers have no effect, and return the fence for those of this one."""
+
+    def release(self, number: int) -> None:
+        """Let the next driver take the lease at once. Raises `OSError`."""
 
 
 class Lease:
@@ -48,40 +78,39 @@ class Lease:
         lapse: float = LAPSE,
     ) -> None:
         self.checkpoint, self.owner, self.number = checkpoint, owner, 0
-        self._roots = (checkpoint, *also)
+        self._roots = [str(root) for root in (checkpoint, *also)]
+        self._store = _open_store(checkpoint)
         self._renewal, self._lapse = renewal, lapse
         self._confirmed_at = 0.0
         self._successor: str | None = None
         self._released = threading.Event()
-
-    @property
-    def _folder(self) -> RemotePath:
-        return _lease_folder(self.checkpoint) / f"{self.number}.files"
 
     def take(self) -> None:
         """Take the lease, once the former driver has released it, has ended or has let it lapse.
 
         Raises `CheckpointError` with the name of its owner if that renews it.
         """
-        folder = _lease_folder(self.checkpoint)
-        folder.mkdir()
         while True:
-            newest, is_released = _find_newest(self.checkpoint)
+            newest, is_released = self._store.find_newest()
             if newest is not None and not is_released:
                 self._await_lapse(newest)
             self.number = 0 if newest is None else newest + 1
             began = _now()
             # Two drivers may have waited for one lapse. The slower one finds the other's lease in the next round.
             with suppress(FileExistsError):
-                file_system().create(str(folder / str(self.number)), json.dumps(self._describe()).encode())
+                self._store.create(self.number, describe_self(self.owner))
                 break
-        self._fence_former_drivers()
-        self._folder.mkdir()
-        for root in self._roots:
-            set_fence(root, self._folder)
         self._confirmed_at = began
         _leases[str(self.checkpoint)] = self
+        # It is renewed while files are taken over, which may take longer than a lapse.
         threading.Thread(target=self._renew, name=f"lease of {self.owner}", daemon=True).start()
+        try:
+            fence = self._store.fence_former(self.number)
+        except BaseException:
+            self.release()
+            raise
+        for root in self._roots:
+            set_fence(root, fence)
 
     def release(self) -> None:
         """Release the lease, so that the next driver need not wait. Does nothing if another one has taken over."""
@@ -91,7 +120,7 @@ class Lease:
             remove_fence(root)
         # The next driver waits if the file system, or Spark with its client, is gone.
         with suppress(OSError):
-            file_system().create(f"{_lease_folder(self.checkpoint)}/{self.number}{_RELEASED}", b"")
+            self._store.release(self.number)
 
     def require(self) -> None:
         """Raise `CheckpointError` if another driver has taken over, and `OSError` if that is unknown.
@@ -122,15 +151,19 @@ class Lease:
         return self._successor
 
     def _confirm(self) -> None:
-        """Renew the lease. This is one operation of the file system, which fails once another driver has it."""
+        """Renew the lease. The file system decides in one operation, which fails once another driver has it."""
         began = _now()
         try:
-            file_system().touch(f"{_lease_folder(self.checkpoint)}/{self.number}")
+            self._store.renew(self.number)
         except FileNotFoundError:
-            newest, _ = _find_newest(self.checkpoint)
-            self._successor = _describe(self.checkpoint, newest)
+            self._successor = self._describe_newest()
         else:
             self._confirmed_at = began
+
+    def _describe_newest(self) -> str:
+        store = _open_store(self.checkpoint)
+        newest, _ = store.find_newest()
+        return describe_owner(store.read_owner(newest))
 
     def _renew(self) -> None:
         while self._successor is None and not self._released.wait(self._renewal):
@@ -140,60 +173,34 @@ class Lease:
 
     def _await_lapse(self, number: int) -> None:
         """Return once a lease has lapsed or its driver has ended. Raises `CheckpointError` if it is renewed."""
-        if _has_ended(_read_owner(self.checkpoint, number)):
+        if has_ended(self._store.read_owner(number)):
             return
-        first, began = _changed(self.checkpoint, number), _now()
+        first, began = self._store.find_mark(number), _now()
         while first is not None and _now() - began < self._lapse:
             # No event tells of a lapse.
             time.sleep(min(_POLL, self._lapse / 10))
-            changed = _changed(self.checkpoint, number)
-            if changed is not None and changed != first:
+            if self._store.find_newest() != (number, False) or has_ended(self._store.read_owner(number)):
+                return
+            # The last question before `create`, which takes the lease on condition that this is unchanged.
+            mark = self._store.find_mark(number)
+            if mark is None:
+                return
+            if mark != first:
                 break
-            if changed is None or _find_newest(self.checkpoint) != (number, False):
-                return
-            if _has_ended(_read_owner(self.checkpoint, number)):
-                return
         else:
             return
         raise CheckpointError(
-            f"checkpoint {self.checkpoint} is held by {_describe(self.checkpoint, number)}",
+            f"checkpoint {self.checkpoint} is held by {describe_owner(self._store.read_owner(number))}",
             "stop that run first; two runs on one checkpoint would each write its batches",
         )
 
-    def _fence_former_drivers(self) -> None:
-        """Rename the folders of former leases, through which their drivers make changes, and delete their files."""
-        folder, former = _lease_folder(self.checkpoint), self.checkpoint / "_millstream" / "aside"
-        names = [path.name for path in folder.iterdir()]
-        former.mkdir()
-        for name in names:
-            number = name.partition(".")[0]
-            if not number.isdigit() or int(number) >= self.number:
-                continue
-            if name.endswith(".files"):
-                target = former / f"lease-{number}"
-                # Another driver that took over and died may have done so.
-                with suppress(FileNotFoundError):
-                    file_system().rename(f"{folder}/{name}", str(target))
-                _delete_drafts(target)
-        for name in names:
-            if name.partition(".")[0].isdigit() and int(name.partition(".")[0]) < self.number:
-                file_system().delete(f"{folder}/{name}")
-
-    def _describe(self) -> dict[str, Any]:
-        return {
-            "owner": self.owner,
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": _machine(),
-            "client": file_system().client_process(),
-        }
-
 
 def require_supported(checkpoint: RemotePath) -> None:
-    """Raise `NotReady` if the file system of a checkpoint cannot keep a lease."""
+    """Raise `NotReady` if the file system of a checkpoint cannot keep a lease. Asks an object store, once."""
     scheme = str(checkpoint).partition("://")[0]
-    if scheme not in SCHEMES:
+    if scheme in ALLOWED_OBJECT_STORES:
+        require_conditional_writes(str(checkpoint))
+    elif scheme not in SCHEMES:
         raise NotReady(
             f"checkpoint {checkpoint} is on '{scheme}', where a run cannot lock it",
             "name a local or mounted folder, or one on hdfs://, in defaults.checkpoints",
@@ -208,96 +215,26 @@ def held_lease(checkpoint: RemotePath) -> Lease | None:
 def empty_checkpoint(checkpoint: RemotePath) -> None:
     """Delete everything in a checkpoint of which this process has the lease, but the lease.
 
-    Its number must not be used again: a suspended driver may still have it.
+    Its number must not be used again: a suspended driver may still have it. Raises `InvalidInput` on an object store.
     """
-    own = checkpoint / "_millstream"
+    own = checkpoint / OWN
     for path in (*checkpoint.glob("*"), *own.glob("*")):
-        if path not in (own, _lease_folder(checkpoint)):
+        if path not in (own, own / "lease"):
             path.delete_all()
 
 
 def find_owner(checkpoint: RemotePath) -> str | None:
     """Describe the driver with the newest lease, or None if it was released or its process has ended."""
-    newest, is_released = _find_newest(checkpoint)
-    if newest is None or is_released or _has_ended(_read_owner(checkpoint, newest)):
+    store = _open_store(checkpoint)
+    newest, is_released = store.find_newest()
+    if newest is None or is_released:
         return None
-    return _describe(checkpoint, newest)
+    owner = store.read_owner(newest)
+    return None if has_ended(owner) else describe_owner(owner)
 
 
-def _lease_folder(checkpoint: RemotePath) -> RemotePath:
-    return checkpoint / "_millstream" / "lease"
-
-
-def _find_newest(checkpoint: RemotePath) -> tuple[int | None, bool]:
-    """Return the highest number, and whether its lease was released."""
-    try:
-        names = {path.name for path in _lease_folder(checkpoint).iterdir()}
-    except FileNotFoundError:
-        return None, False
-    newest = max((int(name) for name in names if name.isdigit()), default=None)
-    return newest, f"{newest}{_RELEASED}" in names
-
-
-def _changed(checkpoint: RemotePath, number: int) -> float | None:
-    """Return when a lease was last renewed, by the file system's clock, or None if it is gone."""
-    try:
-        return (_lease_folder(checkpoint) / str(number)).stat().st_mtime
-    except FileNotFoundError:
-        return None
-
-
-def _read_owner(checkpoint: RemotePath, number: int | None) -> dict[str, Any]:
-    """Return what the owner wrote. Empty if it has just created its lease, or if another one has deleted it."""
-    try:
-        owner = json.loads((_lease_folder(checkpoint) / str(number)).read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return owner if isinstance(owner, dict) else {}
-
-
-def _describe(checkpoint: RemotePath, number: int | None) -> str:
-    owner = _read_owner(checkpoint, number)
-    if not owner:
-        return "another run that has just begun"
-    return f"'{owner.get('owner')}' (process {owner.get('pid')} on {owner.get('host')}, since {owner.get('since')})"
-
-
-def _has_ended(owner: dict[str, Any]) -> bool:
-    """Return whether both processes of a driver on this machine have ended. False for another machine's."""
-    if not owner or owner.get("machine") != _machine():
-        return False
-    processes = [process for process in (owner.get("pid"), owner.get("client")) if process is not None]
-    return not any(_is_alive(int(process)) for process in processes)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-        # A process whose parent has not asked for its exit code is listed and does nothing.
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-
-
-def _machine() -> str:
-    """Identify the running kernel and the namespace of process ids, which equally named containers do not share."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - the link's text, which is no path
-    except OSError:
-        return f"{socket.gethostname()} {os.getpid()}"
-
-
-def _delete_drafts(folder: RemotePath) -> None:
-    """Delete what a former driver was about to put in place or to delete. What it was moving stays."""
-    try:
-        names = [path.name for path in folder.iterdir()]
-    except FileNotFoundError:
-        return
-    if all(name.startswith((DRAFT, DELETED)) for name in names):
-        file_system().delete(str(folder))
+def _open_store(checkpoint: RemotePath) -> LeaseStore:
+    return FencedObjectLease(str(checkpoint)) if checkpoint.is_object else LeaseFiles(checkpoint)
 
 
 def _now() -> float:

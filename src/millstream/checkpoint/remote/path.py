@@ -1,29 +1,24 @@
 """Paths on a remote file system, with the part of `pathlib.Path` that a checkpoint needs.
 
-Changes are fenced: each is a rename from or into the folder of the lease that this process has of the checkpoint. The
-driver that takes over renames that folder first, and then no change of the former driver can succeed.
+Changes are made by the fence of the lease that this process has of the checkpoint (`fence.py`, `own_files.py`). Once
+another driver has taken over, no change of the former driver succeeds.
 """
 
 from __future__ import annotations
 
 import shutil
-import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
-from millstream.checkpoint.remote.file_system import FileStatus, file_system
-from millstream.diagnostics.failure import CheckpointError, InvalidInput
+from millstream.checkpoint.remote.fence import find_fence
+from millstream.checkpoint.remote.file_system import FileStatus, file_system, is_on_object_store
+from millstream.checkpoint.remote.own_files import locate
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-DRAFT, DELETED, MOVED = "draft-", "deleted-", "moved-"
-"""What the names in the folder of a lease begin with: files to be put in place, to be deleted, to be moved."""
-
-_fences: dict[str, RemotePath] = {}
 
 
 @dataclass(frozen=True)
@@ -64,6 +59,11 @@ class RemotePath:
         return RemotePath(f"{self._uri}/{name}")
 
     @property
+    def is_object(self) -> bool:
+        """Whether it is on an object store, which has no folders and renames nothing."""
+        return is_on_object_store(self._uri)
+
+    @property
     def name(self) -> str:
         """The last part."""
         return self._uri.rpartition("/")[2]
@@ -102,28 +102,28 @@ class RemotePath:
 
     def exists(self) -> bool:
         """Return whether there is a file or a folder."""
-        return file_system().status(self._uri) is not None
+        return file_system().status(locate(self._uri)) is not None
 
     def is_file(self) -> bool:
         """Return whether there is a file."""
-        status = self._listed or file_system().status(self._uri)
+        status = self._listed or file_system().status(locate(self._uri))
         return status is not None and not status.is_folder
 
     def is_dir(self) -> bool:
         """Return whether there is a folder."""
-        status = self._listed or file_system().status(self._uri)
+        status = self._listed or file_system().status(locate(self._uri))
         return status is not None and status.is_folder
 
     def stat(self) -> FileTimes:
         """Return size and time. Raises `FileNotFoundError`."""
-        status = self._listed or file_system().status(self._uri)
+        status = self._listed or file_system().status(locate(self._uri))
         if status is None:
             raise FileNotFoundError(self._uri)
         return FileTimes(status.bytes, status.changed / 1000)
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield what is in a folder. Raises `FileNotFoundError`."""
-        for name, status in file_system().entries(self._uri):
+        for name, status in file_system().entries(locate(self._uri)):
             yield RemotePath(f"{self._uri}/{name}", status)
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
@@ -152,7 +152,7 @@ class RemotePath:
 
     def read_bytes(self) -> bytes:
         """Return the content of a file. Raises `FileNotFoundError`."""
-        return file_system().read(self._uri)
+        return file_system().read(locate(self._uri))
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Return the content of a file as text. Raises `FileNotFoundError`."""
@@ -160,21 +160,16 @@ class RemotePath:
 
     def mkdir(self, mode: int | None = None, *, parents: bool = True, exist_ok: bool = True) -> None:  # noqa: ARG002 - as Path has it
         """Create a folder and those above it, unless they exist. `mode` is that of a folder that did not exist."""
-        file_system().make_folder(self._uri, mode)
+        if not self.is_object:
+            file_system().make_folder(self._uri, mode)
 
     def write_text(self, text: str) -> None:
         """Put a file in place, whole or not at all. Replaces an existing one."""
-        draft = self._fence() / f"{DRAFT}{uuid.uuid4().hex}"
-        with _fenced(draft.parent):
-            file_system().create(str(draft), text.encode())
-            file_system().rename(str(draft), self._uri, replaces=True)
+        find_fence(self._uri).write(self._uri, text.encode())
 
     def rename(self, target: RemotePath) -> None:
         """Rename a file or folder. The target must not exist. After a crash it may be in the folder of the lease."""
-        moved = self._fence() / f"{MOVED}{uuid.uuid4().hex}"
-        with _fenced(moved.parent):
-            file_system().rename(self._uri, str(moved))
-            file_system().rename(str(moved), str(target))
+        find_fence(self._uri).rename(self._uri, str(target))
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Delete a file. Raises `FileNotFoundError`."""
@@ -184,35 +179,8 @@ class RemotePath:
             raise FileNotFoundError(self._uri)
 
     def delete_all(self) -> None:
-        """Delete a file, or a folder with its content. A folder disappears at once."""
-        deleted = self._fence() / f"{DELETED}{uuid.uuid4().hex}"
-        with _fenced(deleted.parent):
-            file_system().rename(self._uri, str(deleted))
-        file_system().delete(str(deleted))
-
-    def _fence(self) -> RemotePath:
-        """Return the folder of the lease that covers this path."""
-        for root, folder in _fences.items():
-            if self._uri == root or self._uri.startswith(f"{root}/"):
-                return folder
-        raise CheckpointError(
-            f"{self} is in a checkpoint that this process has not locked",
-            "report this as a defect of Millstream",
-        )
-
-
-@contextmanager
-def _fenced(fence: RemotePath) -> Iterator[None]:
-    """Explain a change that failed because another run has renamed the folder of the lease."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if fence.exists():
-            raise
-        raise CheckpointError(
-            f"checkpoint {fence.parents[2]} has been taken over by another run",
-            "keep that run; two runs of one query never both write",
-        ) from error
+        """Delete a file, or a folder with its content."""
+        find_fence(self._uri).delete(self._uri)
 
 
 CheckpointPath: TypeAlias = Path | RemotePath
@@ -256,19 +224,15 @@ def delete_folder(folder: CheckpointPath) -> None:
 def require_local(folder: CheckpointPath, operation: str) -> Path:
     """Return the path of a local checkpoint. Raises `InvalidInput` for a remote one: `rewinding` is not possible."""
     if isinstance(folder, RemotePath):
+        by_hand = (
+            # A copy of the folder would have Millstream's own files at other paths (`own_files.py`).
+            "leave the checkpoint as it is, or give the query another one (queries.NAME.checkpoint)"
+            if folder.is_object
+            else "stop the run, copy the folder to this machine (hdfs dfs -get), use the command there with "
+            "--set queries.NAME.checkpoint=FOLDER, and put it back (hdfs dfs -put)"
+        )
         raise InvalidInput(
             f"{operation} is not possible for {folder}: its file system cannot copy or link a folder in place",
-            "stop the run, copy the folder to this machine (hdfs dfs -get), use the command there with "
-            "--set queries.NAME.checkpoint=FOLDER, and put it back (hdfs dfs -put)",
+            by_hand,
         )
     return folder
-
-
-def set_fence(root: RemotePath, folder: RemotePath) -> None:
-    """Let changes below `root` pass through the folder of a lease."""
-    _fences[str(root)] = folder
-
-
-def remove_fence(root: RemotePath) -> None:
-    """Allow no more changes below `root`."""
-    _fences.pop(str(root), None)

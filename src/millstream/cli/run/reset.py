@@ -54,6 +54,8 @@ def command(
     names = _choose(pipeline, queries, all_queries=all_queries)
     _refuse_waiting_batches(pipeline, names)
     folders = _sink_folders(pipeline, names) if sinks else []
+    for name in names:
+        _refuse_object_store(pipeline.checkpoint_folder(name))
     with ExitStack() as locks:
         existing = [name for name in names if pipeline.checkpoint_folder(name).is_dir()]
         lock_checkpoints(pipeline, existing, locks)
@@ -124,6 +126,19 @@ def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
         raise CheckpointError(
             f"{len(waiting)} batches of query '{first.query}' wait for {first.sink}, and would be lost",
             f"deliver them: millstream deadletter replay {first.query}; or delete them: millstream deadletter delete",
+        )
+
+
+def _refuse_object_store(folder: CheckpointPath) -> None:
+    """Raise `InvalidInput` for a checkpoint on S3, where a suspended reset could continue under the next run."""
+    from millstream.checkpoint.remote.path import RemotePath
+
+    if isinstance(folder, RemotePath) and folder.is_object:
+        place = str(folder).replace("s3a://", "s3://", 1)
+        raise InvalidInput(
+            f"a reset is not possible for {folder}: if it were suspended, it could delete files of the next run",
+            f"end every run of the query and delete the folder: aws s3 rm --recursive {place}; or give the query "
+            "another checkpoint",
         )
 
 

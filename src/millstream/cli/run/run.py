@@ -192,14 +192,19 @@ def start(
             probed = probe_connections(pipeline, queries)
         except NotReady as failure:
             exit_with_place(failure, loaded)
+        folders = [str(pipeline.checkpoint_folder(query)) for query in queries]
         is_remote = any(isinstance(pipeline.checkpoint_folder(query), RemotePath) for query in queries)
 
         def open_spark() -> SparkSession:
             display.step("starting Spark, usually 10 to 20 s")
             events.emit("phase", text="starting Spark")
-            conf = {**(settings.REMOTE_CHECKPOINTS if is_remote else {}), **pipeline.spark}
+            conf = settings.with_remote_checkpoints(pipeline.spark, folders)
             spark = open_session(pipeline.name, conf, log=log)
             stack.callback(stop_session, spark)
+            try:
+                require_buckets(spark, pipeline, queries)
+            except NotReady as failure:
+                exit_with_place(failure, loaded)
             return spark
 
         # The lease of a remote checkpoint is taken through Spark's client of the file system, and all that follows
@@ -214,10 +219,6 @@ def start(
         spark = spark or open_spark()
         stack.enter_context(page.spark(spark))
         require_executors(spark, pipeline, queries)
-        try:
-            require_buckets(spark, pipeline, queries)
-        except NotReady as failure:
-            exit_with_place(failure, loaded)
         if verbose:
             for setting in applied_settings():
                 display.say(f"{setting.key} = {setting.value}  ({setting.reason})")

@@ -6,6 +6,7 @@ import click
 
 from millstream.cli.progress import ProgressReporter
 from millstream.spark import cache_folder
+from millstream.spark.conditional_writes.compiled_jar import ensure_s3_jars
 from millstream.spark.jars import jar_cache
 
 
@@ -24,7 +25,12 @@ def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -
     """
     if action == "paths":
         names = dict.fromkeys(("spark", *groups))
-        click.echo(",".join(str(path) for group in names for path in jar_cache.ensure_jars(group)))
+        paths = [
+            path
+            for group in names
+            for path in (ensure_s3_jars() if group == "s3" else jar_cache.ensure_jars(group))
+        ]
+        click.echo(",".join(map(str, paths)))
         return
     if action == "fetch" or verify:
         steps = ProgressReporter()

@@ -12,7 +12,9 @@ from urllib.parse import quote, unquote
 
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.private_folder import make_private
-from millstream.checkpoint.remote.path import delete_folder, rename_path
+from millstream.checkpoint.remote.object_lease import OWN
+from millstream.checkpoint.remote.own_files import ROWS
+from millstream.checkpoint.remote.path import RemotePath, delete_folder, rename_path
 from millstream.checkpoint.replacement import flush_folder, flush_path
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, parse_metadata
 from millstream.engine.events.event_bus import now
@@ -50,21 +52,27 @@ class SpooledBatch:
 
     @property
     def checkpoint(self) -> CheckpointPath:
-        """The folder of the query's checkpoint, which is next to the spool."""
-        checkpoints, query = self.folder.parents[3].parent, self.folder.parents[2].name
-        return checkpoints / query
+        """The folder of the query's checkpoint, which is next to the spool, or contains it on S3."""
+        above, query = self.folder.parents[4], self.folder.parents[2].name
+        return above.parent if above.name == OWN else above / query
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """Return the batch's rows, in the query's own columns."""
         from pyspark.sql.types import StructType  # noqa: PLC0415 - listing the spool needs no Spark
 
-        schema = StructType.fromJson(
-            json.loads((self.folder / _METADATA_FILE).read_text(encoding="utf-8"))["schema"]
+        content = json.loads((self.folder / _METADATA_FILE).read_text(encoding="utf-8"))
+        return spark.read.schema(StructType.fromJson(content["schema"])).parquet(
+            content.get("rows", str(self.folder))
         )
-        return spark.read.schema(schema).parquet(str(self.folder))
 
     def forget(self) -> None:
         """Delete the batch. If the process is killed halfway, the rest stays hidden and is deleted with the next."""
+        if isinstance(self.folder, RemotePath) and self.folder.is_object:
+            # Its rows are deleted once it is certain that no other run has taken over with this batch.
+            rows = json.loads((self.folder / _METADATA_FILE).read_text())["rows"]
+            self.folder.delete_all()
+            RemotePath(rows).delete_all()
+            return
         renamed = self.folder.with_name(f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}")
         rename_path(self.folder, renamed)
         delete_folder(renamed)
@@ -113,14 +121,32 @@ class BatchSpool:
         # The files contain whole rows, and nothing else closes the folder if checkpoints are outside a `.millstream`.
         make_private(self.folder.parents[2])
         self.folder.mkdir(parents=True, exist_ok=True)
+        stored_metadata = replace(metadata, content=None).plain()
+        content = {"reason": reason, "at": now(), "schema": frame.schema.jsonValue(), "note": stored_metadata}
+        if isinstance(self.folder, RemotePath) and self.folder.is_object:
+            # Nothing is renamed on S3: the batch is spooled once its metadata, written last, name its rows.
+            rows = self._prepare_rows(self.folder)
+            frame.write.parquet(str(rows))
+            write_durably(
+                self._batch_folder(batch) / _METADATA_FILE, json.dumps({**content, "rows": str(rows)})
+            )
+            return
         for partial in self.folder.glob(f"{_PARTIAL_PREFIX}*"):
             delete_folder(partial)
         partial = self.folder / f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}"
         frame.write.parquet(str(partial))
-        stored_metadata = replace(metadata, content=None).plain()
-        content = {"reason": reason, "at": now(), "schema": frame.schema.jsonValue(), "note": stored_metadata}
         write_durably(partial / _METADATA_FILE, json.dumps(content))
         _publish(partial, self._batch_folder(batch))
+
+    def _prepare_rows(self, folder: RemotePath) -> RemotePath:
+        """Return a new folder for rows on an object store. Deletes what a killed process has left of others."""
+        query_id, sink = folder.parent.name, folder.name
+        rows_folder = folder.parents[3] / ROWS / query_id / sink
+        spooled = {json.loads((path / _METADATA_FILE).read_text())["rows"] for path in folder.glob("*")}
+        for path in rows_folder.glob("*"):
+            if str(path) not in spooled:
+                path.delete_all()
+        return rows_folder / uuid.uuid4().hex
 
     def note(self, batch: int) -> BatchMetadata | None:
         """Return the metadata of a batch that is spooled here, or None for another batch or without metadata."""
@@ -182,11 +208,18 @@ def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
     homes = {
         home
         for checkpoints in checkpoint_folders
-        if (checkpoints / FOLDER).is_dir()
-        for home in (checkpoints / FOLDER).iterdir()
+        for spools in _list_spool_folders(checkpoints)
+        if spools.is_dir()
+        for home in spools.iterdir()
         if home.is_dir() and home.name not in pipeline.queries
     }
     return [batch for home in sorted(homes) for shelf in _spools(home) for batch in shelf.batches()]
+
+
+def _list_spool_folders(checkpoints: CheckpointPath) -> list[CheckpointPath]:
+    if isinstance(checkpoints, RemotePath) and checkpoints.is_object:
+        return [path / OWN / FOLDER for path in checkpoints.glob("*") if path.is_dir()]
+    return [checkpoints / FOLDER]
 
 
 def is_for_sink(batch: SpooledBatch, sink: str | None) -> bool:
@@ -199,8 +232,11 @@ def _spools(home: CheckpointPath) -> list[BatchSpool]:
 
 
 def spool_folder(pipeline: Pipeline, query: str) -> CheckpointPath:
-    """Return the folder of a query's spools, next to its checkpoint."""
-    return pipeline.checkpoint_folder(query).parent / FOLDER / query
+    """Return the folder of a query's spools, next to its checkpoint, or among its own files on S3."""
+    folder = pipeline.checkpoint_folder(query)
+    if isinstance(folder, RemotePath) and folder.is_object:
+        return folder / OWN / FOLDER / query
+    return folder.parent / FOLDER / query
 
 
 def _publish(partial: CheckpointPath, target: CheckpointPath) -> None:

@@ -8,7 +8,7 @@ from millstream.checkpoint import former_checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.integrity.damage_report import AFRESH
 from millstream.checkpoint.integrity.repair import repair
-from millstream.checkpoint.remote.path import relative_path
+from millstream.checkpoint.remote.path import RemotePath, relative_path
 from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, NotReady
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def check_checkpoints(
         # One repair may uncover further damage: torn offsets are checked before the state that they lead to.
         while damages := find_damage(folder):
             damage_found = damages[0]
-            if not (repair and damage_found.is_repairable):
-                raise _refusal(query, damages)
+            # Torn files are unknown on S3, and a repair that is suspended could later move the files of the next run.
+            is_in_reach = not (isinstance(folder, RemotePath) and folder.is_object)
+            if not (repair and damage_found.is_repairable and is_in_reach):
+                raise _refusal(query, damages, is_in_reach=is_in_reach)
             for copy in _repair(folder, damage_found):
                 say(
                     f"{query}: {relative_path(damage_found.file, folder)} is kept as {relative_path(copy, folder)}"
@@ -63,12 +65,12 @@ def _repair(folder: CheckpointPath, damage_found: CheckpointDamage) -> list[Chec
         ) from error
 
 
-def _refusal(query: str, damages: Sequence[CheckpointDamage]) -> CheckpointError:
+def _refusal(query: str, damages: Sequence[CheckpointDamage], *, is_in_reach: bool) -> CheckpointError:
     first = damages[0]
     more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
     fix = (
         f"'millstream run --repair --select {query}' does this: {first.cure}"
-        if first.is_repairable
+        if first.is_repairable and is_in_reach
         else first.cure
     )
     return CheckpointError(

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from millstream.checkpoint.remote.store_check import require_conditional_writes
 from millstream.diagnostics.failure import NotReady, Unreachable
 from millstream.spark import internals
 
@@ -50,6 +51,17 @@ def examine_places(spark: SparkSession, places: Iterable[str]) -> Iterator[tuple
         refusal = _examine(spark, place)
         if refusal is not None:
             yield place, refusal
+
+
+def examine_conditions(place: str) -> BucketRefusal | None:
+    """Return why the store of a place cannot keep a checkpoint, or None. The session of this process asks it."""
+    try:
+        require_conditional_writes(place)
+    except NotReady as error:
+        return BucketRefusal("MS576", error.what, error.fix)
+    except OSError as error:
+        return explain_refusal(place, str(error))
+    return None
 
 
 def explain_refusal(place: str, error: str) -> BucketRefusal:

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from millstream.checkpoint.remote.file_system import FileStatus
+from millstream.checkpoint.remote.file_system import FileStatus, is_on_object_store
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -56,12 +56,31 @@ class HadoopFileSystem:
         """Create a file in an existing folder, and close it once the data nodes have its content."""
         with _as_os_errors():
             system, path = self._open(uri), self._hadoop_path(uri)
+            if is_on_object_store(uri):
+                self._writes.write(system, path, bytearray(content), False)  # noqa: FBT003 - "replaces"
+                return
             replication, size = system.getDefaultReplication(path), system.getDefaultBlockSize(path)
             stream = system.createNonRecursive(path, False, _BUFFER, replication, size, None)  # noqa: FBT003 - Hadoop's "overwrite"
             try:
                 stream.write(bytearray(content))
             finally:
                 stream.close()
+
+    def write(self, uri: str, content: bytes) -> None:
+        """Create or replace an object."""
+        with _as_os_errors():
+            self._writes.write(self._open(uri), self._hadoop_path(uri), bytearray(content), True)  # noqa: FBT003 - "replaces"
+
+    def read_tagged(self, uri: str) -> tuple[str, bytes]:
+        """Return the tag of an object and its content, of the same moment."""
+        with _as_os_errors():
+            tag, text = self._writes.read(self._open(uri), self._hadoop_path(uri))
+        return str(tag), str(text).encode()
+
+    def replace(self, uri: str, content: bytes, tag: str) -> None:
+        """Replace an object that has this tag."""
+        with _as_os_errors():
+            self._writes.replace(self._open(uri), self._hadoop_path(uri), bytearray(content), tag)
 
     def make_folder(self, uri: str, mode: int | None = None) -> None:
         """Create a folder and those above it. The file system's umask applies to those above."""
@@ -97,6 +116,10 @@ class HadoopFileSystem:
     def client_process(self) -> int | None:
         """Return the id of the JVM."""
         return int(self._class("java.lang.ProcessHandle").current().pid())
+
+    @property
+    def _writes(self) -> Any:
+        return self._class("millstream.ConditionalWrites")
 
     def _open(self, uri: str) -> Any:
         return self._hadoop_path(uri).getFileSystem(self._configuration)
@@ -149,9 +172,9 @@ _ERRORS: dict[str, tuple[type[OSError], int]] = {
     "AlreadyBeingCreatedException": (FileExistsError, errno.EEXIST),
     "AccessControlException": (PermissionError, errno.EACCES),
 }
-# The name node, or all data nodes, do not answer, or have just been started.
+# The name node, all data nodes or the object store do not answer, or have just been started.
 _AWAY = re.compile(
     r"ConnectException|SocketException|SocketTimeoutException|NoRouteToHostException|ConnectTimeoutException"
     r"|UnknownHostException|EOFException|SafeModeException|StandbyException|RetriableException"
-    r"|could only be written to 0 of the"
+    r"|could only be written to 0 of the|Unable to execute HTTP request|Status Code: (?:429|5\d\d)"
 )

@@ -22,9 +22,11 @@ from millstream.checkpoint.lock import (
 from millstream.checkpoint.operations.rewind import rewind_checkpoint
 from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
 from millstream.checkpoint.remote import lease as leases
+from millstream.checkpoint.remote import lease_owner
+from millstream.checkpoint.remote.fence import RenameFence, set_fence
 from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
-from millstream.checkpoint.remote.path import RemotePath, set_fence
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 from remote_files import MemoryFileSystem
 
@@ -66,7 +68,12 @@ def suspend(lease: Lease) -> None:
 def resume(lease: Lease) -> None:
     """Let the code of the suspended driver run again: it goes through the folder of its own lease."""
     leases._leases[str(FOLDER)] = lease
-    set_fence(FOLDER, lease._folder)
+    set_fence(str(FOLDER), RenameFence(str(FOLDER), str(folder_of(lease))))
+
+
+def folder_of(lease: Lease) -> RemotePath:
+    """Return the folder through which a lease makes changes."""
+    return FOLDER / "_millstream" / "lease" / f"{lease.number}.files"
 
 
 def test_a_lease_that_is_renewed_is_refused_to_a_second_driver_with_the_name_of_its_owner() -> None:
@@ -181,7 +188,7 @@ def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
 
 def test_a_driver_that_ended_on_this_machine_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     suspend(take("killed"))
-    monkeypatch.setattr(leases, "_is_alive", lambda _: False)
+    monkeypatch.setattr(lease_owner, "_is_alive", lambda _: False)
 
     waiting = take("next", lapse=3600)
 
@@ -192,8 +199,8 @@ def test_a_process_of_another_machine_with_the_same_number_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = take("elsewhere")
-    monkeypatch.setattr(leases, "_machine", lambda: "another kernel")
-    monkeypatch.setattr(leases, "_is_alive", lambda _: False)
+    monkeypatch.setattr(lease_owner, "_machine", lambda: "another kernel")
+    monkeypatch.setattr(lease_owner, "_is_alive", lambda _: False)
 
     with pytest.raises(CheckpointError, match="held by 'elsewhere'"):
         take("here")
@@ -203,10 +210,10 @@ def test_a_process_of_another_machine_with_the_same_number_is_waited_for(
 
 def test_what_a_former_driver_was_moving_is_kept_and_its_drafts_are_deleted(files: MemoryFileSystem) -> None:
     lock = take("one")
-    files.create(f"{lock._folder}/draft-1", b"half")
+    files.create(f"{folder_of(lock)}/draft-1", b"half")
     suspend(lock)
     second = take("two")
-    files.create(f"{second._folder}/moved-1", b"rows")
+    files.create(f"{folder_of(second)}/moved-1", b"rows")
     suspend(second)
 
     third = take("three")
@@ -246,9 +253,10 @@ def test_a_lock_of_a_run_covers_the_spool_beside_the_checkpoint() -> None:
         write_durably(spool / "note", "later")
 
 
-def test_an_object_store_is_refused(files: MemoryFileSystem) -> None:
-    with pytest.raises(NotReady, match="is on 's3a', where a run cannot lock it"):
-        CheckpointLock(RemotePath("s3a://bucket/orders"), "shop.orders").take()
+@pytest.mark.parametrize("scheme", ["gs", "s3a"])
+def test_another_store_is_refused(files: MemoryFileSystem, scheme: str) -> None:
+    with pytest.raises(NotReady, match=f"is on '{scheme}', where a run cannot lock it"):
+        CheckpointLock(RemotePath(f"{scheme}://bucket/orders"), "shop.orders").take()
 
     assert not files.files
 
