@@ -16,6 +16,7 @@ from pyspark.sql.functions import udf
 from millstream.spark import jvm_launch, session
 from millstream.spark.jars.ivy_download import pyspark_folder
 from millstream.spark.java_discovery import find_java
+from millstream.spark.settings import OPTIMISING_COMPILER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,6 +104,23 @@ def test_the_jvms_options_are_those_of_sparks_own_launcher() -> None:
     assert [word for word in options if word != "--add-modules=jdk.incubator.vector"] == list(
         jvm_launch.OPTIONS
     )
+
+
+def test_java_knows_the_limits_of_its_optimising_compiler() -> None:
+    # It ignores an option that it does not know, so a misspelt one would have no effect.
+    options = dict(option.removeprefix("-XX:").split("=") for option in OPTIMISING_COMPILER.split())
+
+    result = subprocess.run(
+        [find_java().binary, *OPTIMISING_COMPILER.split(), "-XX:+PrintFlagsFinal", "-version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={},
+    )
+
+    flags = {words[1]: words[3] for line in result.stdout.splitlines() if len(words := line.split()) > 3}
+    assert len(options) == 4
+    assert {name: flags[name] for name in options} == options
 
 
 @pytest.fixture

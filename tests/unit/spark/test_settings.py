@@ -25,6 +25,11 @@ def test_the_users_value_wins() -> None:
     assert chosen(spark_ui_enabled=True)["spark.ui.enabled"] == "true"
 
 
+def test_the_users_own_java_options_replace_the_limits_of_the_optimising_compiler() -> None:
+    assert "Tier4" in chosen()["spark.driver.defaultJavaOptions"]
+    assert chosen(spark_driver_defaultJavaOptions="-Xss4m")["spark.driver.defaultJavaOptions"] == "-Xss4m"
+
+
 def test_the_users_extensions_are_added_to_deltas() -> None:
     extensions = chosen(spark_sql_extensions="org.example.Mine")["spark.sql.extensions"]
 
