@@ -66,6 +66,7 @@ def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traini
     item.process.wait()
 
 
+@pytest.mark.whole
 def test_a_released_training_ends_with_an_archive_that_the_next_jvm_uses(training: Training) -> None:
     training.release()
 

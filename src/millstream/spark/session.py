@@ -109,7 +109,8 @@ def archive_path() -> Path | None:
 
 def boot_training(flags: Sequence[str], log: Path) -> SparkSession:
     """Return a session whose JVM runs with `flags` in place of an archive. Only `train` uses it."""
-    _launch(_plan_launch("millstream-training", NOTHING, log), flags)
+    # What lives this briefly does not gain by optimised code.
+    _launch(_plan_launch("millstream-training", NOTHING, log), ("-XX:TieredStopAtLevel=1", *flags))
     return _create_session(NOTHING)
 
 
