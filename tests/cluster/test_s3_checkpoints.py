@@ -49,7 +49,7 @@ answer["cancelled"] = files.exists(Path(f"{root}/offsets/8"))
 answer["names"] = [str(status.getPath().getName()) for status in files.list(Path(f"{root}/offsets"))]
 answer["missing"] = attempt(lambda: len(files.list(Path(f"{root}/nothing"))))
 local = create(Path("file:/tmp"), conf)
-answer["local"] = [local.isLocal(), attempt(lambda: local.list(Path("file:/tmp/nothing-here")))]
+answer["local"] = [local.isLocal(), attempt(lambda: local.list(Path("file:/nothing-here")))]
 
 log = jvm.millstream.ConditionalLogStore(conf)
 commit = Path(f"{root}/_delta_log/00000000000000000000.json")
