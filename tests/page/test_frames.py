@@ -64,5 +64,4 @@ def test_an_update_takes_less_than_a_frame(watched: Hour, act: str) -> None:
     assert all(now > then for then, now in zip(before, after, strict=True)), "nothing happened to look at"
     assert actual.updates, "no update was traced"
     assert actual.quantile(0.5) < FRAME, actual.as_json()
-    assert actual.frame_rate > 0.9, actual.as_json()
     assert actual.share < MOST[act], actual.as_json()
