@@ -101,8 +101,9 @@ def measure(name: str, folder: Path, brokers: str, asked: argparse.Namespace) ->
             while len({path.parts[-3] for path in folder.glob("checkpoints/**/commits/0")}) < asked.queries:
                 if running.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit((folder / "log").read_text(errors="replace")[-3000:])
+                # Nothing tells that another process has written a file: it is looked for again.
                 time.sleep(1)
-            # The JVM still compiles what the first batches ran.
+            # The JVM still compiles what the first batches ran, and nothing tells when it is done.
             time.sleep(asked.warm)
             before = tree_cpu_seconds(running.pid)
             # What is measured is what the queries take while nothing comes.

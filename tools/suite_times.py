@@ -1,7 +1,7 @@
 """Where the time of the tests goes: run them, or read a recorded run, and report by folder, file and fixture.
 
     python tools/suite_times.py -- -n 2 --dist loadfile tests/kafka
-    python tools/suite_times.py --read /tmp/suite.jsonl
+    python tools/suite_times.py --read suite.jsonl
 
 Seconds are those of a clock and add up to the number of workers times the length of the run. CPU seconds are those of
 the worker and of every process that it started.

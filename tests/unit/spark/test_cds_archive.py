@@ -75,7 +75,7 @@ def test_another_java_and_other_jars_have_another_archive(
     assert cds_archive.archive_file(one, jars) == files[0]
 
 
-# What a trainer is told, written to a file when it ends.
+# In place of a trainer: it writes the byte that it receives, if any, to a file.
 LISTENER = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_bytes(b'got:' + sys.stdin.buffer.read(1))"
 STARTER = f"""
 import sys
@@ -86,7 +86,7 @@ sys.argv[2] == "release" and print(cds_archive.release_training())
 
 
 def message_to_trainer(tmp_path: Path, end: str) -> bytes:
-    """What an attached trainer is told by a process that ends in this way."""
+    """Return the bytes that an attached trainer receives from a process that ends in this way."""
     fifo = tmp_path / "message"
     os.mkfifo(fifo)
     with subprocess.Popen([sys.executable, "-c", STARTER, str(fifo), end]):

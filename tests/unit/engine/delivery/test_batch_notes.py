@@ -1,4 +1,4 @@
-"""What the ledgers of sinks are told of a batch."""
+"""The note about a batch that each sink stores in its ledger."""
 
 from __future__ import annotations
 
