@@ -17,7 +17,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 from measure import tree_cpu_seconds  # noqa: E402 - found by the line above
+from scratch import scratch_folder  # noqa: E402
 
 from acceptance import tables  # noqa: E402
 from acceptance.oracle import STREAMS, difference, expected  # noqa: E402
@@ -332,10 +332,9 @@ def main() -> None:
     parser.add_argument("--only", choices=(OURS, EXPERT))
     parser.add_argument("--keep", action="store_true", help="Leave the folder for a look.")
     asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="millstream-live-"))
     os.environ["MILLSTREAM_EVENTS"] = "1"  # the settings of a real run, not of a short test
     names = [asked.only] if asked.only else [OURS, EXPERT]
-    try:
+    with scratch_folder("live", keep=asked.keep) as folder:
         endpoints = stack.up(folder)
         bench = Bench(folder, endpoints.kafka, endpoints.postgres, asked)
         for turn in range(asked.rounds):
@@ -348,12 +347,6 @@ def main() -> None:
                     flush=True,
                 )
         print(report(bench))
-    finally:
-        stack.down(folder)
-        if asked.keep:
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import os
 import shutil
 import statistics
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "tests")]
 
 from measure import Cost, measure  # noqa: E402
+from scratch import scratch_folder  # noqa: E402
 
 from acceptance import tables  # noqa: E402 - found by the line above
 from acceptance.oracle import STREAMS, Tables, difference, expected  # noqa: E402
@@ -170,8 +170,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="Write the report there too.")
     args = parser.parse_args()
     names = [args.only] if args.only else [OURS, EXPERT, *([NAIVE] if args.naive else [])]
-    folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
-    try:
+    with scratch_folder("bench", keep=args.keep) as folder:
         endpoints = stack.up(folder)
         bench = Bench(folder, endpoints.kafka, endpoints.postgres)
         bench.fill(args.events)
@@ -182,12 +181,6 @@ def main() -> None:
                 print(
                     f"round {turn + 1}  {name:<15} CPU {cost.cpu:6.1f} s  wall {cost.wall:6.1f} s", flush=True
                 )
-    finally:
-        stack.down(folder)
-        if args.keep:
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
     if OURS in bench.costs:
         text = report(bench, args.events)
         print(text)

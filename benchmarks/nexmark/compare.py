@@ -12,7 +12,6 @@ import argparse
 import os
 import shutil
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from events import Event, Generator, side_input, tables  # noqa: E402 - found by the line above
 from measure import measure  # noqa: E402
+from scratch import scratch_folder  # noqa: E402
 
 from millstream.devstack import stack  # noqa: E402
 from millstream.devstack.servers.topics import create_topics  # noqa: E402
@@ -183,8 +183,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="Leave the folder for a look.")
     asked = parser.parse_args()
     events = list(Generator(asked.seed, asked.rate).events(asked.events))
-    folder = Path(tempfile.mkdtemp(prefix="millstream-nexmark-"))
-    try:
+    with scratch_folder("nexmark", keep=asked.keep) as folder:
         endpoints = stack.up(folder, servers=("kafka",))
         project(folder / "nexmark")
         send(endpoints.kafka, events)
@@ -199,12 +198,6 @@ def main() -> None:
                 )
         connection = expectation(events)
         results = [compare(folder / "nexmark", query, connection, began) for query in asked.only]
-    finally:
-        stack.down(folder)
-        if asked.keep:
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
     print("\n| query | rows | right | missing | not expected |\n| --- | --- | --- | --- | --- |")
     for result in results:
         word = "yes" if result.is_right else "no"

@@ -19,7 +19,6 @@ import os
 import shutil
 import statistics
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -33,6 +32,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE.parents[1] / "tests")]
 import flink  # noqa: E402 - found by the line above
 from events import AdEvents  # noqa: E402
 from measure import measure  # noqa: E402
+from scratch import scratch_folder  # noqa: E402
 
 from acceptance.project import database  # noqa: E402
 from millstream.devstack import stack  # noqa: E402
@@ -205,8 +205,7 @@ def main() -> None:
         names = [asked.only]
     if asked.flink:
         flink.prepare(asked.flink)
-    folder = Path(tempfile.mkdtemp(prefix="millstream-ysb-"))
-    try:
+    with scratch_folder("ysb", keep=asked.keep) as folder:
         endpoints = stack.up(folder)
         bench = Bench(folder, endpoints.kafka, endpoints.postgres, asked)
         bench.fill()
@@ -220,12 +219,6 @@ def main() -> None:
                     flush=True,
                 )
         print("\n" + report(bench))
-    finally:
-        stack.down(folder)
-        if asked.keep:
-            print(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
