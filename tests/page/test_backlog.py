@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from page.made import Traffic
+from page.made import Traffic, failed_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,3 +119,25 @@ def test_no_name_of_a_result_column_is_cut(
     expect(page.locator(".rows thead th")).to_have_count(columns)
     page.locator(".rows thead th").first.scroll_into_view_if_needed()
     assert page.locator(".rows thead th").evaluate_all(WHOLE) == []
+
+
+# Names of nodes that a bar of what waits lies on.
+COVERED = """bars => [...document.querySelectorAll('.node .box')].filter(box => {
+    const area = box.getBoundingClientRect();
+    return bars.some(bar => {
+        const own = bar.getBoundingClientRect();
+        return own.left < area.right && own.right > area.left && own.top < area.bottom && own.bottom > area.top;
+    });
+}).map(box => box.closest('.node').dataset.node)"""
+
+
+@pytest.mark.usefixtures("backlog")
+@pytest.mark.parametrize("width", [390, 1440])
+def test_bars_of_what_waits_cover_no_node(stage: Stage, opened: Callable[..., Page], width: int) -> None:
+    page = opened(width=width)
+    for query in ("funnel", "purchases"):
+        stage.send(failed_run(query, time.time()))
+
+    bars = page.locator(".queue rect")
+    expect(bars.nth(3)).to_be_attached()
+    assert bars.evaluate_all(COVERED) == []

@@ -85,7 +85,7 @@ export const GraphPanel = steady(function GraphPanel({ nodes, edges, queries, be
                 ))}
                 {nodes.map((node) => {
                   const at = placed.boxes.get(node.id);
-                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} onChoose={onChoose} />;
+                  return at && <Shown key={node.id} node={node} at={at} query={node.kind === "query" ? details.get(node.name) : undefined} lit={lit.has(node.id)} chosen={node.kind === "query" && node.name === chosen} behind={behind.get(node.id) ?? null} upright={placed.upright} onChoose={onChoose} />;
                 })}
               </g>
             </svg>
@@ -128,10 +128,11 @@ interface ShownProps {
   lit: boolean;
   chosen: boolean;
   behind: number | null;
+  upright: boolean;
   onChoose: (node: Node) => void;
 }
 
-function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): JSX.Element {
+function Shown({ node, at, query, lit, chosen, behind, upright, onChoose }: ShownProps): JSX.Element {
   const { x, y, width } = at;
   const full = said(node, behind, query);
   const figures = fitting([full, ...(query ? [full.replace(" of trigger", ""), full.split(" · ")[0] ?? ""] : briefer(node, behind))], (width - 2 * INSET + 6) / FIGURE);
@@ -159,7 +160,7 @@ function Shown({ node, at, query, lit, chosen, behind, onChoose }: ShownProps): 
       }}
     >
       <title>{title}</title>{" "}
-      {query && <Queue query={query} />}
+      {query && <Queue query={query} width={width} upright={upright} />}
       <rect class="box" width={width} height={SHAPE.height} rx={node.kind === "query" ? 7 : 4} />
       <rect class="stripe" width={3} height={SHAPE.height - 12} x={0} y={6} rx={1.5} />
       <text class="name" x={INSET} y={19}>
@@ -197,14 +198,17 @@ function Load({ query, width }: { query: Query; width: number }): JSX.Element {
   );
 }
 
-/** What waits before a query that holds things up: one bar more for ten times the records. */
-function Queue({ query }: { query: Query }): JSX.Element | null {
+/** What waits where its edges come in, before a query that holds things up: one bar more for ten times the records. */
+function Queue({ query, width, upright }: { query: Query; width: number; upright: boolean }): JSX.Element | null {
   if (!query.behind || (query.level !== "warn" && query.level !== "bad")) return null;
   const bars = Math.min(5, 1 + Math.floor(Math.log10(query.behind)));
   return (
     <g class="queue">
       <title>{`${count(query.behind)} records wait`}</title>
-      {Array.from({ length: bars }, (_, at) => <rect key={at} x={-7 - at * 6} y={8} width={4} height={SHAPE.height - 16} rx={1} />)}
+      {Array.from({ length: bars }, (_, at) => {
+        const before = -7 - at * 6;
+        return upright ? <rect key={at} x={8} y={before} width={width - 16} height={4} rx={1} /> : <rect key={at} x={before} y={8} width={4} height={SHAPE.height - 16} rx={1} />;
+      })}
     </g>
   );
 }
