@@ -164,9 +164,9 @@ function showIcon(level: Level): void {
 /** Records that wait, by the id of the source's node: of the query that is furthest behind. */
 function behind(lag: Lag[]): Map<string, number> {
   const byQuery = new Map<string, number>();
-  for (const part of lag) {
-    const key = `${part.source}\n${part.query}`;
-    byQuery.set(key, (byQuery.get(key) ?? 0) + (part.behind ?? 0));
+  for (const topic of lag) {
+    const key = `${topic.source}\n${topic.query}`;
+    byQuery.set(key, (byQuery.get(key) ?? 0) + (topic.behind ?? 0));
   }
   const worst = new Map<string, number>();
   for (const [key, records] of byQuery) {

@@ -44,7 +44,7 @@ export const TERMS = {
   statestore: "What Spark keeps between batches: open windows, rows that wait for the other side of a join, keys already seen, and the values of processors. It is read from the checkpoint, as of a batch.",
   results: "A sample of the newest rows that a query wrote.",
   events: "Events of this run, newest first.",
-  growing: "How long the lag of the partition has been growing since its last minimum. It counts as growing if the mean of each quarter of that time is above the one before, and the last mean is a fifth above the first, or if the last batch left more than twice as many records as any before it, or that many wait now for a query that is late. Smaller changes from batch to batch do not count.",
+  growing: "How long the lag of the topic has been growing since its last minimum. It counts as growing if the mean of each quarter of that time is above the one before, and the last mean is a fifth above the first, or if the last batch left more than twice as many records as any before it, or that many wait now for a query that is late. Smaller changes from batch to batch do not count.",
   behind: "Records in the topics that no committed batch has read yet. The broker is asked every three seconds; an older figure is shown with its age. While their number shrinks from batch to batch, an estimate says when all are read: the records behind, divided by those read minus those arriving per second.",
   since: "Time since the query entered this state.",
 } as const;

@@ -121,15 +121,23 @@ export interface Lag {
   query: string;
   source: string;
   topic: string;
-  partition: string;
-  offset: Maybe<number>;
-  latest: Maybe<number>;
+  partitions: number;
   latest_at: string;
   behind: Maybe<number>;
   growing_since: Maybe<string>;
   history: Maybe<number>[];
   arrival_rate: Maybe<number>;
   read_rate: Maybe<number>;
+}
+
+/** What `/api/partitions` tells: those with the largest lag first. */
+export interface PartitionLag {
+  source: string;
+  topic: string;
+  partition: number;
+  offset: Maybe<number>;
+  latest: number;
+  behind: Maybe<number>;
 }
 
 export interface Reason {

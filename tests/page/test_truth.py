@@ -81,10 +81,6 @@ def test_a_growing_lag_is_a_warning_from_a_thousand_records_on(
     growing = page.locator('[data-topic="clicks"] td').last
     expect(growing).to_contain_text("▲")
     expect(growing).to_have_class(level)
-    page.locator("#partitions").click()
-    growing = page.locator('[data-partition="clicks/0"] td').last
-    expect(growing).to_contain_text("▲")
-    expect(growing).to_have_class(level)
 
 
 def test_the_phases_of_a_start_are_named(stage: Stage, opened: Callable[..., Page]) -> None:

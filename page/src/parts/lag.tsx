@@ -1,9 +1,9 @@
-// What waits in Kafka, partition by partition, and some of the messages.
+// What waits in Kafka, by topic and by partition, and some of the messages.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { clock, count, exact, moment, plural, rate, sentence } from "../format";
 import { steady, useAsked, useKept } from "../hooks";
-import type { Lag, Messages, Node } from "../wire";
+import type { Lag, Messages, Node, PartitionLag } from "../wire";
 import { age, ago, caughtUp } from "../words";
 import { Empty, Panel, Wide } from "./panel";
 import { Bar, Spark } from "./sign";
@@ -29,12 +29,13 @@ interface Props {
 
 export const LagPanel = steady(function LagPanel({ lag, query, left, sources, now, live, source, onSource }: Props): JSX.Element | null {
   const [open, setOpen] = useKept("partitions", false);
-  const own = lag.filter((part) => part.query === query).sort(byPlace);
+  const own = lag.filter((topic) => topic.query === query);
   // A query that reads no topic has no lag to speak of.
   if (own.length === 0 && sources.length === 0) return null;
-  const total = own.reduce((sum, part) => sum + (part.behind ?? 0), 0);
-  const known = own.some((part) => part.behind !== null);
-  const old = age(Math.min(...own.map((part) => Date.parse(part.latest_at))), now);
+  const total = own.reduce((sum, topic) => sum + (topic.behind ?? 0), 0);
+  const known = own.some((topic) => topic.behind !== null);
+  const old = age(Math.min(...own.map((topic) => Date.parse(topic.latest_at))), now);
+  const partitions = own.reduce((sum, topic) => sum + topic.partitions, 0);
   return (
     <Panel
       id="lag"
@@ -43,12 +44,12 @@ export const LagPanel = steady(function LagPanel({ lag, query, left, sources, no
         own.length > 0 && (
           <>
             {known && <span class={old ? "dim" : ""}><b data-lag={total}>{exact(total)}</b> <span class="dim">{total === 1 ? "record" : "records"} behind{old ? `, ${old}` : left !== null && `, ${caughtUp(left)}`}</span></span>}
-            <button type="button" class="button small" id="partitions" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Topics" : plural(own.length, "partition")}</button>
+            <button type="button" class="button small" id="partitions" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Topics" : plural(partitions, "partition")}</button>
           </>
         )
       }
     >
-      {own.length === 0 ? <Empty>The broker has not reported the offsets yet.</Empty> : open ? <Partitions own={own} now={now} /> : <Topics own={own} now={now} />}
+      {own.length === 0 ? <Empty>The broker has not reported the offsets yet.</Empty> : open ? <Partitions query={query} live={live} /> : <Topics own={own} now={now} />}
       <MessagesPart sources={sources} live={live} source={source} onSource={onSource} />
     </Panel>
   );
@@ -59,21 +60,8 @@ function isMuch(behind: number | null): boolean {
   return (behind ?? 0) >= MUCH;
 }
 
-/** The sum of a rate of partitions; null where one of them is unknown. */
-function sum(parts: Lag[], name: "arrival_rate" | "read_rate"): number | null {
-  return parts.reduce<number | null>((total, part) => (total === null || part[name] === null ? null : total + part[name]), 0);
-}
-
-/** A line for each topic: the sum of its partitions. */
+/** A line for each topic. */
 function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
-  const topics = [...new Set(own.map((part) => part.topic))].map((topic) => {
-    const parts = own.filter((part) => part.topic === topic);
-    const longest = Math.max(...parts.map((part) => part.history.length));
-    const history = Array.from({ length: longest }, (_, at) => parts.reduce((sum, part) => sum + (part.history.at(at - longest) ?? 0), 0));
-    const growing = parts.flatMap((part) => moment(part.growing_since) ?? []);
-    const behind = parts.some((part) => part.behind !== null) ? parts.reduce((sum, part) => sum + (part.behind ?? 0), 0) : null;
-    return { topic, parts, history, growing: growing.length ? Math.min(...growing) : null, behind, arriving: sum(parts, "arrival_rate"), read: sum(parts, "read_rate") };
-  });
   return (
     <Wide name="Lag by topic">
       <table class="table">
@@ -88,27 +76,33 @@ function Topics({ own, now }: { own: Lag[]; now: number }): JSX.Element {
           </tr>
         </thead>
         <tbody>
-          {topics.map(({ topic, parts, history, growing, behind, arriving, read }) => (
-            <tr key={topic} data-topic={topic}>
-              <th scope="row">{topic} <span class="dim apart">{plural(parts.length, "partition")}</span></th>
-              <td class="num">{rate(arriving)}</td>
-              <td class="num">{rate(read)}</td>
-              <td class="num" title={exact(behind)}>{behind === 0 ? "all read" : (behind ?? 0) < 1e5 ? exact(behind) : count(behind)}</td>
-              <td class="course"><Spark values={history} least={20} level={growing !== null && isMuch(behind) ? "warn" : "ok"} /></td>
-              <td class={growing !== null && isMuch(behind) ? "warn" : "dim"}>{growing === null ? (behind === null ? "–" : "no") : `▲ ${ago(growing, now).split(" ")[0]}`}</td>
-            </tr>
-          ))}
+          {own.map(({ source, topic, partitions, history, growing_since, behind, arrival_rate, read_rate }) => {
+            const warns = growing_since !== null && isMuch(behind);
+            return (
+              <tr key={`${source}/${topic}`} data-topic={topic}>
+                <th scope="row">{topic} <span class="dim apart">{plural(partitions, "partition")}</span></th>
+                <td class="num">{rate(arrival_rate)}</td>
+                <td class="num">{rate(read_rate)}</td>
+                <td class="num" title={exact(behind)}>{behind === 0 ? "all read" : (behind ?? 0) < 1e5 ? exact(behind) : count(behind)}</td>
+                <td class="course"><Spark values={history} least={20} level={warns ? "warn" : "ok"} /></td>
+                <td class={warns ? "warn" : "dim"}>{growing_since === null ? (behind === null ? "–" : "no") : `▲ ${ago(moment(growing_since), now).split(" ")[0]}`}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </Wide>
   );
 }
 
-function Partitions({ own, now }: { own: Lag[]; now: number }): JSX.Element {
-  const shown = [...own].sort((a, b) => (b.behind ?? 0) - (a.behind ?? 0) || byPlace(a, b)).slice(0, MOST);
-  const most = Math.max(1, ...own.map((part) => part.behind ?? 0));
+/** The partitions of the query, those with the largest lag first: the server has them in that order. */
+function Partitions({ query, live }: { query: string; live: boolean }): JSX.Element {
+  const asked = useAsked<PartitionLag[]>(`api/partitions?query=${encodeURIComponent(query)}`, 3000, live);
+  const all = asked.value ?? [];
+  const most = Math.max(1, all[0]?.behind ?? 0);
   return (
     <Wide name="Lag by partition" class="tall">
+      {asked.error && <p class="note">{sentence(asked.error)}</p>}
       <table class="table">
         <thead>
           <tr>
@@ -117,29 +111,23 @@ function Partitions({ own, now }: { own: Lag[]; now: number }): JSX.Element {
             <th scope="col" class="num"><Term of="end">End</Term></th>
             <th scope="col" class="num"><Term of="behind">Behind</Term></th>
             <th scope="col"><span class="hidden">Share of the largest lag</span></th>
-            <th scope="col"><Term of="growing">Growing</Term></th>
           </tr>
         </thead>
         <tbody>
-          {shown.map((part) => (
-            <tr key={`${part.topic}/${part.partition}`} data-partition={`${part.topic}/${part.partition}`}>
+          {all.slice(0, MOST).map((part) => (
+            <tr key={`${part.source}/${part.topic}/${part.partition}`} data-partition={`${part.topic}/${part.partition}`}>
               <th scope="row">{part.topic} <span class="dim">/ {part.partition}</span></th>
               <td class="num dim">{exact(part.offset)}</td>
               <td class="num dim">{exact(part.latest)}</td>
               <td class="num">{exact(part.behind)}</td>
-              <td>{part.behind ? <Bar share={part.behind / most} level={part.growing_since && isMuch(part.behind) ? "warn" : "ok"} /> : null}</td>
-              <td class={part.growing_since && isMuch(part.behind) ? "warn" : "dim"}>{part.growing_since ? `▲ ${ago(moment(part.growing_since), now).split(" ")[0]}` : part.behind === null ? "–" : "no"}</td>
+              <td>{part.behind ? <Bar share={part.behind / most} level="ok" /> : null}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {own.length > MOST && <p class="dim">{own.length - MOST} more with less lag.</p>}
+      {all.length > MOST && <p class="dim">{all.length - MOST} more with less lag.</p>}
     </Wide>
   );
-}
-
-function byPlace(a: Lag, b: Lag): number {
-  return a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);
 }
 
 interface MessagesProps {

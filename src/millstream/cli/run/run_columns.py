@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from millstream.dashboard.state.kafka_lag import Partition, record_offsets
+from millstream.dashboard.state.kafka_lag import Key, TopicLag, record_offsets, total_behind
 from millstream.engine.events.progress_listener import lag_seconds
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class QueryFigures:
     failed_rows: int = 0
     late_rows: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)
-    partitions: dict[tuple[str, str, str], Partition] = field(default_factory=dict)
+    topics: dict[Key, TopicLag] = field(default_factory=dict)
 
     def update(self, event: Event) -> None:
         """Update the figures with one event of this query."""
@@ -55,7 +55,7 @@ class QueryFigures:
                 failures = event.data.get("expectations", {}).values()
                 self.failed_rows += sum(rows for counts in failures for rows in counts.values())
                 self.metrics = event.data
-                record_offsets(self.partitions, 0.0, 0.0, event.data.get("sources", []), [])
+                record_offsets(self.topics, 0.0, 0.0, event.data.get("sources", []), [])
             case "dead_letter":
                 self.dead_letters += event.data["records"] or 0
             case "idle" | "going_on":
@@ -98,9 +98,8 @@ def _rate_out(figures: QueryFigures) -> Text:
 
 def _unread(figures: QueryFigures) -> Text:
     """Format the number of records that the topics had beyond the last batch; only Kafka reports it."""
-    if not figures.partitions:
-        return Text("-")
-    return Text(format_number(sum(partition.behind or 0 for partition in figures.partitions.values())))
+    behind = total_behind(figures.topics.values())
+    return Text("-" if behind is None else format_number(behind))
 
 
 def _watermark(figures: QueryFigures) -> Text:

@@ -77,7 +77,7 @@ METRICS = (
         "millstream_offsets_behind",
         "gauge",
         (*_QUERY, "topic", "partition"),
-        "Records of a partition that the query has not read yet.",
+        "Records of a partition that the query has not read yet; of a topic if queries read over 2,000 partitions.",
     ),
     Metric(
         "millstream_dead_letters_total",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 Sample = tuple[str, dict[str, str], float]
 """The suffix of the metric's name, the labels, and the value."""
+PartitionReader = Callable[[str], Sequence[api_schema.PartitionLag] | None]
+# Partitions, over all queries, up to which each has a time series of its own; beyond it each topic has one.
+MOST_PARTITIONS = 2_000
 
 
 @dataclass
@@ -48,14 +52,19 @@ class EventCounters:
 
 def format_metrics(
     state: api_schema.Document,
+    partitions: PartitionReader,
     counts: EventCounters,
     dropped: int,
     outward: Iterable[ExportQueue] = (),
     engine: Mapping[str, float] = MappingProxyType({}),
 ) -> str:
-    """Return all metrics with their samples, each name once. A metric without samples has only its header."""
+    """Return all metrics with their samples, each name once. A metric without samples has only its header.
+
+    `partitions` returns those that a query reads.
+    """
     pipeline = {"pipeline": state["run"]["pipeline"]}
     samples = _samples(state, counts, dropped)
+    samples["millstream_offsets_behind"] = [*_offsets_behind(state, partitions)]
     for exporter in outward:
         samples["millstream_exported_total"].append(("", {"to": exporter.name}, exporter.sent_count))
         samples["millstream_export_lost_total"].append(("", {"to": exporter.name}, exporter.lost_count))
@@ -112,14 +121,6 @@ def _samples(state: api_schema.Document, counts: EventCounters, dropped: int) ->
             add("rows_dropped_total", value, query=name, reason=reason)
     for (name, phase), counted in counts.buckets.items():
         samples["millstream_batch_seconds"] += _histogram(name, phase, counted, counts.sums[name, phase])
-    for row in state["lag"]:
-        add(
-            "offsets_behind",
-            row["behind"],
-            query=row["query"],
-            topic=row["topic"],
-            partition=row["partition"],
-        )
     for letter in state["letters"]["reasons"]:
         labels = {"query": letter["query"], "source": letter["source"], "reason": letter["reason"]}
         add("dead_letters_total", letter["records"], **labels)
@@ -128,6 +129,20 @@ def _samples(state: api_schema.Document, counts: EventCounters, dropped: int) ->
     for alert in state["alerts"]:
         add("alert_firing", float(alert["firing"]), query=alert["query"], alert=alert["name"])
     return samples
+
+
+def _offsets_behind(state: api_schema.Document, partitions: PartitionReader) -> Iterator[Sample]:
+    """Yield the records behind of each partition or, where a run reads very many, of each topic."""
+    if sum(lag["partitions"] for lag in state["lag"]) > MOST_PARTITIONS:
+        for lag in state["lag"]:
+            if lag["behind"] is not None:
+                yield "", {"query": lag["query"], "topic": lag["topic"]}, lag["behind"]
+        return
+    for query in dict.fromkeys(lag["query"] for lag in state["lag"]):
+        for row in partitions(query) or ():
+            if row["behind"] is not None:
+                labels = {"query": query, "topic": row["topic"], "partition": str(row["partition"])}
+                yield "", labels, row["behind"]
 
 
 _DOWN = ("failed", "stalled", "retrying")

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.dashboard.state import timestamps
+from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.engine.background_threads import BackgroundThread
 from millstream.engine.events.event_bus import Event
 from millstream.spec.secrets.redaction import redact, redact_deep
@@ -232,6 +232,12 @@ class EventStream:
                 **state.series.as_json(now - minutes * 60),
                 "runs": [*self.runs, this_run],
             }
+
+    def partitions(self, query: str) -> list[api_schema.PartitionLag] | None:
+        """Return the lag of each partition that a query reads, or None if there is no such query."""
+        with self._changed:
+            state = self.folded.queries.get(query)
+            return None if state is None else kafka_lag.partition_json(state.topics)
 
     def where(self, last: str | None) -> int | None:
         """Return the position after an id, the end of the stream without an id, or None if the id is gone."""

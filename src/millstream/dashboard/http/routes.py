@@ -87,6 +87,9 @@ class Routes:
                 return json_response(self.feed.document())
             case "/api/series":
                 return self._series(parameters)
+            case "/api/partitions":
+                query = parameters.get("query", "")
+                return self._looked(self.feed.partitions(query), "query", query)
             case "/api/rows":
                 return self._looked(
                     self.looks.rows(parameters.get("sink", "")), "sink", parameters.get("sink")
@@ -111,6 +114,7 @@ class Routes:
             case "/metrics":
                 metrics = prometheus.format_metrics(
                     self.feed.document(),
+                    self.feed.partitions,
                     self.feed.counts,
                     self.feed.dropped,
                     self.feed.outward,
@@ -161,7 +165,7 @@ class Routes:
             self.feed.series(parameters.get("query", ""), minutes), "query", parameters.get("query")
         )
 
-    def _looked(self, result: dict[str, Any] | None, noun: str, name: str | None) -> Response:
+    def _looked(self, result: Any | None, noun: str, name: str | None) -> Response:
         if result is None:
             return error_response(
                 404, f"there is no {noun} '{(name or '')[:80]}'", "/api/state lists the existing ones"

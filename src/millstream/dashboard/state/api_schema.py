@@ -205,20 +205,29 @@ class QueryDetails(TypedDict):
 
 
 class Lag(TypedDict):
-    """The lag of a query in one partition of a topic, in records."""
+    """The lag of a query in a topic, in records."""
 
     query: str
     source: str
     topic: str
-    partition: str
-    offset: int | None
-    latest: int
+    partitions: int
     latest_at: str
     behind: int | None
     growing_since: str | None
     history: list[int]
     arrival_rate: float | None
     read_rate: float | None
+
+
+class PartitionLag(TypedDict):
+    """The lag of a query in one partition of a topic, in records."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int | None
+    latest: int
+    behind: int | None
 
 
 class Reason(TypedDict):

@@ -1,4 +1,4 @@
-"""Compute the lag of each query in each partition of its topics."""
+"""Compute the lag of each query in its topics and their partitions."""
 
 from __future__ import annotations
 
@@ -40,31 +40,66 @@ LONGEST_ESTIMATE = 86_400.0
 
 
 @dataclass
-class Partition:
-    """One partition that a query reads: what it has committed, where the partition ends, and the history of its lag.
+class TopicLag:
+    """What a query has read of a topic, where the topic ends, and the history of both: sums over its partitions.
 
-    `offset` is None until a batch is committed, `latest_at` the time at which the partition ended at `latest`.
+    Of each partition only the last offsets are kept: a topic with a thousand costs little more than one with ten.
     """
 
-    offset: int | None = None
-    latest: int = 0
+    committed: dict[str, int] = field(default_factory=dict)
+    """Up to where each partition has been read by a committed batch; empty until one is committed."""
+    latest: dict[str, int] = field(default_factory=dict)
+    """Where each partition ends."""
     latest_at: float = 0.0
+    """The time at which the partitions ended there."""
+    behind: int | None = None
+    """The number of records in the topic that no committed batch has read, or None if that is not known."""
     history: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    """How many records each of the last batches left."""
     ends: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT_ENDS))
-    """Where the partition ended, each time its broker was asked."""
+    """Where the topic ended, each time its broker was asked."""
     commits: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=KEPT_COMMITS))
     """Up to where each of the last batches had read when it was committed."""
+    _asked: int = 0
+    """The number of partitions at the last look at the broker."""
 
-    @property
-    def behind(self) -> int | None:
-        """The number of records in the topic that no committed batch has read, or None if that is not known."""
-        return None if self.offset is None else max(0, self.latest - self.offset)
+    def record_committed(self, offsets: Mapping[str, int]) -> None:
+        """Record up to where partitions have been read before a start."""
+        self.committed |= offsets
+        # What has been read was there.
+        self.latest |= {name: max(offset, self.latest.get(name, 0)) for name, offset in offsets.items()}
+        self._count()
 
-    def commit(self, offset: int) -> None:
-        """Record up to where a batch has read."""
-        self.offset = offset
-        # A batch has read nothing that was not there.
-        self.latest = max(self.latest, offset)
+    def record_batch(
+        self, at: float, began: float, offsets: Mapping[str, int], newest: Mapping[str, int]
+    ) -> None:
+        """Record up to where a batch has read that began at a time, and where the topic ended then."""
+        if offsets.keys() != self.committed.keys():
+            # Other partitions: the sum of their offsets says nothing of a rate.
+            self.commits.clear()
+        if began >= self.latest_at:
+            self.latest |= {name: newest.get(name, offset) for name, offset in offsets.items()}
+            self.latest_at = began
+        self.record_committed(offsets)
+        self.commits.append((at, sum(offsets.values())))
+        self.history.append((at, self.behind or 0))
+
+    def record_ends(self, at: float, ends: Mapping[str, int]) -> None:
+        """Record where the partitions end, as their broker said at a time."""
+        if len(ends) != self._asked:
+            # Records of a partition that is new have not arrived since the last look.
+            self.ends.clear()
+        self._asked = len(ends)
+        self.latest, self.latest_at = {**self.latest, **ends}, at
+        self.ends.append((at, sum(ends.values())))
+        self._count()
+
+    def _count(self) -> None:
+        if self.committed:
+            latest = self.latest
+            self.behind = sum(
+                max(0, latest.get(name, offset) - offset) for name, offset in self.committed.items()
+            )
 
     def arrival_rate(self, now: float | None = None) -> float | None:
         """Return the records per second that arrived in the last minute, or None before two looks at the broker.
@@ -111,16 +146,16 @@ def total_rate(rates: Iterable[float | None]) -> float | None:
 
 
 def estimate_catch_up(
-    left: Sequence[tuple[float, int]], partitions: Iterable[Partition], now: float
+    left: Sequence[tuple[float, int]], topics: Iterable[TopicLag], now: float
 ) -> float | None:
     """Return the seconds until no records wait, if they arrive and are read as fast as they are, else None.
 
     `left` has the time of each of the last commits and how many records it left. There is no estimate unless their
-    number shrinks, enough more is read than arrives, and both rates of each partition are known.
+    number shrinks, enough more is read than arrives, and both rates of each topic are known.
     """
     arrival_rate = read_rate = 0.0
-    for partition in partitions:
-        arriving, reading = partition.arrival_rate(now), partition.read_rate()
+    for topic in topics:
+        arriving, reading = topic.arrival_rate(now), topic.read_rate()
         if arriving is None or reading is None:
             return None
         arrival_rate, read_rate = arrival_rate + arriving, read_rate + reading
@@ -156,14 +191,14 @@ def is_growing(history: Iterable[tuple[float, int]], now: float, length: float) 
     return rising and means[-1] > means[0] * RISE
 
 
-Key = tuple[str, str, str]
-"""Source, topic, partition."""
+Key = tuple[str, str]
+"""Source, topic."""
 PartitionOffsets = Mapping[str, Mapping[int, int]]
 """The offset after the newest record of each partition, by topic."""
 
 
 def record_offsets(
-    known: dict[Key, Partition],
+    known: dict[Key, TopicLag],
     at: float,
     began: float,
     sources: list[dict[str, Any]],
@@ -176,88 +211,105 @@ def record_offsets(
     for index, source in enumerate(sources):
         spec_name = names[index] if len(names) == len(sources) else None
         name = spec_name or str(source.get("description", ""))
-        ends, newest = parse_offsets(source.get("endOffset")), parse_offsets(source.get("latestOffset"))
-        for (topic, partition), offset in ends.items():
-            state = known.setdefault((name, topic, partition), Partition())
-            if began >= state.latest_at:
-                state.latest = newest.get((topic, partition), offset)
-                state.latest_at = began
-            state.commit(offset)
-            state.commits.append((at, offset))
-            state.history.append((at, state.behind or 0))
+        newest = parse_offsets(source.get("latestOffset"))
+        for topic, offsets in parse_offsets(source.get("endOffset")).items():
+            lag = known.setdefault((name, topic), TopicLag())
+            lag.record_batch(at, began, offsets, newest.get(topic, {}))
 
 
-def record_committed(known: dict[Key, Partition], names: Sequence[str | None], offsets: list[Any]) -> None:
+def record_committed(known: dict[Key, TopicLag], names: Sequence[str | None], offsets: list[Any]) -> None:
     """Record what was committed before a start, by Spark's offsets of each source."""
     for name, source in zip(names, offsets, strict=False):
-        for (topic, partition), offset in parse_offsets(source).items():
-            known.setdefault((name or "", topic, partition), Partition()).commit(offset)
+        for topic, partitions in parse_offsets(source).items():
+            known.setdefault((name or "", topic), TopicLag()).record_committed(partitions)
 
 
-def record_ends(known: dict[Key, Partition], at: float, source: str, ends: PartitionOffsets) -> None:
+def record_ends(known: dict[Key, TopicLag], at: float, source: str, ends: PartitionOffsets) -> None:
     """Record where the partitions of a source end, as its broker said at a time."""
     for topic, partitions in ends.items():
-        for number, end in partitions.items():
-            state = known.setdefault((source, topic, str(number)), Partition())
-            state.latest, state.latest_at = end, at
-            state.ends.append((at, end))
+        lag = known.setdefault((source, topic), TopicLag())
+        lag.record_ends(at, {str(number): end for number, end in partitions.items()})
 
 
-def total_behind(partitions: Iterable[Partition]) -> int | None:
-    """Return the number of unread records in all partitions, or None if it is known for none of them."""
-    known = [partition.behind for partition in partitions if partition.behind is not None]
+def total_behind(topics: Iterable[TopicLag]) -> int | None:
+    """Return the number of unread records in all topics, or None if it is known for none of them."""
+    known = [topic.behind for topic in topics if topic.behind is not None]
     return sum(known) if known else None
 
 
-def distinct_behind(readers: Iterable[Mapping[Key, Partition]]) -> int | None:
+def distinct_behind(readers: Iterable[Mapping[Key, TopicLag]]) -> int | None:
     """Return the number of records that at least one reader has not read: one that two have not read counts once."""
-    worst: dict[Key, int] = {}
-    for partitions in readers:
-        for key, partition in partitions.items():
-            if partition.behind is not None:
-                worst[key] = max(worst.get(key, 0), partition.behind)
-    return sum(worst.values()) if worst else None
+    by_topic: dict[Key, list[TopicLag]] = {}
+    for topics in readers:
+        for key, lag in topics.items():
+            if lag.behind is not None:
+                by_topic.setdefault(key, []).append(lag)
+    return sum(map(_distinct_behind, by_topic.values())) if by_topic else None
+
+
+def _distinct_behind(lags: list[TopicLag]) -> int:
+    """Return the number of records of one topic that at least one of its readers has not read."""
+    if len(lags) == 1:
+        return lags[0].behind or 0
+    worst: dict[str, int] = {}
+    for lag in lags:
+        for name, offset in lag.committed.items():
+            worst[name] = max(worst.get(name, 0), lag.latest[name] - offset)
+    return sum(worst.values())
 
 
 def lag_json(
-    query: str, known: dict[Key, Partition], now: float, *, is_query_late: bool, is_read_lately: bool
+    query: str, known: dict[Key, TopicLag], now: float, *, is_query_late: bool, is_read_lately: bool
 ) -> list[api_schema.Lag]:
-    """Convert the partitions of a query to the page's JSON. Without a recent batch no rate of reading is current."""
+    """Convert the topics of a query to the page's JSON. Without a recent batch no rate of reading is current."""
     rows: list[api_schema.Lag] = []
-    for (source, topic, partition), state in sorted(known.items(), key=lambda item: _order(item[0])):
-        since = state.growing_since(is_query_late=is_query_late)
+    for (source, topic), lag in sorted(known.items()):
+        since = lag.growing_since(is_query_late=is_query_late)
         rows.append(
             {
                 "query": query,
                 "source": source,
                 "topic": topic,
-                "partition": partition,
-                "offset": state.offset,
-                "latest": state.latest,
-                "latest_at": timestamps.format_timestamp(state.latest_at),
-                "behind": state.behind,
+                "partitions": len(lag.latest),
+                "latest_at": timestamps.format_timestamp(lag.latest_at),
+                "behind": lag.behind,
                 "growing_since": None if since is None else timestamps.format_timestamp(since),
-                "history": [behind for _, behind in state.history],
-                "arrival_rate": total_rate([state.arrival_rate(now)]),
-                "read_rate": total_rate([state.read_rate()]) if is_read_lately else None,
+                "history": [behind for _, behind in lag.history],
+                "arrival_rate": total_rate([lag.arrival_rate(now)]),
+                "read_rate": total_rate([lag.read_rate()]) if is_read_lately else None,
             }
         )
     return rows
 
 
-def _order(key: Key) -> tuple[str, str, int]:
-    source, topic, partition = key
-    return source, topic, int(partition) if partition.isdigit() else 0
+def partition_json(known: dict[Key, TopicLag]) -> list[api_schema.PartitionLag]:
+    """Convert the partitions of a query to JSON, those with most unread records first."""
+    rows: list[api_schema.PartitionLag] = [
+        {
+            "source": source,
+            "topic": topic,
+            "partition": int(name),
+            "offset": (offset := lag.committed.get(name)),
+            "latest": latest,
+            "behind": None if offset is None else max(0, latest - offset),
+        }
+        for (source, topic), lag in known.items()
+        for name, latest in lag.latest.items()
+    ]
+    return sorted(
+        rows, key=lambda row: (-(row["behind"] or 0), row["topic"], row["partition"], row["source"])
+    )
 
 
-def parse_offsets(value: Any) -> dict[tuple[str, str], int]:
-    """Return offsets by topic and partition; empty for sources with other offsets (files, rate)."""
+def parse_offsets(value: Any) -> dict[str, dict[str, int]]:
+    """Return the offset of each partition by topic; empty for sources with other offsets (files, rate)."""
     if not isinstance(value, dict):
         return {}
-    return {
-        (str(topic), str(partition)): offset
+    topics = {
+        str(topic): {
+            str(partition): offset for partition, offset in partitions.items() if isinstance(offset, int)
+        }
         for topic, partitions in value.items()
         if isinstance(partitions, dict)
-        for partition, offset in partitions.items()
-        if isinstance(offset, int)
     }
+    return {topic: offsets for topic, offsets in topics.items() if offsets}

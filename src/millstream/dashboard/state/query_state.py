@@ -72,7 +72,7 @@ class QueryState:
     spooled: dict[str, Spool] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT))
-    partitions: dict[kafka_lag.Key, kafka_lag.Partition] = field(default_factory=dict)
+    topics: dict[kafka_lag.Key, kafka_lag.TopicLag] = field(default_factory=dict)
     behind: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=4000))
     left: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT_COMMITS))
     """The time of each of the last commits, and how many records it left."""
@@ -96,7 +96,7 @@ class QueryState:
                 self.last_event_at = at
                 self.sources = list(data.get("sources") or self.sources)
                 self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
-                kafka_lag.record_committed(self.partitions, self.sources, data.get("offsets") or [])
+                kafka_lag.record_committed(self.topics, self.sources, data.get("offsets") or [])
                 self.running = None
                 self.become("starting", at)
             case "batch_started":
@@ -156,7 +156,7 @@ class QueryState:
             rows for counts in data.get("expectations", {}).values() for rows in counts.values()
         )
         began = timestamps.parse_or_none(data.get("began")) or at - (self.seconds() or 0.0)
-        kafka_lag.record_offsets(self.partitions, at, began, data["sources"], self.sources)
+        kafka_lag.record_offsets(self.topics, at, began, data["sources"], self.sources)
         self._record_lag(at)
         if (behind := self.behind_now()) is not None:
             self.left.append((at, behind))
@@ -200,7 +200,7 @@ class QueryState:
             self.watermark.batches += 1
 
     def _record_lag(self, at: float) -> None:
-        behind = kafka_lag.total_behind(self.partitions.values())
+        behind = kafka_lag.total_behind(self.topics.values())
         if behind is not None:
             self.behind.append((at, behind))
 
@@ -208,7 +208,7 @@ class QueryState:
         """Record where a source ends, as its broker said at a time; ignored if the query does not read it."""
         if source not in self.sources:
             return
-        kafka_lag.record_ends(self.partitions, at, source, ends)
+        kafka_lag.record_ends(self.topics, at, source, ends)
         self._record_lag(at)
 
     def arrival_rate(self, source: str | None = None, now: float | None = None) -> float | None:
@@ -217,9 +217,7 @@ class QueryState:
         None before two looks at the broker and, given the time, if the last look is no longer current.
         """
         return kafka_lag.total_rate(
-            partition.arrival_rate(now)
-            for (name, _, _), partition in self.partitions.items()
-            if source in (None, name)
+            lag.arrival_rate(now) for (name, _), lag in self.topics.items() if source in (None, name)
         )
 
     def is_read_lately(self, now: float) -> bool:
@@ -247,12 +245,12 @@ class QueryState:
         """
         if not self.has_backlog() or not self.is_read_lately(now):
             return None
-        return kafka_lag.estimate_catch_up(self.left, self.partitions.values(), now)
+        return kafka_lag.estimate_catch_up(self.left, self.topics.values(), now)
 
     def behind_at(self) -> float | None:
         """Return the time of the oldest end offset in the lag, or None without a lag."""
         return min(
-            (partition.latest_at for partition in self.partitions.values() if partition.offset is not None),
+            (lag.latest_at for lag in self.topics.values() if lag.behind is not None),
             default=None,
         )
 
@@ -288,7 +286,7 @@ class QueryState:
 
     def behind_now(self) -> int | None:
         """Return the number of Kafka records that are not read yet, or None without a partition."""
-        return kafka_lag.total_behind(self.partitions.values())
+        return kafka_lag.total_behind(self.topics.values())
 
     def as_json(self, now: float) -> api_schema.QueryDetails:
         """Convert to the page's JSON."""

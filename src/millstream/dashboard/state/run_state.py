@@ -165,7 +165,7 @@ class RunState:
         known_rates = [rate for rate in rates if rate is not None]
         self.history.append(
             (
-                kafka_lag.distinct_behind(state.partitions for state in states),
+                kafka_lag.distinct_behind(state.topics for state in states),
                 round(sum(known_rates), 1) if known_rates else None,
                 round(at - min(newest), 1) if newest else None,
                 max((load for state in states if (load := state.load(at)) is not None), default=None),
@@ -201,7 +201,7 @@ class RunState:
         queries = [state.as_json(now) for state in self.queries.values()]
         details_by_name = {details["name"]: details for details in queries}
         newest = [state.newest for state in self.queries.values() if state.newest is not None]
-        behind = kafka_lag.distinct_behind(state.partitions for state in self.queries.values())
+        behind = kafka_lag.distinct_behind(state.topics for state in self.queries.values())
         loads = [load for state in self.queries.values() if (load := state.load(now)) is not None]
         behind_at = [details["behind_at"] for details in queries if details["behind_at"] is not None]
         alerts = self.alarms.evaluate(self.queries, now)
@@ -260,7 +260,7 @@ class RunState:
                 for state in self.queries.values()
                 for row in kafka_lag.lag_json(
                     state.name,
-                    state.partitions,
+                    state.topics,
                     now,
                     is_query_late=LEVELS[state.judged(now)[0]] in ("warn", "bad"),
                     is_read_lately=state.is_read_lately(now),

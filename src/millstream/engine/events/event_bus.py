@@ -6,7 +6,7 @@ import json
 import logging
 import queue
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,11 +40,8 @@ class Event:
 
     def to_json(self) -> str:
         """Return one line of JSON: the fixed fields first, then the data."""
-        fields = asdict(self)
-        data = fields.pop("data")
-        if not fields["query"]:
-            del fields["query"]
-        return json.dumps({**fields, **data}, default=str)
+        query = {"query": self.query} if self.query else {}
+        return json.dumps({"event": self.event, **query, "at": self.at, **self.data}, default=str)
 
 
 class EventBus:

@@ -11,7 +11,9 @@ import yaml
 
 from millstream.dashboard.export import prometheus
 from millstream.dashboard.export.metric_definitions import METRICS, series_names
+from millstream.dashboard.export.prometheus import MOST_PARTITIONS
 from millstream.dashboard.export.spark_metrics import ENGINE, Engine
+from millstream.dashboard.state.kafka_lag import TopicLag
 
 if TYPE_CHECKING:
     import pytest
@@ -38,7 +40,7 @@ def read(text: str) -> Samples:
 
 
 def render_metrics(feed: EventStream) -> str:
-    return prometheus.format_metrics(feed.document(), feed.counts, feed.dropped)
+    return prometheus.format_metrics(feed.document(), feed.partitions, feed.counts, feed.dropped)
 
 
 def labels(**given: str) -> frozenset[tuple[str, str]]:
@@ -72,13 +74,24 @@ def test_figures_are_those_of_the_state(feed: EventStream) -> None:
     funnel = state["queries"][0]
     assert samples["millstream_rows_in_total", labels(query="funnel")] == funnel["rows_in"] > 0
     assert samples["millstream_state_rows", labels(query="funnel")] == funnel["state_rows"] > 0
-    row = state["lag"][0]
-    place = labels(query=row["query"], topic=row["topic"], partition=row["partition"])
-    assert samples["millstream_offsets_behind", place] == row["behind"]
+    (row, *_) = feed.partitions("funnel") or []
+    place = labels(query="funnel", topic=row["topic"], partition=str(row["partition"]))
+    assert samples["millstream_offsets_behind", place] == row["behind"] > 0
     assert samples["millstream_query_up", labels(query="orders")] == 0
     assert samples["millstream_query_state", labels(query="orders", state="failed")] == 1
     assert samples["millstream_open_files", labels(process="jvm")] == 600
     assert samples["millstream_open_files_max", labels(process="jvm")] == 4096
+
+
+def test_a_run_that_reads_very_many_partitions_has_a_time_series_for_each_topic(feed: EventStream) -> None:
+    wide = feed.folded.queries["orders"].topics["wide", "wide"] = TopicLag()
+    offsets = {str(partition): 5 for partition in range(MOST_PARTITIONS + 1)}
+    wide.record_batch(0.0, 0.0, offsets, {"7": 12})
+
+    samples = read(render_metrics(feed))
+
+    assert samples["millstream_offsets_behind", labels(query="orders", topic="wide")] == 7
+    assert not [actual for name, actual in samples if "partition" in dict(actual)]
 
 
 def test_a_histogram_is_cumulative_and_adds_up(feed: EventStream) -> None:
@@ -99,7 +112,7 @@ def test_a_histogram_is_cumulative_and_adds_up(feed: EventStream) -> None:
 
 def test_a_label_cannot_end_its_line(feed: EventStream) -> None:
     hostile = 'a"} 1\nmillstream_up{x="\\'
-    feed.document()["lag"][0]["topic"] = hostile
+    feed.folded.queries["funnel"].topics["clicks", hostile] = TopicLag({"0": 1}, {"0": 3}, behind=2)
 
     samples = read(render_metrics(feed))
 
@@ -133,7 +146,9 @@ def test_sparks_own_figures_stand_beside_those_of_the_run(feed: EventStream) -> 
     }
     feed.engine = Engine(lambda: reference)
 
-    text = prometheus.format_metrics(feed.document(), feed.counts, 0, (), feed.engine_figures())
+    text = prometheus.format_metrics(
+        feed.document(), feed.partitions, feed.counts, 0, (), feed.engine_figures()
+    )
 
     values = {key: value for key, value in read(text).items() if key[0].startswith(("spark_", "jvm_"))}
     assert values == {

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from millstream.dashboard.state.headline import round_up_seconds
-from millstream.dashboard.state.kafka_lag import Partition
+from millstream.dashboard.state.kafka_lag import TopicLag, distinct_behind, partition_json
 from millstream.engine.events.event_bus import Event
-from unit.dashboard.conftest import START, at
+from unit.dashboard.conftest import START, at, batch
 from unit.dashboard.state.topic import TRIGGER, Topic
 
 BATCH_SECONDS = 2.0
@@ -149,12 +149,12 @@ def test_a_broker_that_is_silent_ends_the_estimate() -> None:
     assert topic.estimate() is None
 
 
-def test_a_broker_that_is_silent_about_one_partition_ends_the_estimate() -> None:
+def test_a_broker_that_is_silent_about_one_topic_ends_the_estimate() -> None:
     topic = Backlog(20, 600)
     topic.pass_seconds(27)
     assert topic.estimate() is not None
 
-    topic.state.queries["funnel"].partitions["carts", "carts", "0"] = Partition(offset=5, latest=9)
+    topic.state.queries["funnel"].topics["carts", "carts"] = TopicLag(behind=4)
 
     assert topic.estimate() is None
 
@@ -190,6 +190,34 @@ def test_a_partition_that_is_added_is_not_counted_as_an_arrival() -> None:
 
     assert topic.state.queries["funnel"].arrival_rate("clicks") == 20.0
     assert topic.state.queries["funnel"].arrival_rate("carts") is None
+
+
+def test_a_partition_that_is_added_is_not_counted_as_read() -> None:
+    topic = Topic()
+    for number, ends in enumerate(({"0": 100}, {"0": 130, "1": 90_000}, {"0": 160, "1": 90_030})):
+        sources = [{"description": "Kafka", "endOffset": {"clicks": ends}, "numInputRows": 30}]
+        topic.take(batch(number, 3 * number, sources=sources))
+    lag = topic.state.queries["funnel"].topics["clicks", "clicks"]
+    assert lag.read_rate() is None
+
+    sources = [{"description": "Kafka", "endOffset": {"clicks": {"0": 190, "1": 90_060}}, "numInputRows": 60}]
+    topic.take(batch(3, 9, sources=sources))
+
+    assert lag.read_rate() == 20.0
+
+
+def test_records_that_two_queries_have_not_read_count_once_in_each_partition() -> None:
+    ahead, behind = TopicLag(), TopicLag()
+    for lag, offsets in ((ahead, {"0": 90, "1": 50}), (behind, {"0": 70, "1": 95})):
+        lag.record_batch(0.0, 0.0, offsets, {"0": 100, "1": 100})
+
+    readers = [{("clicks", "clicks"): lag} for lag in (ahead, behind)]
+
+    assert (ahead.behind, behind.behind) == (60, 35)
+    assert [(row["partition"], row["behind"]) for row in partition_json(readers[0])] == [(1, 50), (0, 10)]
+    assert distinct_behind(readers) == 30 + 50
+    assert distinct_behind([*readers, {("carts", "carts"): TopicLag(behind=7)}]) == 87
+    assert distinct_behind([{("carts", "carts"): TopicLag()}]) is None
 
 
 @pytest.mark.parametrize(

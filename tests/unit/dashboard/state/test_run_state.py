@@ -45,8 +45,11 @@ def test_rows_and_lag_add_up_to_what_spark_reported(recorded: RunState) -> None:
     funnel = state["queries"][0]
     assert funnel["batch"] == recorded.queries["funnel"].series.points[-1]["batch"] == 10
     of_funnel = [row for row in state["lag"] if row["query"] == "funnel"]
-    assert len(of_funnel) == 12
+    assert sum(row["partitions"] for row in of_funnel) == 12
     assert sum(row["behind"] for row in of_funnel) == funnel["behind"]
+    partitions = kafka_lag.partition_json(recorded.queries["funnel"].topics)
+    assert len(partitions) == 12
+    assert sum(row["behind"] or 0 for row in partitions) == funnel["behind"]
     assert state["rows_in"] == sum(query["rows_in"] for query in state["queries"])
 
 
@@ -174,7 +177,7 @@ def test_lag_that_grows_as_an_alert_means_it_does_so_since_its_lowest() -> None:
 
 def test_a_batch_that_leaves_far_more_than_any_before_it_is_growing_lag_at_once() -> None:
     def since(*behind: int) -> str | None:
-        lag = kafka_lag.Partition()
+        lag = kafka_lag.TopicLag()
         for number, left in enumerate(behind):
             lag.history.append((float(number), left))
         return lag.growing_since()
@@ -187,7 +190,7 @@ def test_a_batch_that_leaves_far_more_than_any_before_it_is_growing_lag_at_once(
 
 def test_records_that_wait_for_a_late_query_are_growing_lag_before_its_batch_ends() -> None:
     def since(now: int, *, is_query_late: bool) -> str | None:
-        lag = kafka_lag.Partition(offset=1000, latest=1000 + now)
+        lag = kafka_lag.TopicLag(behind=now)
         for number, left in enumerate((40, 200, 60, 90)):
             lag.history.append((float(number), left))
         return lag.growing_since(is_query_late=is_query_late)
@@ -209,6 +212,6 @@ def test_the_lag_of_a_query_whose_batch_takes_too_long_is_growing() -> None:
     def since(now: float) -> str | None:
         return state.document(START + now)["lag"][0]["growing_since"]
 
-    kafka_lag.record_ends(query.partitions, START + 21, "clicks", {"clicks": {0: 80_000}})
+    kafka_lag.record_ends(query.topics, START + 21, "clicks", {"clicks": {0: 80_000}})
     assert since(22) is None
     assert since(300) == at(20)
