@@ -187,7 +187,7 @@ export interface StateStore {
   state: string;
   batch: number;
   partitions: number[];
-  /** Of all partitions together, over so many batches. */
+  /** Of all partitions together, over the last batches. */
   growth: number;
   batches: number;
   columns: string[];

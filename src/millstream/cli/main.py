@@ -40,7 +40,7 @@ GROUPS = {
     "Run": {
         "run": "Run the pipeline.",
         "show": "Print the latest rows of a view or a sink.",
-        "deadletter": "Inspect, replay or delete dead letters and spooled batches.",
+        "deadletter": "Handle rejected records and batches that a sink refused.",
         "plan": "Say what a changed pipeline would do with each checkpoint.",
         "checkpoint": "Inspect, check, copy, move and rewind checkpoints.",
         "state": "Look into the state of a query.",

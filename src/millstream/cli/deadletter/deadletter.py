@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PORTION = 1000
 
 
-@click.group("deadletter", short_help="Inspect, replay or delete dead letters and spooled batches.")
+@click.group("deadletter", short_help="Handle rejected records and batches that a sink refused.")
 def command() -> None:
     """Handle dead letters (malformed records, rows that broke an expectation) and batches that a sink refused."""
 

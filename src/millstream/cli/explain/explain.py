@@ -38,7 +38,7 @@ def command(
     """Explain a finding (MS201), a source or sink kind (kafka), a query, or a term (watermark).
 
     For a query, print its path from sources to sinks, each operator of its plan with the state it stores, the effect
-    of a late row and of a crash, and the guarantee of each sink. Nothing is connected to.
+    of a late row and of a crash, and the guarantee of each sink. No broker or database is contacted.
     """
     from millstream.connectors import registry
 

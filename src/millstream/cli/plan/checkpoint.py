@@ -199,8 +199,8 @@ def rewind(
 ) -> None:
     """Let a query continue after an earlier batch. Its checkpoint as it was is kept as a copy.
 
-    The next run reads the input of later batches again. A sink that remembers its batches has them already and ends
-    the start with 3: restore it to that batch too, or empty it.
+    The next run reads the input of later batches again. A sink that remembers its batches has them already,
+    and the run exits with 3 until you restore the sink to that batch too, or empty it.
     """
     from millstream.checkpoint.operations.rewind import rewind_checkpoint
 

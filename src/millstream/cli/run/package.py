@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
-    """Write one archive that installs without internet access: for Python, spark-submit, a container or Kubernetes.
+    """Write one archive that installs offline, to run with Python, spark-submit, a container or Kubernetes.
 
     It has the spec, its views and modules, the files that the spec names, Millstream, the locked jars, the versions
-    of all Python packages, a Dockerfile and Kubernetes manifests. Variables of the spec stay open, and .env and
-    other secrets are left out. The same project gives the same bytes.
+    of all Python packages, a Dockerfile and Kubernetes manifests. Variables of the spec are not replaced, and
+    .env and other secrets are left out. The same project always gives the same bytes.
     """
     from millstream.cli.project import exit_on_errors, find_spec
     from millstream.deployment.archive import is_archive, write_archive

@@ -63,9 +63,9 @@ def command(
 ) -> int:
     """Run the tests of a project.
 
-    A PATH is a test file or a folder. The default is the tests folder next to the spec in this folder or the nearest
-    one above. Each step of a test is one micro-batch of Spark with real state, checkpoint and watermark. All tests
-    share one Spark session. Nothing is connected to.
+    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is in this folder or in
+    the nearest one above it. Each step of a test is one micro-batch of Spark with real state, checkpoint and
+    watermark. All tests share one Spark session. No broker or database is contacted.
 
     Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
     """
