@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ import pyte
 import pytest
 from rich.console import Console
 
+from millstream.cli.run import run_table
 from millstream.cli.run.run_columns import QueryFigures, build_table, format_number, format_span
 from millstream.cli.run.run_table import LiveTable
 from millstream.engine.events.event_bus import Event
@@ -49,6 +51,12 @@ GUARANTEE = {
     "guarantee": "at-most-once",
     "weakest": {"text": "source 'ticks' (rate) cannot give a lost batch again " * 2, "file": None},
 }
+
+
+@pytest.fixture(autouse=True)
+def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a loaded machine takes, no second passes."""
+    monkeypatch.setattr(run_table, "time", SimpleNamespace(monotonic=lambda: 100.0))
 
 
 @pytest.fixture
