@@ -132,7 +132,7 @@ def postgres(frame: DataFrame, folder: Path, url: str) -> list[Pair]:
     connection = psycopg.connect(url)
 
     def run_once() -> None:
-        gathered = CopyRows(frame, columns)
+        gathered = CopyRows(frame.selectExpr(*(column.sql for column in columns)).toArrow())
         statement = SQL("COPY bare FROM STDIN (FORMAT BINARY)")
         with connection.transaction(), connection.cursor() as cursor, cursor.copy(statement) as copy:
             gathered.send(copy)

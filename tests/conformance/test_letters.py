@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from millstream.connectors import registry
-from millstream.connectors.api.dead_letters import COLUMNS, DeadLetter, read_unique
+from millstream.connectors.api.dead_letters import COLUMNS, DeadLetter, DeadLetterWriter, read_unique
+from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.postgres import dead_letter_table
 from millstream.diagnostics.failure import CheckpointError
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.connectors.api.dead_letters import DeadLetterStore, DeadLetterWriter
+    from millstream.connectors.api.dead_letters import DeadLetterStore
     from millstream.devstack.supervisor.state import Endpoints
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -96,11 +98,33 @@ def keep(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: di
     keeper.keep(spark.createDataFrame(rows, COLUMNS), batch, 1000)
 
 
+def keep_rows(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
+    """Write letters that are in the driver's memory."""
+    rows = [{**letter, "batch_id": batch} for letter in letters]
+    keeper.keep_rows(spark, pa.Table.from_pylist(rows, schema=SCHEMA), batch)
+
+
+def keep_rows_by_frame(
+    keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]
+) -> None:
+    """Write letters that are in the driver's memory as a kind does that needs Spark for them."""
+    rows = [{**letter, "batch_id": batch} for letter in letters]
+    DeadLetterWriter.keep_rows(keeper, spark, pa.Table.from_pylist(rows, schema=SCHEMA), batch)
+
+
+WAYS = pytest.mark.parametrize(
+    "way", [keep, keep_rows, keep_rows_by_frame], ids=["frame", "rows", "rows by frame"]
+)
+
+
+@WAYS
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_letter_is_read_as_it_was_kept(kind: str, make: Any, keepers: Any, spark: SparkSession) -> None:
+def test_a_letter_is_read_as_it_was_kept(
+    kind: str, way: Any, make: Any, keepers: Any, spark: SparkSession
+) -> None:
     box = make(kind)
 
-    keep(keepers(box, spark), spark, 0, FULL, BARE)
+    way(keepers(box, spark), spark, 0, FULL, BARE)
 
     remaining = [
         {field.name: getattr(letter, field.name) for field in fields(DeadLetter)}
@@ -148,25 +172,44 @@ def test_of_fifty_thousand_letters_in_postgres_no_more_than_asked_for_are_loaded
     assert (len(loaded), [item.offset for item in actual]) == (20, list(range(50099, 50079, -1)))
 
 
+@WAYS
 @pytest.mark.parametrize("kind", ["delta", "postgres"])
-def test_a_nul_in_a_headers_name_is_kept(kind: str, make: Any, keepers: Any, spark: SparkSession) -> None:
+def test_a_nul_in_a_headers_name_is_kept(
+    kind: str, way: Any, make: Any, keepers: Any, spark: SparkSession
+) -> None:
     box = make(kind)
 
-    keep(keepers(box, spark), spark, 0, {**FULL, "headers": [{"key": "tr\x00ace", "value": b"1"}]})
+    way(keepers(box, spark), spark, 0, {**FULL, "headers": [{"key": "tr\x00ace", "value": b"1"}]})
 
     assert read_unique(box)[0].headers == [{"key": "tr\x00ace", "value": b"1"}]
 
 
+@WAYS
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_that_comes_again_adds_nothing(
-    kind: str, make: Any, keepers: Any, spark: SparkSession
+    kind: str, way: Any, make: Any, keepers: Any, spark: SparkSession
 ) -> None:
     box = make(kind)
     keep(keepers(box, spark), spark, 0, BARE)
 
-    keep(keepers(box, spark), spark, 0, BARE)
+    way(keepers(box, spark), spark, 0, BARE)
 
     assert len(read_unique(box)) == 1
+
+
+@pytest.mark.parametrize("ways", [(keep, keep_rows), (keep_rows, keep)], ids=["frame first", "rows first"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_both_ways_are_in_one_place(
+    kind: str, ways: tuple[Any, Any], make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keeper = keepers(box, spark)
+
+    ways[0](keeper, spark, 0, FULL)
+    ways[1](keeper, spark, 1, {**FULL, "offset": 8})
+
+    first, second = read_unique(box)
+    assert replace(second, batch_id=0, offset=7) == first
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -201,17 +244,18 @@ def test_a_batch_that_comes_again_after_a_purge_adds_nothing(
     assert read_unique(box) == []
 
 
+@WAYS
 @pytest.mark.parametrize("kind", ["postgres", "kafka"])
 def test_a_run_that_was_overtaken_keeps_nothing_more(
-    kind: str, make: Any, keepers: Any, spark: SparkSession
+    kind: str, way: Any, make: Any, keepers: Any, spark: SparkSession
 ) -> None:
     box = make(kind)
     before = keepers(box, spark)
     after = keepers(box, spark)
 
     with pytest.raises(CheckpointError):
-        keep(before, spark, 0, FULL)
-    keep(after, spark, 0, FULL)
+        way(before, spark, 0, FULL)
+    way(after, spark, 0, FULL)
 
     assert len(read_unique(box)) == 1
 

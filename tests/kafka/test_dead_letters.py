@@ -194,7 +194,7 @@ def test_malformed_records_are_kept_as_they_came_and_a_few_need_no_second_read(
     most: int,
     reads: int,
 ) -> None:
-    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_MALFORMED", most)
+    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_HANDED_OVER", most)
     pipeline = orders(broker, tmp_path, "dead_letter")
     kind = type(pipeline.sources["orders"].source)
     read_range, ranges = kind.read_range, []

@@ -26,14 +26,18 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
 
 BATCHES = 3
+# A second batch is merged into the sink's Delta table without Spark.
 POINTS = {
-    "postgres": ("postgres.open", "postgres.committed", "letters.kept"),
-    "kafka": ("kafka.sent", "kafka.committed", "letters.kept"),
+    "postgres": ("postgres.open=kill@1", "postgres.committed=kill@1", "letters.kept=kill@1"),
+    "kafka": ("kafka.sent=kill@1", "kafka.committed=kill@1", "letters.kept=kill@1"),
+    "delta": ("delta.committed=kill@2", "letters.kept=kill@1"),
 }
 
 
-def box(kind: str, stack: Endpoints) -> dict[str, Any]:
+def box(kind: str, stack: Endpoints, folder: Path) -> dict[str, Any]:
     """A fresh place of that kind."""
+    if kind == "delta":
+        return {"path": str(folder / "letters")}
     if kind == "postgres":
         return {"url": stack.postgres, "table": "killed_letters", "ledger_schema": "killed_letters"}
     return {"bootstrap_servers": stack.kafka, "topic": "killed-letters", "ledger_topic": "killed-ledger"}
@@ -52,22 +56,26 @@ def killed(folder: Path, armed: str) -> bool:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", POINTS)
 def test_each_letter_is_kept_once(kind: str, spark: SparkSession, tmp_path: Path, stack: Endpoints) -> None:
-    spec = outage.spec(tmp_path, {"parquet": {"path": str(tmp_path / "table"), "layout": "by_batch"}})
+    spec = outage.spec(tmp_path, {"delta": {"path": str(tmp_path / "table"), "merge_on": ["key"]}})
     spec["sources"]["orders"]["on_malformed"] = "dead_letter"
-    settings = box(kind, stack)
+    spec["sources"]["orders"]["expect"] = {"counted": {"that": "n >= 0", "otherwise": "dead_letter"}}
+    settings = box(kind, stack, tmp_path)
     (tmp_path / "pipeline.yml").write_text(yaml.safe_dump({**spec, "dead_letters": {kind: settings}}))
     outage.write_input(tmp_path, BATCHES)
     for batch, file in enumerate(sorted((tmp_path / "in").iterdir())):
         when = file.stat().st_mtime
-        file.write_text(f"{file.read_text()}\n" + json.dumps({"key": f"bad {batch}", "n": "many"}))
+        rejected = ({"key": f"bad {batch}", "n": "many"}, {"key": f"low {batch}", "n": -1})
+        file.write_text("\n".join([file.read_text(), *map(json.dumps, rejected)]))
         os.utime(file, (when, when))
 
-    # The last is of no kind: once is enough for a part.
-    for point in POINTS[kind] if sweep.WHOLE or kind == "kafka" else POINTS[kind][:2]:
-        assert killed(tmp_path, f"{point}=kill@1"), point
+    # The last is of no kind: twice is enough for a part.
+    for point in POINTS[kind] if sweep.WHOLE or kind != "postgres" else POINTS[kind][:2]:
+        assert killed(tmp_path, point), point
     same_process.catch_up(spark, tmp_path)
 
     dead_letters = read_unique(registry.dead_letter_stores()[kind].model_validate(settings))
     assert sorted(json.loads(dead_letter.value or b"")["key"] for dead_letter in dead_letters) == [
-        f"bad {n}" for n in range(BATCHES)
+        f"{what} {n}" for what in ("bad", "low") for n in range(BATCHES)
     ]
+    table = spark.read.format("delta").load(str(tmp_path / "table"))
+    assert sorted(map(tuple, table.collect())) == [(key, BATCHES - 1) for key in outage.KEYS]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames import user_functions
-from millstream.frames.dead_letter_columns import build_dead_letter, collects_dead_letters
+from millstream.frames.dead_letter_columns import broken_letters
 from millstream.frames.decode import decode
 from millstream.frames.expectations import apply_expectations
 from millstream.frames.stateful_view import build_stateful_view
@@ -109,9 +109,8 @@ def with_expectations(pipeline: Pipeline, name: str, frame: DataFrame) -> DataFr
     expect = pipeline.views[name].expect
     if not expect:
         return frame
-    has_passing_letters = frame.isStreaming and collects_dead_letters(pipeline, name)
-    dead_letter = build_dead_letter(pipeline, name, frame.columns, ()) if has_passing_letters else None
-    return apply_expectations(name, f"view '{name}'", expect, frame, letter=dead_letter)
+    letters = broken_letters(pipeline, name, frame.columns, ()) if frame.isStreaming else None
+    return apply_expectations(name, f"view '{name}'", expect, frame, letters=letters)
 
 
 class _NamedSession:

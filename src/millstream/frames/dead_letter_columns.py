@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -10,6 +12,7 @@ from millstream.connectors.api.source import Source
 from millstream.frames.expectations import (
     RAW,
     failed_names,
+    is_dead_letter,
     is_deterministic,
     json_array,
     rejection_reason,
@@ -37,17 +40,16 @@ PLACE = {
     "headers": "array<struct<key: string, value: binary>>",
 }
 """The columns of a dead letter with the record's position and content, and their types."""
-WHY = {"reason": "string", "expectation": "string"}
-"""The columns with the reason for the dead letter."""
 # The range of times that Python can represent, in any zone.
 _TIME_BOUNDS = ("0001-01-02", "9999-12-30")
 MALFORMED_LETTERS = "letters"
 """The field of a source's metric with its malformed records."""
-# A batch hands over so many malformed records itself, each of so many bytes at most, because Spark keeps the metrics
-# of a hundred batches. More are read again.
-MOST_MALFORMED, MOST_MALFORMED_BYTES = 100, 4096
-# The type of the letters in a metric, which contains them as a JSON array.
-KEPT = f"array<struct<{', '.join(f'`{name}`: {kind}' for name, kind in {**PLACE, **WHY}.items())}>>"
+# A batch hands over so many malformed records of a source itself, and as many rows that fail expectations, each of so
+# many bytes at most, in a text of so many characters: tasks collect them in memory, and Spark keeps the metrics of
+# the last batches. More are read again.
+MOST_HANDED_OVER, MOST_HANDED_OVER_BYTES, MOST_HANDED_OVER_TEXT = 5_000, 4096, 2_000_000
+MOST_COLLECTED = 100_000
+"""The number of dead letters of a batch that are collected if rows cannot be read again: the limit of `max_by`."""
 
 
 def raw_columns(entry: SourceEntry, columns: Sequence[str]) -> list[str]:
@@ -91,21 +93,33 @@ def collects_dead_letters(pipeline: Pipeline, name: str) -> bool:
     return entry is None or not _can_reread(entry) or not is_deterministic(expect)
 
 
-def build_dead_letter(pipeline: Pipeline, name: str, columns: Sequence[str], raw: Sequence[str]) -> Column:
-    """Return the dead letter of a passing row: raw bytes if available, else the row as JSON."""
+def broken_letters(
+    pipeline: Pipeline, name: str, columns: Sequence[str], raw: Sequence[str]
+) -> Column | None:
+    """Return an aggregate: rows that become dead letters, as a JSON array; None if no expectation makes dead letters.
+
+    It has all of them if they cannot be read again, else the first few. The value of a dead letter is the raw one if
+    available, else the row as JSON.
+    """
     expect = pipeline.expected(name)
+    if all(expectation.otherwise is not Otherwise.DEAD_LETTER for expectation in expect.values()):
+        return None
     value = None if "value" in raw else encode_row(columns)
     names = failed_names(expect, Otherwise.DEAD_LETTER)
-    return F.struct(
+    letter = F.struct(
         *position_values(raw, value), rejection_reason(expect).alias("reason"), names.alias("expectation")
     )
+    if collects_dead_letters(pipeline, name):
+        # Not collect_list, which has no limit: a batch of broken rows would exhaust the driver's memory.
+        return json_array(letter, is_dead_letter(expect), MOST_COLLECTED)
+    return _few_letters(letter, is_dead_letter(expect))
 
 
 def malformed_letters(entry: SourceEntry, columns: Sequence[str], reason: str, corrupt: str) -> Column:
     """Return an aggregate: the first malformed records of a batch as a JSON array of dead letters.
 
     `columns` are the source's raw columns; `reason` and `corrupt` name the columns with the reason and with the text
-    of a record that could not be parsed. It has up to `MOST_MALFORMED` records of up to `MOST_MALFORMED_BYTES`.
+    of a record that could not be parsed.
     """
     raw = raw_columns(entry, columns)
     value = (
@@ -116,10 +130,22 @@ def malformed_letters(entry: SourceEntry, columns: Sequence[str], reason: str, c
         F.col(reason).alias("reason"),
         F.lit(None).cast("string").alias("expectation"),
     )
-    content = [name for name in ("key", "value", "headers", corrupt) if name in columns]
-    sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in content]
-    is_taken = F.expr(f"`{reason}` IS NOT NULL AND {' + '.join(sizes) or '0'} <= {MOST_MALFORMED_BYTES}")
-    return json_array(letter, is_taken, MOST_MALFORMED)
+    return _few_letters(letter, F.col(reason).isNotNull())
+
+
+def _few_letters(letter: Column, is_taken: Column) -> Column:
+    """Return an aggregate: up to `MOST_HANDED_OVER` dead letters of up to `MOST_HANDED_OVER_BYTES`, as a JSON array.
+
+    A text of more than `MOST_HANDED_OVER_TEXT` characters is cut after one more.
+    """
+    sizes = (
+        F.coalesce(F.octet_length(letter[name].cast("string")), F.lit(0))
+        for name in ("key", "value", "headers")
+    )
+    is_small = reduce(add, sizes) <= MOST_HANDED_OVER_BYTES
+    return F.substring(
+        json_array(letter, is_taken & is_small, MOST_HANDED_OVER), 1, MOST_HANDED_OVER_TEXT + 1
+    )
 
 
 def _can_reread(entry: SourceEntry) -> bool:

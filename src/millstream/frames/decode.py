@@ -10,8 +10,7 @@ from millstream.connectors.api.ddl import quote_name
 from millstream.frames import avro_decode
 from millstream.frames.dead_letter_columns import (
     MALFORMED_LETTERS,
-    build_dead_letter,
-    collects_dead_letters,
+    broken_letters,
     malformed_letters,
     raw_columns,
 )
@@ -94,13 +93,9 @@ def _apply_expectations(
     raw_struct = [F.struct(*(F.col(column) for column in raw)).alias(RAW)] if raw else []
     rows = good.select(*view_columns, *raw_struct)
     columns = [column for column in rows.columns if column != RAW]
-    letter = (
-        build_dead_letter(pipeline, name, columns, raw)
-        if collects_dead_letters(pipeline, name) and not entry.static
-        else None
-    )
+    letters = None if entry.static else broken_letters(pipeline, name, columns, raw)
     position = [column for column in entry.source.place if column in raw]
-    return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letter=letter)
+    return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letters=letters)
 
 
 def _reason_of_bytes(entry: SourceEntry) -> Column:

@@ -20,8 +20,6 @@ BROKEN = "_millstream_broken"
 RAW = "_millstream_raw"
 # Fields of the metric that are not an expectation's. Names of expectations have letters, digits and _ only.
 LETTERS, REJECTED, BYTES = "dead letters", "dead letter count", "dead letter bytes"
-MOST_LETTERS = 100_000
-"""The number of dead letters of a batch that are collected if rows cannot be read again: the limit of `max_by`."""
 # The number of characters of a failing row that an error message shows.
 _SHOWN_CHARACTERS = 300
 _NONDETERMINISTIC = re.compile(
@@ -87,13 +85,13 @@ def apply_expectations(
     frame: DataFrame,
     *,
     place: Sequence[str] = (),
-    letter: Column | None = None,
+    letters: Column | None = None,
 ) -> DataFrame:
     """Return the rows that pass, without internal columns, and count the others in the metric of `name`.
 
     `what` names the source or view in a failure. `frame` has the rows' columns, and a source's raw columns in the
-    struct `RAW`, of which `place` gives a record's position. `letter` is the struct to collect for a dead letter if
-    such rows cannot be read again.
+    struct `RAW`, of which `place` gives a record's position. `letters` is an aggregate of the rows that become dead
+    letters, for the metric.
     """
     columns = [column for column in frame.columns if column != RAW]
     checked = frame.withColumn(BROKEN, failed_flags(expect))
@@ -105,9 +103,8 @@ def apply_expectations(
         F.count_if(is_dead_letter(expect)).alias(REJECTED),
         F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
     ]
-    if letter is not None:
-        # Not collect_list, which has no limit: a batch of broken rows would exhaust the driver's memory.
-        metrics.append(json_array(letter, is_dead_letter(expect), MOST_LETTERS).alias(LETTERS))
+    if letters is not None:
+        metrics.append(letters.alias(LETTERS))
     # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
     checked = checked.observe(metric_name(name), *metrics)
     is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)

@@ -246,6 +246,11 @@ def _sql_settings(cores: int) -> list[Setting]:
         Setting(
             "spark.hadoop.fs.file.impl", LOCAL_FILES, "reading a link or setting a mode starts no process"
         ),
+        Setting(
+            "spark.sql.streaming.numRecentProgressUpdates",
+            "20",
+            "memory: a report has the dead letters of its batch; a hundred were kept",
+        ),
         Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
         Setting("spark.scheduler.mode", "FAIR", "no query waits for another query's whole batch"),
         Setting("spark.ui.enabled", "false", "Spark's own page serves everyone without authentication"),

@@ -127,8 +127,8 @@ def test_a_batch_that_comes_again_sets_nothing_aside_again(project: Project, pla
 def test_more_letters_of_a_view_than_a_batch_can_carry_end_it_until_they_are_dropped(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millstream.frames.expectations.MOST_LETTERS", 1)
-    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_LETTERS", 1)
+    monkeypatch.setattr("millstream.frames.dead_letter_columns.MOST_COLLECTED", 1)
+    monkeypatch.setattr("millstream.engine.delivery.dead_letters.MOST_COLLECTED", 1)
     project.add_lines(GOOD, LOW, NONE)
 
     assert not project.run(expecting(project, "dead_letter", "view"))

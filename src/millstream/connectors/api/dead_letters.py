@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.checkpoint.remote.path import CheckpointPath
@@ -74,6 +75,14 @@ class DeadLetterWriter(ABC):
 
         `size` is their approximate size in bytes. Raises as a sink's writer does.
         """
+
+    def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        """Write one batch's dead letters that are in the driver's memory, as `keep` does.
+
+        `rows` has the columns and types of `dead_letter_rows.SCHEMA`. A kind that can write them without a Spark job
+        overrides this.
+        """
+        self.keep(spark.createDataFrame(rows, COLUMNS), batch_id, rows.nbytes)
 
     @abstractmethod
     def close(self) -> None:

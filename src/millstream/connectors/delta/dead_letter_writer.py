@@ -24,8 +24,8 @@ RETRIES = 100
 class DeltaDeadLetterWriter(DeadLetterWriter):
     """Writes the dead letters of one query.
 
-    On a local file system, a few dead letters of a batch are collected in the driver and committed without a Spark
-    job, because Delta's own writer rebuilds the table's state for each commit, which costs more than the batch. That
+    On a local file system, a few dead letters of a batch are collected in the driver and committed by delta-rs,
+    because Delta's own writer rebuilds the table's state for each commit, which costs more than the batch. That
     writer is used for many dead letters, and for all file systems of Spark.
     """
 
@@ -43,14 +43,20 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         if self._location.local is not None and size < FEW:
             # So few that a task for each partition of each topic would be mostly overhead.
             cores = frame.sparkSession.sparkContext.defaultParallelism
-            rows = frame.coalesce(cores).toArrow()
-            with commit_lock(self._location.local, interruptible_pause(frame.sparkSession)):
-                _commit(str(self._location.local), self._key, batch_id, rows)
+            self.keep_rows(frame.sparkSession, frame.coalesce(cores).toArrow(), batch_id)
             return
         if not self._open:
             self._writer.open(frame.sparkSession, frame.schema)
             self._open = True
         self._writer.write(frame, batch_id)
+
+    def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
+        """Commit dead letters with the batch number, without a Spark job if the table is local."""
+        if self._location.local is None:
+            super().keep_rows(spark, rows, batch_id)
+            return
+        with commit_lock(self._location.local, interruptible_pause(spark)):
+            _commit(str(self._location.local), self._key, batch_id, rows)
 
     def close(self) -> None:
         """Close the writer."""

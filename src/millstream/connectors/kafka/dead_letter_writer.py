@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millstream.connectors.api.dead_letters import COLUMNS, FEW, DeadLetterWriter
+from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.kafka.dead_letter_topic import LETTER, ensure_topic
 from millstream.connectors.kafka.transactions import TransactionalWriter
 
@@ -21,18 +24,11 @@ if TYPE_CHECKING:
     from millstream.connectors.api.writer import SinkIdentity
     from millstream.connectors.kafka.sink import KafkaSink
 
-# ISO timestamps with microseconds and time zone, which any JSON reader understands.
-_TIME = "date_format({0}, \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\") AS `{0}`"
 _DETAILS = ("query", "source", "topic", "partition", "offset", "file", "reason", "expectation", "batch_id")
+_TIMES = ("timestamp", "at")
 # Size of a portion in bytes, and the number of records converted to messages at a time.
 PORTION, CHUNK = 16 * 1024 * 1024, 1000
-_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class KafkaDeadLetterWriter(DeadLetterWriter):
@@ -55,6 +51,15 @@ class KafkaDeadLetterWriter(DeadLetterWriter):
         self._writer.portions = 1 + size // PORTION if size >= FEW else 1
         self._writer.write(frame, batch_id)
 
+    def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
+        """Write the dead letters and the ledger entry in one transaction, without a Spark job."""
+        if self._writer.has_batch(batch_id):
+            return
+        for name in _TIMES:
+            index = rows.schema.get_field_index(name)
+            rows = rows.set_column(index, name, rows[name].cast(pa.int64()))
+        self._writer.send(rows.num_rows, rows.to_batches(max_chunksize=CHUNK), batch_id)
+
     def close(self) -> None:
         """Close the producer."""
         self._writer.close()
@@ -72,16 +77,14 @@ class _Writer(TransactionalWriter):
         super().open(spark, schema)
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:  # noqa: ARG002 - a column has the batch id
-        """Build records with the original key, value and headers, and a last header with the other details."""
-        details = ", ".join(
-            [*(f"`{name}`" for name in _DETAILS), _TIME.format("timestamp"), _TIME.format("at")]
-        )
-        details_json = f"to_json(struct({details}), map('ignoreNullFields', 'false'))"
-        header = f"array(named_struct('key', '{LETTER}', 'value', CAST({details_json} AS BINARY)))"
-        no_headers = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
-        return frame.selectExpr(
-            "key", "value", f"concat(coalesce(headers, {no_headers}), {header}) AS headers"
-        )
+        """Return the dead letters with times in microseconds, which are the same in every time zone."""
+        times = (f"unix_micros(`{name}`) AS `{name}`" for name in _TIMES)
+        return frame.selectExpr("key", "value", "headers", *(f"`{name}`" for name in _DETAILS), *times)
+
+    def _messages(self, chunks: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Yield records with the original key, value and headers, and a last header with the other details."""
+        for chunk in chunks:
+            yield self.sink.topic or "", [_to_message(letter) for letter in chunk.to_pylist()]
 
     @contextlib.contextmanager
     def _collected(self, records: DataFrame) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
@@ -101,5 +104,27 @@ class _Writer(TransactionalWriter):
 def _chunks(records: DataFrame) -> Iterator[pa.RecordBatch]:
     """Yield the records in chunks, with at most one portion in memory."""
     rows = records.toLocalIterator()
+    fields = [SCHEMA.field(name) for name in records.columns]
+    schema = pa.schema([field.with_type(pa.int64()) if field.name in _TIMES else field for field in fields])
     while chunk := [row.asDict(recursive=True) for row in islice(rows, CHUNK)]:
-        yield pa.RecordBatch.from_pylist(chunk, schema=_SCHEMA)
+        yield pa.RecordBatch.from_pylist(chunk, schema=schema)
+
+
+def _to_message(letter: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a dead letter, as the producer takes it."""
+    details = {name: letter[name] for name in _DETAILS} | {
+        name: None if letter[name] is None else _format_time(letter[name]) for name in _TIMES
+    }
+    text = json.dumps(details, ensure_ascii=False, separators=(",", ":"))
+    headers = [(header["key"], header["value"]) for header in letter["headers"] or ()]
+    return {
+        "key": letter["key"],
+        "value": letter["value"],
+        "headers": [*headers, (LETTER, text.encode())],
+    }
+
+
+def _format_time(micros: int) -> str:
+    """Return an ISO timestamp with microseconds and time zone, which any JSON reader understands."""
+    time = (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+    return time.replace("+00:00", "Z")

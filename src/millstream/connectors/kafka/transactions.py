@@ -107,8 +107,15 @@ class TransactionalWriter(KafkaWriter):
             return WriteResult(rows=0, is_skipped=True)
         # Spark computes the rows before the transaction opens, so that it is open only while records are sent.
         with self._collected(self.records(frame, batch_id)) as (rows, chunks):
-            hit_failpoint("kafka.before")
-            self._deliver(rows, chunks, batch_id)
+            return self.send(rows, chunks, batch_id)
+
+    def send(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> WriteResult:
+        """Send a batch that the ledger does not have: its number of records, and the records in the driver's memory.
+
+        Raises as `write` does.
+        """
+        hit_failpoint("kafka.before")
+        self._deliver(rows, chunks, batch_id)
         self._last = LedgerEntry(self.identity.key, batch_id, 0, self.note(batch_id))
         return WriteResult(rows=rows)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from millstream.connectors.api.dead_letters import COLUMNS, DeadLetterWriter
+from millstream.connectors.postgres.writer import PostgresWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +25,7 @@ class PostgresDeadLetterWriter(DeadLetterWriter):
     """Writes the dead letters of one query with the fence and the ledger of the sink's writer."""
 
     def __init__(self, sink: PostgresSink, identity: SinkIdentity) -> None:
-        self._writer = sink.writer(identity)
+        self._writer = PostgresWriter(sink, identity)
 
     def open(self, spark: SparkSession) -> None:
         """Create missing tables, and take over from an earlier start."""
@@ -30,9 +35,30 @@ class PostgresDeadLetterWriter(DeadLetterWriter):
         """Write the rows and the batch number in one transaction."""
         self._writer.write(_to_table_rows(frame), batch_id)
 
+    def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
+        """Write the rows and the batch number in one transaction, without a Spark job."""
+        headers = pa.array(map(_encode_headers, rows["headers"].to_pylist()), pa.string())
+        index = rows.schema.get_field_index("headers")
+        self._writer.write_rows(rows.set_column(index, "headers", headers), batch_id)
+
     def close(self) -> None:
         """Close the connection."""
         self._writer.close()
+
+
+def _encode_headers(headers: list[dict[str, Any]] | None) -> str | None:
+    """Return what `_HEADERS` does for the headers of one dead letter."""
+    if headers is None:
+        return None
+    return json.dumps(
+        [{"key": header["key"], "value": _encode_base64(header["value"])} for header in headers],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def _encode_base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
 
 
 def _to_table_rows(frame: DataFrame) -> DataFrame:

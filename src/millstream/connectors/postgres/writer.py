@@ -25,6 +25,9 @@ from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -151,11 +154,22 @@ class PostgresWriter(Writer):
         Raises `Outage` if a retry may help, `CheckpointError` if a later run has taken over, and another
         `MillstreamError` if the rows themselves are rejected.
         """
+        return self._write(lambda: self._collect_rows(frame, batch_id), batch_id)
+
+    def write_rows(self, rows: pa.Table, batch_id: int) -> WriteResult:
+        """Write one batch whose rows are in the driver's memory, with the columns of `open` and Spark's Arrow types.
+
+        Raises as `write` does.
+        """
+        names = [column.name for column in self._wired]
+        return self._write(lambda: CopyRows(rows.select(names)), batch_id)
+
+    def _write(self, collect: Callable[[], CopyRows | Staging], batch_id: int) -> WriteResult:
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)
         try:
             # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
-            rows = self._collect_rows(frame, batch_id)
+            rows = collect()
             hit_failpoint("postgres.staged")
             result = self._commit_or_recover(rows, batch_id)
         except psycopg.Error as error:
@@ -170,7 +184,7 @@ class PostgresWriter(Writer):
         if self._table is None or self.identity.mode is OutputMode.COMPLETE:
             return
         try:
-            rows = CopyRows(frame, self._wired)
+            rows = self._collect_in_driver(frame)
             connection = self._connect()
             with connection.transaction(force_rollback=True):
                 connection.execute(_LIMITS)
@@ -200,7 +214,7 @@ class PostgresWriter(Writer):
             self._by_tasks = not master.startswith("local")
         if not self._by_tasks:
             try:
-                return CopyRows(frame, self._wired)
+                return self._collect_in_driver(frame)
             except Exception as error:
                 # Only the setting's name distinguishes this error from others of Spark.
                 if "spark.driver.maxResultSize" not in str(error):
@@ -211,6 +225,10 @@ class PostgresWriter(Writer):
         staging = Staging(self._address, self._sink.ledger_schema, name, self._wired)
         staging.fill(self._connect(), frame)
         return staging
+
+    def _collect_in_driver(self, frame: DataFrame) -> CopyRows:
+        """Execute the batch and return its rows; its own errors are raised unchanged."""
+        return CopyRows(frame.selectExpr(*(column.sql for column in self._wired)).toArrow())
 
     def close(self) -> None:
         """Close the connection."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
+from millstream.connectors.api.dead_letters import COLUMNS
+from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.dead_letter_columns import (
-    KEPT,
     MALFORMED_LETTERS,
-    MOST_MALFORMED,
-    PLACE,
+    MOST_COLLECTED,
+    MOST_HANDED_OVER,
+    MOST_HANDED_OVER_TEXT,
     collects_dead_letters,
     encode_row,
     position_values,
@@ -27,7 +32,6 @@ from millstream.frames.expectations import (
     BROKEN,
     BYTES,
     LETTERS,
-    MOST_LETTERS,
     RAW,
     REJECTED,
     failed_flags,
@@ -51,29 +55,30 @@ if TYPE_CHECKING:
     from millstream.engine.recovery.source_offsets import Origin
 
 SINK = "dead_letters"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class RejectedCounts:
     """The number of records of a source or view that a batch rejected: malformed ones, and failed expectations.
 
-    `size` is their approximate size in bytes. `letters` contains the rows that fail expectations as a JSON array, if
-    they cannot be read again. `malformed_letters` contains the malformed records, if the batch handed over all.
+    `size` is their approximate size in bytes. `malformed_letters` and `broken_letters` contain these records and
+    rows, if the batch handed over all of them.
     """
 
     malformed: int
     broken: int
     size: int
-    letters: str | None = None
-    malformed_letters: str | None = None
+    malformed_letters: list[Any] | None = None
+    broken_letters: list[Any] | None = None
 
 
 @dataclass
 class DeadLetters:
     """The dead letters of one query.
 
-    A batch's malformed records are counted while it runs. Only if there are some, the batch's range of offsets is
-    read once more and the records are stored under the batch's id, so that a replayed batch adds nothing.
+    A batch's rejected records are counted while it runs, and it hands over a few. Only if there are more, the batch's
+    range of offsets is read once more. They are stored under the batch's id, so that a replayed batch adds nothing.
     """
 
     pipeline: Pipeline
@@ -121,14 +126,13 @@ class DeadLetters:
             )
             is not None
         ]
-        frames += [
-            self._parse_letters(spark, batch_id, name, letters)
-            for name, left in rejected_counts.items()
-            for letters in (left.letters, left.malformed_letters)
-            if letters
-        ]
+        rows = self._handed_over_rows(batch_id, rejected_counts)
         if not frames:
+            if rows.num_rows:
+                self.keeper.keep_rows(spark, rows, batch_id)
             return
+        if rows.num_rows:
+            frames.append(spark.createDataFrame(rows, COLUMNS))
         frame = reduce(lambda left, right: left.unionByName(right), frames)
         self.keeper.keep(frame, batch_id, sum(left.size for left in rejected_counts.values()))
 
@@ -143,7 +147,7 @@ class DeadLetters:
     ) -> DataFrame | None:
         """Read the rejected records of one source again, in the columns of the dead-letter table."""
         entry = self.pipeline.sources[name]
-        expect = entry.expect if rejected_counts.broken and rejected_counts.letters is None else {}
+        expect = entry.expect if rejected_counts.broken and rejected_counts.broken_letters is None else {}
         is_malformed_wanted = self.accepts_malformed(name) and rejected_counts.malformed_letters is None
         if not (rejected_counts.malformed and is_malformed_wanted) and not expect:
             return None
@@ -174,32 +178,25 @@ class DeadLetters:
         rejected = decoded.where(malformed | is_dead_letter(expect)) if expect else decoded.where(malformed)
         expectation_names = failed_names(expect, Otherwise.DEAD_LETTER) if expect else F.lit(None)
         expectation_reason = rejection_reason(expect) if expect else F.lit(None)
-        return self._with_batch_columns(
-            rejected.select(
-                *position_values(columns, value),
-                F.coalesce(F.col(REASON), expectation_reason).alias("reason"),
-                F.when(F.col(REASON).isNull(), expectation_names).cast("string").alias("expectation"),
-            ),
-            name,
-            batch_id,
-        )
-
-    def _parse_letters(self, spark: SparkSession, batch_id: int, name: str, letters: str | None) -> DataFrame:
-        """Return dead letters that the batch itself handed over as a JSON array."""
-        rows = spark.sql("SELECT 1").select(F.inline(F.from_json(F.lit(letters), KEPT)))
-        return self._with_batch_columns(rows, name, batch_id)
-
-    def _with_batch_columns(self, rejected: DataFrame, name: str, batch_id: int) -> DataFrame:
-        """Add the columns that all dead letters of a batch share."""
         return rejected.select(
             F.lit(self.query).alias("query"),
             F.lit(name).alias("source"),
-            *(F.col(column) for column in PLACE),
-            F.col("reason"),
+            *position_values(columns, value),
+            F.coalesce(F.col(REASON), expectation_reason).alias("reason"),
             F.lit(batch_id).cast("bigint").alias("batch_id"),
             F.current_timestamp().alias("at"),
-            F.col("expectation"),
+            F.when(F.col(REASON).isNull(), expectation_names).cast("string").alias("expectation"),
         )
+
+    def _handed_over_rows(self, batch_id: int, rejected_counts: Mapping[str, RejectedCounts]) -> pa.Table:
+        """Return the dead letters that the batch itself handed over, in the columns of the dead-letter table."""
+        batch = {"query": self.query, "batch_id": batch_id, "at": _to_micros(datetime.now(UTC))}
+        rows = [
+            {**_decode_letter(letter), **batch, "source": name}
+            for name, counts in rejected_counts.items()
+            for letter in (*(counts.broken_letters or ()), *(counts.malformed_letters or ()))
+        ]
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def _offset_range(self, batch_id: int, index: int, number: int) -> OffsetRange | None:
         """Return the range that the batch read of the source at `index` of the plan, whose folder is `number`."""
@@ -221,34 +218,64 @@ def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCoun
     for name in letters.places:
         malformed, size = _count_and_size(metrics, source_metric_name(name), "malformed", "malformed_bytes")
         broken, broken_size = _count_and_size(metrics, metric_name(name), REJECTED, BYTES)
-        counts = RejectedCounts(
-            malformed if letters.accepts_malformed(name) else 0, broken, (size or 0) + (broken_size or 0)
+        if not letters.accepts_malformed(name):
+            malformed = 0
+        if not malformed and not broken:
+            continue
+        must_collect = collects_dead_letters(letters.pipeline, name)
+        if must_collect and broken > MOST_COLLECTED:
+            raise MillstreamError(
+                f"{broken:,} rows of '{name}' break an expectation in one batch, and at most {MOST_COLLECTED:,} of "
+                "rows that cannot be read again can become dead letters",
+                f"write 'otherwise: drop' or 'warn' in the expectations of '{name}' until its rows are right",
+            )
+        if must_collect and broken:
+            broken_letters = json.loads(metrics.get(metric_name(name)).get().getAs(LETTERS))
+        else:
+            broken_letters = _handed_over(letters, metrics.get(metric_name(name)), name, LETTERS, broken)
+        source_metric = metrics.get(source_metric_name(name))
+        malformed_letters = _handed_over(letters, source_metric, name, MALFORMED_LETTERS, malformed)
+        rejected[name] = RejectedCounts(
+            malformed, broken, size + broken_size, malformed_letters, broken_letters
         )
-        if broken and collects_dead_letters(letters.pipeline, name):
-            if broken > MOST_LETTERS:
-                raise MillstreamError(
-                    f"{broken:,} rows of '{name}' break an expectation in one batch, and at most {MOST_LETTERS:,} of "
-                    "rows that cannot be read again can become dead letters",
-                    f"write 'otherwise: drop' or 'warn' in the expectations of '{name}' until its rows are right",
-                )
-            json_rows = str(metrics.get(metric_name(name)).get().getAs(LETTERS))
-            counts = replace(counts, letters=json_rows)
-        if counts.malformed:
-            counts = replace(counts, malformed_letters=_handed_over(letters, metrics, name, counts.malformed))
-        if counts.malformed or counts.broken:
-            rejected[name] = counts
     return rejected
 
 
-def _handed_over(letters: DeadLetters, metrics: Any, name: str, malformed: int) -> str | None:
-    """Return the malformed records of a source as a JSON array, or None if the metric does not have all of them."""
-    if malformed > MOST_MALFORMED or sum(origin.name == name for origin in letters.origins) != 1:
+def _handed_over(letters: DeadLetters, metric: Any, name: str, field: str, count: int) -> list[Any] | None:
+    """Return the `count` dead letters of a source in its metric, or None if the metric does not have all of them."""
+    # The metric of a source that a query reads twice has the records of one of the two.
+    if not 0 < count <= MOST_HANDED_OVER or sum(origin.name == name for origin in letters.origins) != 1:
         return None
-    values = metrics.get(source_metric_name(name)).get()
-    if MALFORMED_LETTERS not in set(values.schema().fieldNames()):
+    text = metric.get().getAs(field)
+    if text is None or len(text) > MOST_HANDED_OVER_TEXT:
         return None
-    text = values.getAs(MALFORMED_LETTERS)
-    return str(text) if text is not None and len(json.loads(text)) == malformed else None
+    handed_over: list[Any] = json.loads(text)
+    return handed_over if len(handed_over) == count else None
+
+
+def _decode_letter(letter: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dead letter that Spark encoded as JSON, without fields that are NULL, with its bytes and its time."""
+    headers = letter.get("headers")
+    return {
+        **letter,
+        "timestamp": _to_micros(datetime.fromisoformat(letter["timestamp"]))
+        if "timestamp" in letter
+        else None,
+        "key": _decode_bytes(letter.get("key")),
+        "value": _decode_bytes(letter.get("value")),
+        "headers": None
+        if headers is None
+        else [{"key": header.get("key"), "value": _decode_bytes(header.get("value"))} for header in headers],
+    }
+
+
+def _to_micros(time: datetime) -> int:
+    """Return the microseconds since 1970, which Arrow takes in a tenth of the time that a datetime takes."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def _decode_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def _count_and_size(metrics: Any, name: str, count: str, size: str) -> tuple[int, int]:

@@ -34,7 +34,7 @@ _MIN_POLL_BEGIN, _MIN_POLL_END, _MAX_POLL = 0.001, 0.004, 0.02
 # Every eighth poll checks whether the query is still active.
 _POLLS_PER_ALIVE_CHECK = 8
 # Number of progress reports that Spark retains per query (spark.sql.streaming.numRecentProgressUpdates).
-_RETAINED_REPORTS = 100
+RETAINED_REPORTS = 100
 # Spark's status messages of a query that waits for the clock after a trigger, and of one that has ended.
 _PARKED = "Waiting for next trigger"
 _ENDED = ("Stopped", "Terminated with exception")
@@ -153,7 +153,7 @@ class ManualClockQuery:
         number = len(recent)
         reports = [
             json.loads(recent[at].json())
-            for at in range(self._reports_read if number < _RETAINED_REPORTS else 0, number)
+            for at in range(self._reports_read if number < RETAINED_REPORTS else 0, number)
         ]
         self._reports_read = number
         # Spark may also report a trigger without a batch, under the id of the next batch.

@@ -12,6 +12,7 @@ from millstream.checking.batch_check import is_startup_setting
 from millstream.pipeline.stateful import STORE
 from millstream.spark.session import open_session
 from millstream.spark.session_scope import separate_session
+from millstream.testing.harness.manual_clock import RETAINED_REPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +37,7 @@ _STARTUP_CONF: Mapping[str, object] = {
 _CASE_CONF: Mapping[str, object] = {
     "spark.sql.shuffle.partitions": 1,
     "spark.sql.streaming.pollingDelay": "1ms",
+    "spark.sql.streaming.numRecentProgressUpdates": RETAINED_REPORTS,
     # A query that hangs is abandoned after this time.
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.session.timeZone": "UTC",

@@ -15,7 +15,6 @@ from millstream.diagnostics.failure import MillstreamError, NotReady
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
 
 # Postgres type of a created table for each Spark type. Types without a counterpart are sent as JSON.
@@ -156,9 +155,9 @@ def _contains_nul(column: Any) -> bool:
 class CopyRows:
     """The rows of one batch in the driver's memory; `count` is their number."""
 
-    def __init__(self, frame: DataFrame, columns: tuple[CopyColumn, ...]) -> None:
-        """Execute the batch; its own errors are raised unchanged."""
-        self._table: Any = frame.selectExpr(*(column.sql for column in columns)).toArrow()
+    def __init__(self, table: pyarrow.Table) -> None:
+        """Take the columns to send, in their order, in the types of Arrow that Spark gives them."""
+        self._table: Any = table
         self.count: int = self._table.num_rows
 
     def send(self, copy: Copy) -> None:
