@@ -11,6 +11,8 @@ from millstream.connectors.delta.commit.commit_lock import commit_lock, interrup
 from millstream.connectors.delta.sink import DeltaSink
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 # Commits of other queries to the same table only add files, so that each attempt can follow theirs.
 RETRIES = 100
+# Of the bounds of a file's columns only those of the time are read, by the list of the newest dead letters. delta-rs
+# parses the bounds of all files for each commit.
+PROPERTIES = {"delta.dataSkippingStatsColumns": "at"}
 
 
 class DeltaDeadLetterWriter(DeadLetterWriter):
@@ -34,6 +39,8 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         self._key = identity.key
         self._writer = DeltaSink(path=location, merge_schema=True).writer(identity)
         self._open = False
+        # The table as of this writer's last commit, and that commit's file: reading a log takes longer than a commit.
+        self._table: tuple[DeltaTable, tuple[int, int]] | None = None
 
     def open(self, spark: SparkSession) -> None:
         """Do nothing: the first dead letter creates the table."""
@@ -56,17 +63,48 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
             super().keep_rows(spark, rows, batch_id)
             return
         with commit_lock(self._location.local, interruptible_pause(spark)):
-            _commit(str(self._location.local), self._key, batch_id, rows)
+            self._commit(self._location.local, batch_id, rows)
 
     def close(self) -> None:
         """Close the writer."""
         self._writer.close()
 
-
-def _commit(path: str, key: str, batch_id: int, rows: pa.Table) -> None:
-    last_batch = DeltaTable(path).transaction_version(key) if DeltaTable.is_deltatable(path) else None
-    if last_batch is None or last_batch < batch_id:
+    def _commit(self, folder: Path, batch_id: int, rows: pa.Table) -> None:
+        """Commit the rows, unless the log has the batch. The caller holds the table's lock."""
+        table = self._current_table(folder)
+        last_batch = None if table is None else table.transaction_version(self._key)
+        if last_batch is not None and last_batch >= batch_id:
+            return
         properties = CommitProperties(
-            app_transactions=[Transaction(key, batch_id)], max_commit_retries=RETRIES
+            app_transactions=[Transaction(self._key, batch_id)], max_commit_retries=RETRIES
         )
-        write_deltalake(path, rows, mode="append", schema_mode="merge", commit_properties=properties)
+        write_deltalake(
+            table or folder,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            configuration=PROPERTIES if table is None else None,
+            commit_properties=properties,
+        )
+        self._table = None
+        if table is not None and (commit := _newest_commit(folder, table)) is not None:
+            self._table = table, commit
+
+    def _current_table(self, folder: Path) -> DeltaTable | None:
+        """Return the table with all commits to its log; None if there is no table."""
+        if self._table is not None:
+            table, commit = self._table
+            # Else the table's folder was deleted meanwhile, and may have another table.
+            if _newest_commit(folder, table) == commit:
+                table.update_incremental()
+                return table
+        return DeltaTable(folder) if DeltaTable.is_deltatable(str(folder)) else None
+
+
+def _newest_commit(folder: Path, table: DeltaTable) -> tuple[int, int] | None:
+    """Return the identity of the log's file with the newest commit that `table` knows; None if it is deleted."""
+    try:
+        status = (folder / "_delta_log" / f"{table.version():020}.json").stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
