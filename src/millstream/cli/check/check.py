@@ -144,8 +144,8 @@ def command(
     --schema and --table, or write them into a file millstream-check.yml next to the script.
 
     The rules run first. Then Spark plans every view and query over empty streams. A query that would not continue
-    from its checkpoint gets a warning; 'millstream plan' explains it. No broker or database is
-    contacted unless --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
+    from its checkpoint gets a warning; 'millstream plan' explains it. No broker or database is contacted unless
+    --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
 
     Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
     read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked. With

@@ -63,8 +63,8 @@ def command(
 ) -> int:
     """Run the tests of a project.
 
-    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is in this folder or in
-    the nearest one above it. Each step of a test is one micro-batch of Spark with real state, checkpoint and
+    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is in this folder or
+    in the nearest one above it. Each step of a test is one micro-batch of Spark with real state, checkpoint and
     watermark. All tests share one Spark session. No broker or database is contacted.
 
     Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
