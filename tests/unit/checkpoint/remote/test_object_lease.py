@@ -14,7 +14,7 @@ from millstream.checkpoint.lock import CheckpointLock, find_lost_lease, find_own
 from millstream.checkpoint.remote import lease as leases
 from millstream.checkpoint.remote import lease_owner, own_files, store_check
 from millstream.checkpoint.remote.fence import Fence, find_fence, set_fence
-from millstream.checkpoint.remote.file_system import OBJECT_STORES, set_file_system
+from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
 from millstream.checkpoint.remote.object_lease import ObjectLease, read_lease
 from millstream.checkpoint.remote.path import RemotePath
@@ -35,9 +35,8 @@ TAKEN: list[Lease] = []
 
 
 @pytest.fixture(autouse=True)
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryObjectStore]:
+def store() -> Iterator[MemoryObjectStore]:
     system = MemoryObjectStore()
-    monkeypatch.setattr(leases, "ALLOWED_OBJECT_STORES", OBJECT_STORES)
     set_file_system(system)
     store_check._checked.clear()
     yield system
