@@ -26,6 +26,7 @@ from millstream.checkpoint.remote import lease_owner
 from millstream.checkpoint.remote.fence import RenameFence, set_fence
 from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
+from millstream.checkpoint.remote.lease_files import LeaseFiles
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 from remote_files import MemoryFileSystem
@@ -184,6 +185,21 @@ def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
     assert (len(taken), len(refused)) == (1, 4)
     taken[0].find_successor()
     taken[0].require()
+
+
+def test_a_driver_that_stood_still_before_it_takes_a_lease_does_not_take_a_number_that_was_deleted() -> None:
+    take("one").release()
+    late = LeaseFiles(FOLDER)
+    assert late.find_newest() == (0, True)
+    take("two").release()
+    third = take("three")
+
+    with pytest.raises(FileExistsError):
+        late.create(1, {"owner": "late"})
+
+    assert late.find_newest() == (2, False)
+    assert [path.name for path in (FOLDER / "_millstream" / "lease").glob("1*")] == []
+    assert third.find_successor() is None
 
 
 def test_a_driver_that_ended_on_this_machine_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
