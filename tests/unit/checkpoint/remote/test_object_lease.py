@@ -192,6 +192,27 @@ def test_a_suspended_start_does_not_delete_the_files_of_its_successor(store: Mem
     assert (OWN / "record.json").read_text() == "of three"
 
 
+def test_a_file_that_its_former_driver_deletes_while_files_are_copied_is_not_taken_for_a_lost_lease(
+    store: MemoryObjectStore,
+) -> None:
+    first = take("one")
+    write_durably(OWN / "forgotten.json", "delivered")
+    write_durably(OWN / "record.json", "of one")
+    first.release()
+    read = store.read
+
+    def read_late(uri: str) -> bytes:
+        if uri.endswith("/0/forgotten.json"):
+            store.delete(uri)
+        return read(uri)
+
+    store.read = read_late  # type: ignore[method-assign]
+    second = take("two")
+
+    assert [path.name for path in OWN.iterdir()] == ["record.json"]
+    assert second.find_successor() is None
+
+
 def test_a_driver_that_dies_while_it_copies_files_loses_none(store: MemoryObjectStore) -> None:
     first = take("one")
     for number in range(20):
@@ -265,6 +286,23 @@ def test_a_renewal_whose_response_was_lost_is_not_taken_for_another_driver(store
     assert first.find_successor() is None
 
 
+def test_a_file_of_spark_whose_response_was_lost_is_not_taken_for_another_runs(
+    store: MemoryObjectStore,
+) -> None:
+    take("one")
+    create = store.create
+
+    def repeat(uri: str, content: bytes) -> None:
+        # The client has lost the response, and asks again by itself.
+        create(uri, content)
+        create(uri, content)
+
+    store.create = repeat  # type: ignore[method-assign]
+    write_durably(FOLDER / "metadata", "first")
+
+    assert (FOLDER / "metadata").read_text() == "first"
+
+
 def test_while_the_store_is_away_a_batch_fails_and_the_lease_is_kept(store: MemoryObjectStore) -> None:
     first = take("one")
     store.is_away = True
@@ -317,5 +355,34 @@ def test_a_store_that_replaces_a_changed_object_is_refused(store: MemoryObjectSt
 
     with pytest.raises(NotReady, match="it replaced an object that had changed"):
         CheckpointLock(FOLDER, "shop.orders").take()
+
+    assert not store.files
+
+
+def test_a_store_that_replaces_no_object_is_refused(store: MemoryObjectStore) -> None:
+    def refuse(uri: str, *_: object) -> None:
+        raise FileExistsError(uri)
+
+    store.replace = refuse  # type: ignore[method-assign]
+    with pytest.raises(NotReady, match="it refused to replace an object that had not changed"):
+        CheckpointLock(FOLDER, "shop.orders").take()
+
+    assert not store.files
+
+
+def test_a_store_whose_responses_were_lost_is_not_refused(store: MemoryObjectStore) -> None:
+    create, replace = store.create, store.replace
+
+    def create_twice(uri: str, content: bytes) -> None:
+        create(uri, content)
+        create(uri, content)
+
+    def replace_twice(uri: str, content: bytes, tag: str) -> None:
+        replace(uri, content, tag)
+        replace(uri, content, tag)
+
+    store.create, store.replace = create_twice, replace_twice  # type: ignore[method-assign]
+
+    store_check.require_conditional_writes(ROOT)
 
     assert not store.files
