@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.project import Project, until
+from cluster.kills import KILLED_FILES, kill_at_each_point
 from cluster.orders import put_on_cluster
-from cluster.remote_project import FILES, ROWS, write_project
+from cluster.remote_project import FILES, ROWS, write_input, write_project
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
@@ -71,8 +72,8 @@ def await_stop(run: Running) -> None:
     until(is_stopped, 240, "the driver has not come to its failpoint")
 
 
-def assert_each_row_is_there_once(spark: SparkSession, root: str, letters: int) -> None:
-    everything = Counter(range(FILES * ROWS))
+def assert_each_row_is_there_once(spark: SparkSession, root: str, input_files: int = FILES) -> None:
+    everything = Counter(range(input_files * ROWS))
     files = spark.read.parquet(f"{root}/files").select("id").toArrow()
     table = spark.read.format("delta").load(f"{root}/table").select("id").toArrow()
     totals = spark.read.format("delta").load(f"{root}/totals").toArrow().to_pylist()
@@ -80,8 +81,10 @@ def assert_each_row_is_there_once(spark: SparkSession, root: str, letters: int) 
 
     assert Counter(files["id"].to_pylist()) == everything
     assert Counter(table["id"].to_pylist()) == everything
-    assert {row["user"]: row["orders"] for row in totals} == Counter(f"u{n % 7}" for n in range(FILES * ROWS))
-    assert Counter(row["query"] for row in stored) == {"orders": letters, "totals": letters}
+    assert {row["user"]: row["orders"] for row in totals} == Counter(
+        f"u{n % 7}" for n in range(input_files * ROWS)
+    )
+    assert Counter(row["query"] for row in stored) == {"orders": input_files, "totals": input_files}
 
 
 @pytest.mark.timeout(600)
@@ -107,7 +110,20 @@ def test_a_suspended_driver_ends_after_another_has_taken_over_and_nothing_is_los
     assert suspended.ends() == 3
     reasons = [event["reason"] for event in suspended.list_events("query_failed")]
     assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
-    assert_each_row_is_there_once(spark, root, letters=FILES)
+    assert_each_row_is_there_once(spark, root)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1800)
+def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
+    spark: SparkSession, project: Project, root: str
+) -> None:
+    write_input(project.folder, KILLED_FILES)
+
+    kill_at_each_point(project, 1)
+    project.catch_up()
+
+    assert_each_row_is_there_once(spark, root, KILLED_FILES)
 
 
 @pytest.mark.whole
@@ -122,7 +138,7 @@ def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_clu
 
     project.catch_up()
 
-    assert_each_row_is_there_once(spark, root, letters=FILES)
+    assert_each_row_is_there_once(spark, root)
 
 
 @pytest.mark.whole

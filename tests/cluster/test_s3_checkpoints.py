@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.project import Project, until
-from cluster.holding_proxy import HoldingProxy
+from cluster.kills import KILLED_FILES, kill_at_each_point
 from cluster.orders import put_on_cluster
-from cluster.remote_project import FILES, write_project
+from cluster.proxies import HoldingProxy, LosingProxy
+from cluster.remote_project import FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
 from millstream.connectors.failpoints import VARIABLE
 from millstream.devstack.stack import start, stop
@@ -110,6 +111,40 @@ def test_a_driver_that_is_suspended_at_a_write_replaces_nothing_of_its_successor
     assert_each_row_is_there_once(root, conf)
 
 
+# Of each kind of file the client finds the one that it has just written, when it asks again.
+LOST_RESPONSES = (
+    "checkpoints/orders/metadata",
+    "checkpoints/orders/offsets/1",
+    "checkpoints/totals/_millstream/lease.json",
+    "checkpoints/totals/state/0/1/1.delta",
+    "checkpoints/orders/sources/0/2",
+    "checkpoints/totals/commits/2",
+    "checkpoints/orders/_millstream/files/0/record.json",
+    "table/_delta_log/0*3.json",
+    "totals/_delta_log/0*3.json",
+    "letters/_delta_log/0*4.json",
+    "files/_millstream/[^/]*/3.json",
+)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(600)
+def test_a_write_whose_response_is_lost_is_not_taken_for_another_drivers(
+    project: Project, root: str, conf: dict[str, str]
+) -> None:
+    place = root.partition(f"{S3_BUCKET}/")[2]
+    names = "|".join(LOST_RESPONSES)
+    proxy = LosingProxy(conf[ENDPOINT], re.compile(rf"PUT /{S3_BUCKET}/{place}/({names}) ".encode()))
+
+    run = project.start("run", "--until-caught-up", "--json", "--no-page", S3_ENDPOINT=proxy.address)
+    code = run.ends()
+    proxy.close()
+
+    assert code == 0, run.words()
+    assert len(proxy.lost) == len(LOST_RESPONSES), proxy.lost
+    assert_each_row_is_there_once(root, conf)
+
+
 @pytest.mark.whole
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", ["batch.begun", "batch.delivered", "files.staged", "letters.kept"])
@@ -124,6 +159,20 @@ def test_a_driver_that_is_suspended_in_a_batch_ends_after_another_has_taken_over
 
     assert_taken_over(suspended)
     assert_each_row_is_there_once(root, conf)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("time", [1, 2])
+def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
+    project: Project, root: str, conf: dict[str, str], time: int
+) -> None:
+    write_input(project.folder, KILLED_FILES)
+
+    kill_at_each_point(project, time)
+    project.catch_up()
+
+    assert_each_row_is_there_once(root, conf, KILLED_FILES)
 
 
 @pytest.mark.whole
