@@ -128,7 +128,9 @@ def test_a_driver_that_stood_still_before_it_takes_a_lease_does_not_replace_anot
     assert second.find_successor() is None
 
 
-def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_and_read_by_nobody() -> None:
+def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_and_read_by_nobody(
+    store: MemoryObjectStore,
+) -> None:
     suspended = Suspended(take("one"))
     suspended.resume()
     write_durably(OWN / "record.json", "of one")
@@ -136,9 +138,11 @@ def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_
     second = take("two")
     assert (OWN / "record.json").read_text() == "of one"
     write_durably(OWN / "record.json", "of two")
+    store.write(f"{ROOT}/_millstream/rows/id/sink/drawn/part-0", b"rows that a note of two names")
     fence = suspended.resume()
 
     for change in (
+        lambda: (OWN / "rows" / "id" / "sink" / "drawn").delete_all(),
         lambda: write_durably(OWN / "record.json", "late"),
         lambda: write_durably(OWN / "spool" / "7", "late"),
         lambda: fence.delete(f"{OWN}/record.json"),
@@ -151,6 +155,7 @@ def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_
     assert (OWN / "record.json").read_text() == "of two"
     own_files._numbers.pop(ROOT)
     assert (OWN / "record.json").read_text() == "of two"
+    assert f"{ROOT}/_millstream/rows/id/sink/drawn/part-0" in store.files
 
 
 def test_a_change_that_was_not_refused_is_seen_by_the_next_driver(store: MemoryObjectStore) -> None:
