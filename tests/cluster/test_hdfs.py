@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.connectors.failpoints import VARIABLE
 from millstream.devstack.servers.hdfs import SERVERS
-from millstream.devstack.stack import stop, up
+from millstream.devstack.stack import start, stop, up
+from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
 from millstream.pipeline.spec_file import load_spec
@@ -138,6 +140,25 @@ def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_clu
 
     project.catch_up()
 
+    assert_each_row_is_there_once(spark, root)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_name_node_that_is_away_for_half_a_minute_costs_no_row(
+    spark: SparkSession, project: Project, stack: Endpoints, root: str
+) -> None:
+    run = project.start("run", "--json", "--no-page", "--set", "defaults.trigger=1 second")
+    run.await_event("batch_committed", count=2)
+    stop(stack.folder, NAME_NODE)
+    threading.Event().wait(30)
+    start(stack.folder, NAME_NODE)
+
+    for query in ("orders", "totals"):
+        run.await_event("batch_committed", count=FILES, query=query)
+    run.signal(signal.SIGTERM)
+
+    assert run.ends() == 0, run.words()
     assert_each_row_is_there_once(spark, root)
 
 

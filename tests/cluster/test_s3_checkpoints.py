@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from acceptance.project import Project, until
-from cluster.kills import KILLED_FILES, kill_at_each_point
-from cluster.orders import put_on_cluster
+from cluster.kills import KILLED_FILES, kill_at_each_point, run_with_kills_of_a_worker_and_the_driver
+from cluster.orders import put_on_cluster, send_orders
 from cluster.proxies import HoldingProxy, LosingProxy
 from cluster.remote_project import FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
+from cluster.test_cluster import ORDERS as SHOP_ORDERS
+from cluster.test_cluster import assert_all_sinks_have
 from millstream.connectors.failpoints import VARIABLE
 from millstream.devstack.stack import start, stop
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
@@ -188,6 +191,24 @@ def test_each_row_is_once_after_a_kill_on_a_cluster(
     project.catch_up()
 
     assert_each_row_is_there_once(root, conf)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_processor_keeps_its_state_on_s3_although_a_worker_and_then_the_driver_are_killed(
+    shop: Project, cluster: Endpoints, root: str, conf: dict[str, str]
+) -> None:
+    file = shop.folder / "pipeline.yml"
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+    spec["spark"] |= conf
+    spec["defaults"]["checkpoints"] = f"{root}/checkpoints"
+    file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+    send_orders(shop.kafka, f"{shop.prefix}orders", range(SHOP_ORDERS))
+
+    run_with_kills_of_a_worker_and_the_driver(shop, cluster, PREFIX=shop.prefix, TABLE="on_s3")
+
+    assert_all_sinks_have(shop, "on_s3", SHOP_ORDERS)
+    assert not list(shop.folder.rglob("offsets"))
 
 
 @pytest.mark.whole
