@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +30,9 @@ from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
 from millstream.checkpoint.remote.lease_files import LeaseFiles
 from millstream.checkpoint.remote.path import RemotePath
-from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady, Unreachable
+from millstream.engine.run import lock_checkpoints
+from millstream.pipeline.model import Pipeline
 from remote_files import MemoryFileSystem
 
 if TYPE_CHECKING:
@@ -164,6 +168,29 @@ def test_while_the_name_node_is_away_a_batch_fails_and_the_lease_is_kept(files: 
     files.is_away = False
     require_lease(FOLDER)
     assert is_owned(FOLDER)
+
+
+def test_a_run_that_starts_while_the_name_node_is_away_says_so(files: MemoryFileSystem) -> None:
+    pipeline = Pipeline.model_validate(
+        {
+            "name": "shop",
+            "defaults": {"checkpoints": str(FOLDER.parent)},
+            "sources": {"orders": {"rate": {}}},
+            "queries": {"orders": {"from": "orders", "to": {"console": {}}}},
+        }
+    )
+
+    def refuse(uri: str, mode: int | None = None) -> None:  # noqa: ARG001 - as the protocol has it
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Call From driver to nn:8020 failed")
+
+    files.make_folder = refuse  # type: ignore[method-assign]
+    with (
+        ExitStack() as locks,
+        pytest.raises(
+            Unreachable, match=f"the file system of checkpoint folder {FOLDER} does not answer: Call From"
+        ),
+    ):
+        lock_checkpoints(pipeline, ["orders"], locks)
 
 
 def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
