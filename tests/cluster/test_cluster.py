@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer
 from deltalake import DeltaTable
 
-from cluster.kills import run_with_kills_of_a_worker_and_the_driver
+from cluster.interruptions import run_with_kills_of_a_worker_and_the_driver
 from cluster.orders import SIZE, send_orders
 from millstream.devstack import stack
 from millstream.devstack.servers.spark_cluster import SERVERS

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from acceptance.project import Project, until
-from cluster.kills import KILLED_FILES, kill_at_each_point, run_with_kills_of_a_worker_and_the_driver
+from cluster.interruptions import (
+    MANY_FILES,
+    SLOWLY,
+    assert_taken_over,
+    kill_at_each_point,
+    read_files,
+    resume,
+    run_with_kills_of_a_worker_and_the_driver,
+    suspend,
+    suspend_at_points,
+)
 from cluster.orders import put_on_cluster, send_orders
 from cluster.proxies import HoldingProxy, LosingProxy
 from cluster.remote_project import FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
-from millstream.connectors.failpoints import VARIABLE
 from millstream.devstack.stack import start, stop
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
 from millstream.spec.location import S3_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from acceptance.project import Running
     from millstream.devstack.supervisor.state import Endpoints
 
 ENDPOINT = f"{S3_SETTINGS}bucket.{S3_BUCKET}.endpoint"
-SLOWLY = ("--set", "defaults.trigger=1 second")
 
 
 @pytest.fixture
@@ -51,67 +57,61 @@ def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -
     project.close()
 
 
-def list_processes(run: Running) -> list[int]:
-    """Return the driver's processes: Python, and the JVM that it has started."""
-    python = run.process.pid
-    children = Path(f"/proc/{python}/task/{python}/children").read_text(encoding="utf-8").split()
-    return [python, *map(int, children)]
-
-
-def is_stopped(process: int) -> bool:
-    status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    return status.rpartition(")")[2].split()[0] == "T"
-
-
-def assert_taken_over(suspended: Running) -> None:
-    assert suspended.ends() == 3
-    reasons = [event["reason"] for event in suspended.list_events("query_failed")]
-    assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
-
-
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "write",
+    "writes",
     [
-        "checkpoints/orders/offsets/3",
-        *(
-            pytest.param(write, marks=pytest.mark.whole)
-            for write in (
-                "checkpoints/orders/commits/2",
-                "checkpoints/totals/state/0/1/3.delta",
-                "checkpoints/orders/sources/0/3",
+        ["checkpoints/orders/offsets/3"],
+        pytest.param(
+            [
+                "checkpoints/orders/sources/0/NUMBER",
+                "checkpoints/orders/offsets/NUMBER",
+                "checkpoints/totals/state/0/1/NUMBER.delta",
+                "checkpoints/orders/commits/NUMBER",
                 "checkpoints/totals/_millstream/files/.*/record.json",
-                "table/_delta_log/0*3.json",
-                "totals/_delta_log/0*3.json",
-                "letters/_delta_log/0*3.json",
-                "files/_millstream/.*/3.json",
-            )
+            ],
+            marks=pytest.mark.whole,
+        ),
+        pytest.param(
+            [
+                "files/_millstream/[^/]*/NUMBER.json",
+                "table/_delta_log/NUMBER.json",
+                "totals/_delta_log/NUMBER.json",
+                "letters/_delta_log/NUMBER.json",
+            ],
+            marks=pytest.mark.whole,
         ),
     ],
 )
-def test_a_driver_that_is_suspended_at_a_write_replaces_nothing_of_its_successor(
-    project: Project, root: str, conf: dict[str, str], write: str
+def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successors(
+    project: Project, root: str, conf: dict[str, str], writes: list[str]
 ) -> None:
-    """The request has left the driver, and reaches S3 after the successor has ended."""
-    place = root.partition(f"{S3_BUCKET}/")[2]
-    proxy = HoldingProxy(conf[ENDPOINT], re.compile(rf"PUT /{S3_BUCKET}/{place}/{write} ".encode()))
-    suspended = project.start("run", "--json", "--no-page", *SLOWLY, S3_ENDPOINT=proxy.address)
-    until(proxy.is_holding, 240, f"the driver has not written {write}\n{suspended.words()}")
-    processes = list_processes(suspended)
-    assert len(processes) > 1, "the JVM is not suspended"
-    for process in processes:
-        os.kill(process, signal.SIGSTOP)
+    """Each takes over from the former one. Its request has left it, and reaches S3 after the last one has ended."""
+    files = FILES if len(writes) == 1 else MANY_FILES
+    write_input(project.folder, files)
+    place, drivers = root.partition(f"{S3_BUCKET}/")[2], []
+    for number, write in enumerate(writes, 1):
+        name = write.replace("NUMBER", r"0*(?:[2-9]|\d\d+)")
+        proxy = HoldingProxy(conf[ENDPOINT], re.compile(rf"PUT /{S3_BUCKET}/{place}/{name} ".encode()))
+        arguments = ("run", "--json", "--no-page", *read_files(number))
+        suspended = project.start(*arguments, S3_ENDPOINT=proxy.address)
+        until(proxy.is_holding, 240, f"the driver has not written {write}\n{suspended.words()}")
+        suspend(suspended)
+        drivers.append((suspended, proxy))
 
-    project.catch_up()
-    proxy.release()
-    for process in processes:
-        os.kill(process, signal.SIGCONT)
+    # Its batches have other files than those that the suspended ones were about to plan.
+    last = project.call("run", "--until-caught-up", "--no-page", *read_files(len(writes) + 1))
+    assert last.code == 0, last.err
+    for suspended, proxy in drivers:
+        proxy.release()
+        resume(suspended)
 
-    assert_taken_over(suspended)
-    proxy.close()
-    # What the suspended driver left in the checkpoint does not mislead the next start.
+    for suspended, proxy in drivers:
+        assert_taken_over(suspended)
+        proxy.close()
+    # What the suspended drivers left in the checkpoint does not mislead the next start.
     project.catch_up()
-    assert_each_row_is_there_once(root, conf)
+    assert_each_row_is_there_once(root, conf, files)
 
 
 # Of each kind of file the client finds the one that it has just written, when it asks again.
@@ -149,19 +149,20 @@ def test_a_write_whose_response_is_lost_is_not_taken_for_another_drivers(
 
 
 @pytest.mark.whole
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", ["batch.begun", "batch.delivered", "files.staged", "letters.kept"])
-def test_a_driver_that_is_suspended_in_a_batch_ends_after_another_has_taken_over(
-    project: Project, root: str, conf: dict[str, str], point: str
+@pytest.mark.timeout(1800)
+def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
+    project: Project, root: str, conf: dict[str, str]
 ) -> None:
-    suspended = project.start("run", "--json", "--no-page", **{VARIABLE: f"{point}=stop@3"})
-    until(lambda: is_stopped(suspended.process.pid), 240, "the driver has not come to its failpoint")
+    write_input(project.folder, MANY_FILES)
+    suspended = suspend_at_points(project, ["batch.begun", "files.staged", "letters.kept", "batch.delivered"])
 
     project.catch_up()
-    suspended.signal(signal.SIGCONT)
+    for run in suspended:
+        resume(run)
 
-    assert_taken_over(suspended)
-    assert_each_row_is_there_once(root, conf)
+    for run in suspended:
+        assert_taken_over(run)
+    assert_each_row_is_there_once(root, conf, MANY_FILES)
 
 
 @pytest.mark.whole
@@ -170,12 +171,12 @@ def test_a_driver_that_is_suspended_in_a_batch_ends_after_another_has_taken_over
 def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
     project: Project, root: str, conf: dict[str, str], time: int
 ) -> None:
-    write_input(project.folder, KILLED_FILES)
+    write_input(project.folder, MANY_FILES)
 
     kill_at_each_point(project, time)
     project.catch_up()
 
-    assert_each_row_is_there_once(root, conf, KILLED_FILES)
+    assert_each_row_is_there_once(root, conf, MANY_FILES)
 
 
 @pytest.mark.whole
