@@ -166,9 +166,11 @@ def _as_os_errors() -> Iterator[None]:
     except Py4JJavaError as error:
         name = str(error.java_exception.getClass().getSimpleName())
         text = str(error.java_exception.getMessage() or name).splitlines()[0]
-        kind, number = _ERRORS.get(name, (OSError, errno.EIO))
-        if _AWAY.search(str(error)):
-            kind, number = ConnectionError, errno.ECONNREFUSED
+        # An answer is one, also if it came to a repeated request: the text then names the failure of the first one.
+        is_away = name not in _ERRORS and _AWAY.search(str(error))
+        kind, number = (
+            (ConnectionError, errno.ECONNREFUSED) if is_away else _ERRORS.get(name, (OSError, errno.EIO))
+        )
         raise kind(number, text) from error
     except Py4JError as error:
         raise OSError(errno.EIO, "Spark's JVM has ended") from error
