@@ -81,8 +81,8 @@ class NumberedFence:
             file_system().delete(place)
             self._confirm()
         elif f"/{OWN}/{ROWS}/" in uri:
-            # What no note named while this driver had the lease, no later driver's notes name: they are copies of its
-            # own, and new ones name new rows. So the lease is seen after the notes were read, and before the deletion.
+            # What no note named while this driver had the lease, no later driver's notes name: they are copies of
+            # its own, and new ones name new rows. So the lease is seen after they were read, before the deletion.
             self._confirm()
             file_system().delete(uri)
         else:
