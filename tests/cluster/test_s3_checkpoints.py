@@ -169,11 +169,19 @@ def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("time", [1, 2])
+@pytest.mark.parametrize(("on_cluster", "time"), [(False, 2), (True, 1)])
 def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
-    project: Project, root: str, conf: dict[str, str], time: int
+    project: Project,
+    request: pytest.FixtureRequest,
+    root: str,
+    conf: dict[str, str],
+    on_cluster: bool,
+    time: int,
 ) -> None:
     write_input(project.folder, MANY_FILES)
+    if on_cluster:
+        cluster = request.getfixturevalue("cluster")
+        put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
 
     kill_at_each_point(project, time)
     project.catch_up()
