@@ -115,7 +115,6 @@ def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
     write_input(project.folder, MANY_FILES)
 
     kill_at_each_point(project, 1)
-    project.catch_up()
 
     assert_each_row_is_there_once(spark, root, MANY_FILES)
 

@@ -184,7 +184,6 @@ def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
         put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
 
     kill_at_each_point(project, time)
-    project.catch_up()
 
     assert_each_row_is_there_once(root, conf, MANY_FILES)
 
