@@ -33,12 +33,17 @@ queries:
 
 
 def write_project(folder: Path, root: str, spark: Mapping[str, str], **more: object) -> None:
-    """Write the spec, with these settings of Spark and `more` keys, and one malformed record in each input file."""
+    """Write the spec, with these settings of Spark and `more` keys, and its input files."""
     spec = yaml.safe_load(SPEC.replace("ROOT", root)) | more
     spec["spark"] |= spark
     (folder / "pipeline.yml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    (folder / "input").mkdir()
-    for file in range(FILES):
+    write_input(folder, FILES)
+
+
+def write_input(folder: Path, files: int) -> None:
+    """Write so many input files, each with a malformed record. Those that are there stay as they are."""
+    (folder / "input").mkdir(exist_ok=True)
+    for file in range(files):
         orders = (
             {"id": number, "user": f"u{number % 7}"} for number in range(file * ROWS, (file + 1) * ROWS)
         )

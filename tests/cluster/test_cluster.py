@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import re
-import signal
 import sys
 import sysconfig
 from collections import Counter
@@ -19,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer
 from deltalake import DeltaTable
 
+from cluster.interruptions import run_with_kills_of_a_worker_and_the_driver
 from cluster.orders import SIZE, send_orders
 from millstream.devstack import stack
 from millstream.devstack.servers.spark_cluster import SERVERS
@@ -91,24 +91,9 @@ def test_every_row_arrives_once_although_a_worker_and_then_the_driver_are_killed
     shop: Project, cluster: Endpoints
 ) -> None:
     send_orders(shop.kafka, f"{shop.prefix}orders", range(ORDERS))
-    variables = {"PREFIX": shop.prefix, "TABLE": "killed"}
-    first = shop.start("run", "--master", cluster.spark, "--json", "--no-page", **variables)
-    for query in ("totals", "priced"):
-        first.await_event("batch_committed", query=query)
 
-    state = Home(cluster.folder).state()
-    assert state is not None
-    worker = state.servers["spark-worker-1"].process
-    assert worker is not None
-    worker.send(signal.SIGKILL)
-    first.await_event("batch_committed", len(first.list_events("batch_committed")) + 2)
-    first.kill()
-    stack.start(cluster.folder, "spark-worker-1")
-    second = shop.start(
-        "run", "--master", cluster.spark, "--until-caught-up", "--json", "--no-page", **variables
-    )
+    run_with_kills_of_a_worker_and_the_driver(shop, cluster, PREFIX=shop.prefix, TABLE="killed")
 
-    assert second.ends() == 0, second.words()
     assert_all_sinks_have(shop, "killed", ORDERS)
 
 

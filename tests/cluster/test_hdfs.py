@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from acceptance.project import Project, until
+from acceptance.project import Project
+from cluster.interruptions import (
+    MANY_FILES,
+    SLOWLY,
+    assert_taken_over,
+    kill_at_each_point,
+    resume,
+    suspend_at_points,
+)
 from cluster.orders import put_on_cluster
-from cluster.remote_project import FILES, ROWS, write_project
+from cluster.remote_project import FILES, ROWS, write_input, write_project
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import RemotePath
-from millstream.connectors.failpoints import VARIABLE
 from millstream.devstack.servers.hdfs import SERVERS
-from millstream.devstack.stack import stop, up
+from millstream.devstack.stack import start, stop, up
+from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
 from millstream.pipeline.spec_file import load_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from acceptance.project import Running
     from millstream.devstack.supervisor.state import Endpoints
     from millstream.pipeline.model import Pipeline
 
@@ -60,19 +68,8 @@ def load(folder: Path) -> Pipeline:
     return pipeline
 
 
-def await_stop(run: Running) -> None:
-    """Wait until the driver's Python process has stopped itself at a failpoint."""
-
-    def is_stopped() -> bool:
-        assert run.process.poll() is None, run.words()
-        status = Path(f"/proc/{run.process.pid}/stat").read_text(encoding="utf-8")
-        return status.rpartition(")")[2].split()[0] == "T"
-
-    until(is_stopped, 240, "the driver has not come to its failpoint")
-
-
-def assert_each_row_is_there_once(spark: SparkSession, root: str, letters: int) -> None:
-    everything = Counter(range(FILES * ROWS))
+def assert_each_row_is_there_once(spark: SparkSession, root: str, input_files: int = FILES) -> None:
+    everything = Counter(range(input_files * ROWS))
     files = spark.read.parquet(f"{root}/files").select("id").toArrow()
     table = spark.read.format("delta").load(f"{root}/table").select("id").toArrow()
     totals = spark.read.format("delta").load(f"{root}/totals").toArrow().to_pylist()
@@ -80,34 +77,46 @@ def assert_each_row_is_there_once(spark: SparkSession, root: str, letters: int) 
 
     assert Counter(files["id"].to_pylist()) == everything
     assert Counter(table["id"].to_pylist()) == everything
-    assert {row["user"]: row["orders"] for row in totals} == Counter(f"u{n % 7}" for n in range(FILES * ROWS))
-    assert Counter(row["query"] for row in stored) == {"orders": letters, "totals": letters}
+    assert {row["user"]: row["orders"] for row in totals} == Counter(
+        f"u{n % 7}" for n in range(input_files * ROWS)
+    )
+    assert Counter(row["query"] for row in stored) == {"orders": input_files, "totals": input_files}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    "point",
+    "points",
     [
-        "batch.delivered",
-        *(
-            pytest.param(point, marks=pytest.mark.whole)
-            for point in ("batch.begun", "files.staged", "letters.kept")
-        ),
+        ["batch.delivered"],
+        pytest.param(["batch.begun", "files.staged", "letters.kept"], marks=pytest.mark.whole),
     ],
 )
-def test_a_suspended_driver_ends_after_another_has_taken_over_and_nothing_is_lost_or_doubled(
-    spark: SparkSession, project: Project, root: str, point: str
+def test_suspended_drivers_end_after_another_has_taken_over_and_nothing_is_lost_or_doubled(
+    spark: SparkSession, project: Project, root: str, points: list[str]
 ) -> None:
-    suspended = project.start("run", "--json", "--no-page", **{VARIABLE: f"{point}=stop@3"})
-    await_stop(suspended)
+    files = FILES if len(points) == 1 else MANY_FILES
+    write_input(project.folder, files)
+    suspended = suspend_at_points(project, points)
 
     project.catch_up()
-    suspended.signal(signal.SIGCONT)
+    for run in suspended:
+        resume(run)
 
-    assert suspended.ends() == 3
-    reasons = [event["reason"] for event in suspended.list_events("query_failed")]
-    assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
-    assert_each_row_is_there_once(spark, root, letters=FILES)
+    for run in suspended:
+        assert_taken_over(run)
+    assert_each_row_is_there_once(spark, root, files)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1800)
+def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
+    spark: SparkSession, project: Project, root: str
+) -> None:
+    write_input(project.folder, MANY_FILES)
+
+    kill_at_each_point(project, 1)
+
+    assert_each_row_is_there_once(spark, root, MANY_FILES)
 
 
 @pytest.mark.whole
@@ -116,13 +125,32 @@ def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_clu
     spark: SparkSession, project: Project, cluster: Endpoints, root: str
 ) -> None:
     put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
-    first = project.start("run", "--json", "--no-page", "--set", "defaults.trigger=1 second")
+    first = project.start("run", "--json", "--no-page", *SLOWLY)
     first.await_event("batch_committed", count=3)
     first.kill()
 
     project.catch_up()
 
-    assert_each_row_is_there_once(spark, root, letters=FILES)
+    assert_each_row_is_there_once(spark, root)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_name_node_that_is_away_for_half_a_minute_costs_no_row(
+    spark: SparkSession, project: Project, stack: Endpoints, root: str
+) -> None:
+    run = project.start("run", "--json", "--no-page", *SLOWLY)
+    run.await_event("batch_committed", count=2)
+    stop(stack.folder, NAME_NODE)
+    threading.Event().wait(30)
+    start(stack.folder, NAME_NODE)
+
+    for query in ("orders", "totals"):
+        run.await_event("batch_committed", count=FILES, query=query)
+    run.signal(signal.SIGTERM)
+
+    assert run.ends() == 0, run.words()
+    assert_each_row_is_there_once(spark, root)
 
 
 @pytest.mark.whole

@@ -1,10 +1,275 @@
-"""The Java classes that create files on S3 by conditional writes, in a session of Spark."""
+"""Checkpoints on S3: each row once after a kill, an outage, and a driver that is suspended at a write."""
 
 from __future__ import annotations
 
-import pytest
+import re
+import signal
+import threading
+from typing import TYPE_CHECKING
 
-from cluster.s3_projects import ask
+import pytest
+import yaml
+
+from acceptance.project import Project, until
+from cluster.interruptions import (
+    MANY_FILES,
+    SLOWLY,
+    assert_taken_over,
+    kill_at_each_point,
+    read_files,
+    resume,
+    run_with_kills_of_a_worker_and_the_driver,
+    suspend,
+    suspend_at_points,
+)
+from cluster.orders import put_on_cluster, send_orders
+from cluster.proxies import HoldingProxy, LosingProxy
+from cluster.remote_project import FILES, write_input, write_project
+from cluster.s3_projects import ask, assert_each_row_is_there_once
+from cluster.test_cluster import ORDERS as SHOP_ORDERS
+from cluster.test_cluster import assert_all_sinks_have
+from millstream.devstack.stack import start, stop
+from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
+from millstream.spec.location import S3_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from millstream.devstack.supervisor.state import Endpoints
+
+ENDPOINT = f"{S3_SETTINGS}bucket.{S3_BUCKET}.endpoint"
+
+
+@pytest.fixture
+def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -> Iterator[Project]:
+    """The endpoint of the bucket is the variable S3_ENDPOINT, so that two drivers can have different ones."""
+    settings = conf | {ENDPOINT: f"${{S3_ENDPOINT:-{conf[ENDPOINT]}}}"}
+    write_project(
+        tmp_path,
+        root,
+        settings,
+        defaults={"checkpoints": f"{root}/checkpoints"},
+        dead_letters=f"{root}/letters",
+    )
+    project = Project(tmp_path, stack.kafka, stack.postgres, "")
+    yield project
+    project.close()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "writes",
+    [
+        ["checkpoints/orders/offsets/3"],
+        pytest.param(
+            [
+                "checkpoints/orders/sources/0/NUMBER",
+                "checkpoints/orders/offsets/NUMBER",
+                "checkpoints/totals/_millstream/files/.*/record.json",
+            ],
+            marks=pytest.mark.whole,
+        ),
+        pytest.param(
+            ["checkpoints/totals/state/0/1/NUMBER.delta", "checkpoints/orders/commits/NUMBER"],
+            marks=pytest.mark.whole,
+        ),
+        pytest.param(
+            [
+                "files/_millstream/[^/]*/NUMBER.json",
+                "table/_delta_log/NUMBER.json",
+                "totals/_delta_log/NUMBER.json",
+                "letters/_delta_log/NUMBER.json",
+            ],
+            marks=pytest.mark.whole,
+        ),
+    ],
+)
+def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successors(
+    project: Project, root: str, conf: dict[str, str], writes: list[str]
+) -> None:
+    """Each takes over from the former one. Its request has left it, and reaches S3 after the last one has ended."""
+    files = FILES if len(writes) == 1 else MANY_FILES
+    write_input(project.folder, files)
+    place, drivers = root.partition(f"{S3_BUCKET}/")[2], []
+    for number, write in enumerate(writes, 1):
+        name = write.replace("NUMBER", r"0*(?:[2-9]|\d\d+)")
+        proxy = HoldingProxy(conf[ENDPOINT], re.compile(rf"PUT /{S3_BUCKET}/{place}/{name} ".encode()))
+        arguments = ("run", "--json", "--no-page", *read_files(number))
+        suspended = project.start(*arguments, S3_ENDPOINT=proxy.address)
+        until(proxy.is_holding, 240, f"the driver has not written {write}\n{suspended.words()}")
+        suspend(suspended)
+        drivers.append((suspended, proxy))
+
+    # Its batches have other files than those that the suspended ones were about to plan.
+    last = project.call("run", "--until-caught-up", "--no-page", *read_files(len(writes) + 1))
+    assert last.code == 0, last.err
+    for suspended, proxy in drivers:
+        proxy.release()
+        resume(suspended)
+
+    for suspended, proxy in drivers:
+        assert_taken_over(suspended)
+        proxy.close()
+    # What the suspended drivers left in the checkpoint does not mislead the next start.
+    project.catch_up()
+    assert_each_row_is_there_once(root, conf, files)
+
+
+# Of each kind of file the client finds the one that it has just written, when it asks again.
+LOST_RESPONSES = (
+    "checkpoints/orders/metadata",
+    "checkpoints/orders/offsets/1",
+    "checkpoints/totals/_millstream/lease.json",
+    "checkpoints/totals/state/0/1/1.delta",
+    "checkpoints/orders/sources/0/2",
+    "checkpoints/totals/commits/2",
+    "checkpoints/orders/_millstream/files/0/record.json",
+    "table/_delta_log/0*3.json",
+    "totals/_delta_log/0*3.json",
+    "letters/_delta_log/0*4.json",
+    "files/_millstream/[^/]*/3.json",
+)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(600)
+def test_a_write_whose_response_is_lost_is_not_taken_for_another_drivers(
+    project: Project, root: str, conf: dict[str, str]
+) -> None:
+    place = root.partition(f"{S3_BUCKET}/")[2]
+    names = "|".join(LOST_RESPONSES)
+    proxy = LosingProxy(conf[ENDPOINT], re.compile(rf"PUT /{S3_BUCKET}/{place}/({names}) ".encode()))
+
+    run = project.start("run", "--until-caught-up", "--json", "--no-page", S3_ENDPOINT=proxy.address)
+    code = run.ends()
+    proxy.close()
+
+    assert code == 0, run.words()
+    assert len(proxy.lost) == len(LOST_RESPONSES), proxy.lost
+    assert_each_row_is_there_once(root, conf)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1800)
+def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
+    project: Project, root: str, conf: dict[str, str]
+) -> None:
+    write_input(project.folder, MANY_FILES)
+    suspended = suspend_at_points(project, ["batch.begun", "files.staged", "letters.kept", "batch.delivered"])
+
+    project.catch_up()
+    for run in suspended:
+        resume(run)
+
+    for run in suspended:
+        assert_taken_over(run)
+    assert_each_row_is_there_once(root, conf, MANY_FILES)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("on_cluster", "time"), [(False, 2), (True, 1)])
+def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
+    project: Project,
+    request: pytest.FixtureRequest,
+    root: str,
+    conf: dict[str, str],
+    on_cluster: bool,
+    time: int,
+) -> None:
+    write_input(project.folder, MANY_FILES)
+    if on_cluster:
+        cluster = request.getfixturevalue("cluster")
+        put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
+
+    kill_at_each_point(project, time)
+
+    assert_each_row_is_there_once(root, conf, MANY_FILES)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_each_row_is_once_after_a_kill_on_a_cluster(
+    project: Project, cluster: Endpoints, root: str, conf: dict[str, str]
+) -> None:
+    put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
+    first = project.start("run", "--json", "--no-page", *SLOWLY)
+    first.await_event("batch_committed", count=3)
+    first.kill()
+
+    project.catch_up()
+
+    assert_each_row_is_there_once(root, conf)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_processor_keeps_its_state_on_s3_although_a_worker_and_then_the_driver_are_killed(
+    shop: Project, cluster: Endpoints, root: str, conf: dict[str, str]
+) -> None:
+    file = shop.folder / "pipeline.yml"
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+    spec["spark"] |= conf
+    spec["defaults"]["checkpoints"] = f"{root}/checkpoints"
+    file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+    send_orders(shop.kafka, f"{shop.prefix}orders", range(SHOP_ORDERS))
+
+    run_with_kills_of_a_worker_and_the_driver(shop, cluster, PREFIX=shop.prefix, TABLE="on_s3")
+
+    assert_all_sinks_have(shop, "on_s3", SHOP_ORDERS)
+    assert not list(shop.folder.rglob("offsets"))
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
+    project: Project, stack: Endpoints, root: str, conf: dict[str, str]
+) -> None:
+    run = project.start("run", "--json", "--no-page", *SLOWLY)
+    run.await_event("batch_committed", count=2)
+    stop(stack.folder, S3_SERVER)
+    threading.Event().wait(30)
+    start(stack.folder, S3_SERVER)
+
+    for query in ("orders", "totals"):
+        run.await_event("batch_committed", count=FILES, query=query)
+    run.signal(signal.SIGTERM)
+
+    assert run.ends() == 0, run.words()
+    assert_each_row_is_there_once(root, conf)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(600)
+def test_a_second_driver_is_refused_while_the_first_renews_its_lease(project: Project) -> None:
+    first = project.start("run", "--json", "--no-page")
+    first.await_event("query_started", count=2)
+
+    second = project.call("run", "--until-caught-up", "--no-page")
+    reset = project.call("reset", "orders", "--yes")
+    listed = project.call("checkpoint", "list")
+
+    assert second.code == 3
+    assert "is held by 'remote.orders' (process " in second.err
+    assert "a reset is not possible for s3a://" in reset.err
+    assert listed.code == 0, listed.err
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0, first.words()
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(300)
+def test_another_class_for_the_files_of_a_checkpoint_is_refused(project: Project) -> None:
+    file = project.folder / "pipeline.yml"
+    name = "spark.sql.streaming.checkpointFileManagerClass"
+    text = file.read_text(encoding="utf-8").replace("spark:\n", f"spark:\n  {name}: org.example.Other\n")
+    file.write_text(text, encoding="utf-8")
+
+    result = project.call("run", "--until-caught-up", "--no-page")
+
+    assert f"{name} cannot be org.example.Other with a checkpoint on S3" in result.err
+
 
 CLASSES = """
 from py4j.protocol import Py4JJavaError
@@ -79,4 +344,49 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
         "missing": 0,
         "local": [True, "java.io.FileNotFoundException"],
         "log": [None, "java.nio.file.FileAlreadyExistsException", "a\n", None, "c\n"],
+    }
+
+
+SPOOL = """
+from pathlib import Path
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.path import RemotePath
+from millstream.engine.delivery.batch_spool import BatchSpool
+
+folder = RemotePath(f"{root}/checkpoints/orders")
+spool = BatchSpool(folder / "_millstream" / "_set_aside" / "orders" / "id" / "delta%3Atable")
+def describe(batch):
+    return [batch.query, batch.query_id, batch.sink, batch.batch, batch.rows(spark).count(), str(batch.checkpoint)]
+rows = folder / "_millstream" / "rows" / "id" / "delta%3Atable"
+
+with CheckpointLock(folder, "remote.orders"):
+    spool.spool(spark.range(3).coalesce(1), 7, "away")
+    spool.spool(spark.range(5), 7, "away again")
+    # A driver was killed before it had spooled a batch.
+    spark.range(9).write.parquet(str(rows / "left"))
+    spool.spool(spark.range(4), 8, "away")
+answer = {"outside": [describe(batch) for batch in spool.batches()]}
+with CheckpointLock(folder, "remote.orders"):
+    answer["next"] = [describe(batch) for batch in spool.batches()]
+    answer["rows"] = [len(list(rows.glob("*"))), (rows / "left").exists()]
+    spool.oldest().forget()
+    answer["after"] = [batch.batch for batch in spool.batches()], len(list(rows.glob("*")))
+    spool.oldest().forget()
+    answer["has"] = spool.has_batches()
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(300)
+def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, conf: dict[str, str]) -> None:
+    answer = ask(root, conf, SPOOL)
+
+    folder = f"{root}/checkpoints/orders"
+    batches = [["orders", "id", "delta:table", number, rows, folder] for number, rows in ((7, 3), (8, 4))]
+    assert answer == {
+        "outside": batches,
+        "next": batches,
+        "rows": [2, False],
+        "after": [[8], 1],
+        "has": False,
     }

@@ -64,6 +64,8 @@ _OUTAGES = (
     r"|org\.apache\.hadoop\.hdfs\.(?:server\.namenode\.SafeModeException|BlockMissingException)"
     r"|could only be written to 0 of the"
     r"|org\.apache\.hadoop\.fs\.s3a\.(?:AWSServiceThrottled|AWSStatus500|AWSApiCallTimeout)Exception"
+    # What the client of S3 says of any connection that failed, such as one that was closed without a response.
+    r"|Unable to execute HTTP request"
     r"|No space left on device|Too many open files"
 )
 # Spark found a file of the other run before its own write, or at the end of it. The last text is that of

@@ -14,7 +14,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.private_folder import is_private, make_private
 from millstream.checkpoint.remote.path import RemotePath
-from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
+from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady, Unreachable
 from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
 from millstream.engine.delivery.batch_spool import spool_folder
 from millstream.engine.events.listener_bus import wait_for_reports
@@ -148,6 +148,11 @@ def _create_lock(pipeline: Pipeline, query: str) -> CheckpointLock:
 def _take(lock: CheckpointLock) -> CheckpointLock:
     try:
         lock.take()
+    except ConnectionError as error:
+        raise Unreachable(
+            f"the file system of checkpoint folder {lock.folder} does not answer: {error.strerror}",
+            "start it, or correct the address in defaults.checkpoints",
+        ) from error
     except OSError as error:
         raise NotReady(
             f"checkpoint folder {lock.folder} cannot be written: {error.strerror}",

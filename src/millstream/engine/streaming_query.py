@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
-from millstream.checkpoint.lock import find_lost_lease, is_owned, require_owner
+from millstream.checkpoint.lock import find_lost_lease, find_other_owner, require_owner
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.connectors.api.batch_ledger import no_metadata
 from millstream.diagnostics.failure import CheckpointError
@@ -327,9 +328,16 @@ class RunningQuery:
         return message.removeprefix(_ASKING_FOR_OFFSETS) if message.startswith(_ASKING_FOR_OFFSETS) else None
 
     def has_lease(self) -> bool:
-        """Return whether its checkpoint is a remote one of which this run has the lease. Asks the file system."""
+        """Return whether its checkpoint is a remote one of which no other run is known to have the lease.
+
+        Asks the file system. If it does not answer, the next start of the query asks again.
+        """
         folder = self._folder()
-        return isinstance(folder, RemotePath) and is_owned(folder)
+        if not isinstance(folder, RemotePath):
+            return False
+        with suppress(OSError):
+            return find_other_owner(folder) is None
+        return True
 
     def settle(self) -> None:
         """Wait until Spark has reported the last batch, because its listeners lag a little behind the query."""

@@ -219,7 +219,10 @@ class Supervisor:
             failure = classify(error, raised)
             if failure.message == COMMITTED_ELSEWHERE and query.has_lease():
                 # A driver that was suspended has ended the batch with which it lost its lease. It will do no other.
-                failure = QueryFailure(FailureKind.CRASH, "the former run ended its last batch late")
+                # Or a client has repeated a request to S3 whose response was lost, and found its own file.
+                failure = QueryFailure(
+                    FailureKind.CRASH, "a file of this batch was already in the checkpoint"
+                )
             failure = self._name_missing_records(query, failure)
             self._handle_failure(watched, self._add_place(query, failure, f"{raised}\n{error}"))
 

@@ -44,6 +44,8 @@ S3_CHECKPOINTS = {_FILE_MANAGER_SETTING: "millstream.ConditionalCheckpointFileMa
 
 # Settings of the client of S3 in which we differ from Hadoop. A spec's own take precedence.
 S3_CLIENT = {
+    # Delta's own class looks for a commit and then writes it, which excludes writers of the same process alone.
+    "spark.delta.logStore.s3a.impl": "millstream.ConditionalLogStore",
     # The default of Hadoop 3.5 reads ahead for analytic engines; this is the client's own, long used stream.
     f"{S3_SETTINGS}input.stream.type": "classic",
     # An outage reaches the run within seconds, which reports it and tries again. By default the client alone tries

@@ -38,6 +38,15 @@ org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record
             CheckpointMismatch("the checkpoint is older than the sink"),
             FailureKind.CHECKPOINT,
         ),
+        (
+            Exception(
+                "org.apache.hadoop.fs.s3a.AWSClientIOException: Writing Object on checkpoints/orders/offsets/7: "
+                "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: "
+                "The target server failed to respond"
+            ),
+            None,
+            FailureKind.OUTAGE,
+        ),
         (Exception(CAST), None, FailureKind.DEFECT),
         (Exception("..."), MillstreamError("a row has no key"), FailureKind.DEFECT),
         (Exception("..."), ValueError("in the user's function"), FailureKind.DEFECT),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.analysis.rule_context import Code, Facts
-from millstream.checkpoint.remote.file_system import SCHEMES
+from millstream.checkpoint.remote.file_system import OBJECT_STORES, SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 
 _OTHERS = (
-    "a lease needs a file that only one of two runs can create, and renames that happen at once: HDFS has both, and "
-    "on an object store two runs could write the same checkpoint"
+    "a lease needs a file that only one of two runs can create, and a change that the store refuses to the run that "
+    "has lost it: HDFS has renames for that and S3 conditional writes, and no other store was tried"
 )
-# Tried with Hadoop 3.5 (`FileSystem.create`), see docs/decisions/remote-checkpoints.md.
-_S3 = (
-    "S3 itself can refuse a second writer, but Spark writes its offsets through Hadoop's client, which does not ask "
-    "for that: a suspended run could replace the offsets of a batch that its successor has written"
-)
+_OTHER_CLIENTS = "PySpark has no client of that scheme: Hadoop's client of S3 is that of s3a://"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Report checkpoints on other remote file systems than HDFS, which `run` refuses."""
+    """Report checkpoints on other remote file systems than HDFS and S3, which `run` refuses."""
     pipeline = facts.pipeline
     reported = set()
     for query in pipeline.queries:
@@ -34,13 +30,14 @@ def check(facts: Facts) -> Iterator[Finding]:
         has_own_path = pipeline.queries[query].checkpoint is not None
         path = ("queries", query, "checkpoint") if has_own_path else ("defaults", "checkpoints")
         scheme = place.partition("://")[0]
-        if place.local is not None or scheme in SCHEMES or path in reported:
+        if place.local is not None or scheme in (*SCHEMES, *OBJECT_STORES) or path in reported:
             continue
         reported.add(path)
+        is_s3 = scheme in ("s3", "s3n")
         yield CODE.error(
             f"the checkpoint of '{query}' is on '{scheme}', where a run cannot lock it",
             facts.places.value(*path),
-            why=_S3 if scheme in ("s3", "s3a", "s3n") else _OTHERS,
-            fix="use a local or mounted folder, or one on hdfs://",
+            why=_OTHER_CLIENTS if is_s3 else _OTHERS,
+            fix="write s3a://" if is_s3 else "use a local or mounted folder, or one on hdfs:// or s3a://",
             query=query,
         )

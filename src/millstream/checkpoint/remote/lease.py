@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.checkpoint.remote.fence import remove_fence, set_fence
-from millstream.checkpoint.remote.file_system import SCHEMES
+from millstream.checkpoint.remote.file_system import OBJECT_STORES, SCHEMES
 from millstream.checkpoint.remote.lease_files import LeaseFiles
 from millstream.checkpoint.remote.lease_owner import describe_owner, describe_self, has_ended
 from millstream.checkpoint.remote.object_lease import OWN
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 RENEWAL = 3.0
 LAPSE = 15.0
 _POLL = 0.5
-
-# Whole runs with a checkpoint on an object store have been tried at one write alone: `OBJECT_STORES` once at all.
-ALLOWED_OBJECT_STORES: tuple[str, ...] = ()
 
 _leases: dict[str, Lease] = {}
 
@@ -198,12 +195,12 @@ class Lease:
 def require_supported(checkpoint: RemotePath) -> None:
     """Raise `NotReady` if the file system of a checkpoint cannot keep a lease. Asks an object store, once."""
     scheme = str(checkpoint).partition("://")[0]
-    if scheme in ALLOWED_OBJECT_STORES:
+    if scheme in OBJECT_STORES:
         require_conditional_writes(str(checkpoint))
     elif scheme not in SCHEMES:
         raise NotReady(
             f"checkpoint {checkpoint} is on '{scheme}', where a run cannot lock it",
-            "name a local or mounted folder, or one on hdfs://, in defaults.checkpoints",
+            "name a local or mounted folder, or one on hdfs:// or s3a://, in defaults.checkpoints",
         )
 
 

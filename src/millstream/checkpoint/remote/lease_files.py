@@ -53,7 +53,13 @@ class LeaseFiles:
     def create(self, number: int, owner: dict[str, Any]) -> None:
         """Create the file of the next number. Raises `FileExistsError` if another driver was faster."""
         self._folder.mkdir()
-        file_system().create(f"{self._folder}/{number}", json.dumps(owner).encode())
+        file = f"{self._folder}/{number}"
+        file_system().create(file, json.dumps(owner).encode())
+        # A driver that was suspended before this line may find that the number has been taken, and deleted by the
+        # driver with the one after it.
+        if self.find_newest()[0] != number:
+            file_system().delete(file)
+            raise FileExistsError(file)
 
     def renew(self, number: int) -> None:
         """Touch the file. Raises `FileNotFoundError` if another driver has deleted it."""

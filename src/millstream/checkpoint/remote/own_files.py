@@ -11,6 +11,7 @@ files after that moment, so it has the change. Otherwise the change raises an er
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.remote.fence import taken_over
@@ -62,6 +63,9 @@ class NumberedFence:
         try:
             file_system().create(uri, content)
         except FileExistsError as error:
+            # The client repeats a request whose response was lost, and then finds its own object.
+            if file_system().read(uri) == content:
+                return
             raise CheckpointError(
                 f"{uri} was written by another run meanwhile", "start again; it continues from that file"
             ) from error
@@ -77,6 +81,9 @@ class NumberedFence:
             file_system().delete(place)
             self._confirm()
         elif f"/{OWN}/{ROWS}/" in uri:
+            # What no note named while this driver had the lease, no later driver's notes name: they are copies of
+            # its own, and new ones name new rows. So the lease is seen after they were read, before the deletion.
+            self._confirm()
             file_system().delete(uri)
         else:
             raise _refusal(uri, "deleted")
@@ -124,7 +131,9 @@ class FencedObjectLease(ObjectLease):
 
 def _copy(source: str, target: str) -> None:
     def copy(name: str) -> None:
-        file_system().write(f"{target}{name}", file_system().read(f"{source}{name}"))
+        # Its former driver may delete a file meanwhile, or a later one the folder, in which case `set_files` fails.
+        with suppress(FileNotFoundError):
+            file_system().write(f"{target}{name}", file_system().read(f"{source}{name}"))
 
     with ThreadPoolExecutor(_COPIES) as pool:
         list(pool.map(copy, _walk(source, "")))

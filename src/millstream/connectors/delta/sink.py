@@ -95,10 +95,15 @@ class DeltaSink(Sink):
         if self.cdc:
             action = "merges changes by their sequence"
         on_s3 = self.path is not None and self.path.is_on_s3
-        alone = ", which on S3 no other process may write meanwhile" if on_s3 else ""
+        # Commits of this class and of Delta's own on S3 exclude each other only if both are conditional writes.
+        shared = (
+            "; on S3 every other writer of the table must create its commits on a condition too"
+            if on_s3
+            else ""
+        )
         return (
             Guarantee.EXACTLY_ONCE,
-            f"{action} and records the batch number in one commit of the Delta log{alone}",
+            f"{action} and records the batch number in one commit of the Delta log{shared}",
         )
 
     def problems(self, mode: OutputMode) -> list[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -142,7 +143,11 @@ class BatchSpool:
         """Return a new folder for rows on an object store. Deletes what a killed process has left of others."""
         query_id, sink = folder.parent.name, folder.name
         rows_folder = folder.parents[3] / ROWS / query_id / sink
-        spooled = {json.loads((path / _METADATA_FILE).read_text())["rows"] for path in folder.glob("*")}
+        spooled = set()
+        for path in folder.glob("*"):
+            # Another thread delivers spooled batches meanwhile, and deletes them.
+            with suppress(FileNotFoundError):
+                spooled.add(json.loads((path / _METADATA_FILE).read_text())["rows"])
         for path in rows_folder.glob("*"):
             if str(path) not in spooled:
                 path.delete_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.remote.file_system import FileStatus, is_on_object_store
@@ -45,6 +45,12 @@ class HadoopFileSystem:
 
     def read(self, uri: str) -> bytes:
         """Return the content of a file."""
+        while True:
+            # The client of S3 looks for an object and then reads it; another driver may replace it in between.
+            with suppress(_ObjectChangedError):
+                return self._read(uri)
+
+    def _read(self, uri: str) -> bytes:
         with _as_os_errors():
             stream = self._open(uri).open(self._hadoop_path(uri))
             try:
@@ -146,6 +152,10 @@ def _convert(status: Any) -> FileStatus:
     return FileStatus(bool(status.isDirectory()), int(status.getLen()), int(status.getModificationTime()))
 
 
+class _ObjectChangedError(OSError):
+    """An object was replaced while it was read."""
+
+
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
     """Raise errors of the JVM as `OSError`, and those of missing and existing files as Python's."""
@@ -156,9 +166,11 @@ def _as_os_errors() -> Iterator[None]:
     except Py4JJavaError as error:
         name = str(error.java_exception.getClass().getSimpleName())
         text = str(error.java_exception.getMessage() or name).splitlines()[0]
-        kind, number = _ERRORS.get(name, (OSError, errno.EIO))
-        if _AWAY.search(str(error)):
-            kind, number = ConnectionError, errno.ECONNREFUSED
+        # An answer is one, also if it came to a repeated request: the text then names the failure of the first one.
+        is_away = name not in _ERRORS and _AWAY.search(str(error))
+        kind, number = (
+            (ConnectionError, errno.ECONNREFUSED) if is_away else _ERRORS.get(name, (OSError, errno.EIO))
+        )
         raise kind(number, text) from error
     except Py4JError as error:
         raise OSError(errno.EIO, "Spark's JVM has ended") from error
@@ -170,6 +182,7 @@ _ERRORS: dict[str, tuple[type[OSError], int]] = {
     "ParentNotDirectoryException": (FileNotFoundError, errno.ENOENT),
     "FileAlreadyExistsException": (FileExistsError, errno.EEXIST),
     "AlreadyBeingCreatedException": (FileExistsError, errno.EEXIST),
+    "RemoteFileChangedException": (_ObjectChangedError, errno.EAGAIN),
     "AccessControlException": (PermissionError, errno.EACCES),
 }
 # The name node, all data nodes or the object store do not answer, or have just been started.

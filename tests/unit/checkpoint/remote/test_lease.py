@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,8 +28,11 @@ from millstream.checkpoint.remote import lease_owner
 from millstream.checkpoint.remote.fence import RenameFence, set_fence
 from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
+from millstream.checkpoint.remote.lease_files import LeaseFiles
 from millstream.checkpoint.remote.path import RemotePath
-from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady, Unreachable
+from millstream.engine.run import lock_checkpoints
+from millstream.pipeline.model import Pipeline
 from remote_files import MemoryFileSystem
 
 if TYPE_CHECKING:
@@ -165,6 +170,29 @@ def test_while_the_name_node_is_away_a_batch_fails_and_the_lease_is_kept(files: 
     assert is_owned(FOLDER)
 
 
+def test_a_run_that_starts_while_the_name_node_is_away_says_so(files: MemoryFileSystem) -> None:
+    pipeline = Pipeline.model_validate(
+        {
+            "name": "shop",
+            "defaults": {"checkpoints": str(FOLDER.parent)},
+            "sources": {"orders": {"rate": {}}},
+            "queries": {"orders": {"from": "orders", "to": {"console": {}}}},
+        }
+    )
+
+    def refuse(uri: str, mode: int | None = None) -> None:  # noqa: ARG001 - as the protocol has it
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Call From driver to nn:8020 failed")
+
+    files.make_folder = refuse  # type: ignore[method-assign]
+    with (
+        ExitStack() as locks,
+        pytest.raises(
+            Unreachable, match=f"the file system of checkpoint folder {FOLDER} does not answer: Call From"
+        ),
+    ):
+        lock_checkpoints(pipeline, ["orders"], locks)
+
+
 def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
     suspend(take("gone"))
     taken, refused = [], []
@@ -184,6 +212,21 @@ def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
     assert (len(taken), len(refused)) == (1, 4)
     taken[0].find_successor()
     taken[0].require()
+
+
+def test_a_driver_that_stood_still_before_it_takes_a_lease_does_not_take_a_number_that_was_deleted() -> None:
+    take("one").release()
+    late = LeaseFiles(FOLDER)
+    assert late.find_newest() == (0, True)
+    take("two").release()
+    third = take("three")
+
+    with pytest.raises(FileExistsError):
+        late.create(1, {"owner": "late"})
+
+    assert late.find_newest() == (2, False)
+    assert [path.name for path in (FOLDER / "_millstream" / "lease").glob("1*")] == []
+    assert third.find_successor() is None
 
 
 def test_a_driver_that_ended_on_this_machine_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,10 +296,9 @@ def test_a_lock_of_a_run_covers_the_spool_beside_the_checkpoint() -> None:
         write_durably(spool / "note", "later")
 
 
-@pytest.mark.parametrize("scheme", ["gs", "s3a"])
-def test_another_store_is_refused(files: MemoryFileSystem, scheme: str) -> None:
-    with pytest.raises(NotReady, match=f"is on '{scheme}', where a run cannot lock it"):
-        CheckpointLock(RemotePath(f"{scheme}://bucket/orders"), "shop.orders").take()
+def test_another_store_is_refused(files: MemoryFileSystem) -> None:
+    with pytest.raises(NotReady, match="is on 'gs', where a run cannot lock it"):
+        CheckpointLock(RemotePath("gs://bucket/orders"), "shop.orders").take()
 
     assert not files.files
 

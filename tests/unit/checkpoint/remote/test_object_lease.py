@@ -14,7 +14,7 @@ from millstream.checkpoint.lock import CheckpointLock, find_lost_lease, find_own
 from millstream.checkpoint.remote import lease as leases
 from millstream.checkpoint.remote import lease_owner, own_files, store_check
 from millstream.checkpoint.remote.fence import Fence, find_fence, set_fence
-from millstream.checkpoint.remote.file_system import OBJECT_STORES, set_file_system
+from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.checkpoint.remote.lease import Lease, empty_checkpoint
 from millstream.checkpoint.remote.object_lease import ObjectLease, read_lease
 from millstream.checkpoint.remote.path import RemotePath
@@ -35,9 +35,8 @@ TAKEN: list[Lease] = []
 
 
 @pytest.fixture(autouse=True)
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryObjectStore]:
+def store() -> Iterator[MemoryObjectStore]:
     system = MemoryObjectStore()
-    monkeypatch.setattr(leases, "ALLOWED_OBJECT_STORES", OBJECT_STORES)
     set_file_system(system)
     store_check._checked.clear()
     yield system
@@ -129,7 +128,9 @@ def test_a_driver_that_stood_still_before_it_takes_a_lease_does_not_replace_anot
     assert second.find_successor() is None
 
 
-def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_and_read_by_nobody() -> None:
+def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_and_read_by_nobody(
+    store: MemoryObjectStore,
+) -> None:
     suspended = Suspended(take("one"))
     suspended.resume()
     write_durably(OWN / "record.json", "of one")
@@ -137,9 +138,11 @@ def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_
     second = take("two")
     assert (OWN / "record.json").read_text() == "of one"
     write_durably(OWN / "record.json", "of two")
+    store.write(f"{ROOT}/_millstream/rows/id/sink/drawn/part-0", b"rows that a note of two names")
     fence = suspended.resume()
 
     for change in (
+        lambda: (OWN / "rows" / "id" / "sink" / "drawn").delete_all(),
         lambda: write_durably(OWN / "record.json", "late"),
         lambda: write_durably(OWN / "spool" / "7", "late"),
         lambda: fence.delete(f"{OWN}/record.json"),
@@ -152,6 +155,7 @@ def test_what_a_suspended_driver_writes_after_another_has_taken_over_is_refused_
     assert (OWN / "record.json").read_text() == "of two"
     own_files._numbers.pop(ROOT)
     assert (OWN / "record.json").read_text() == "of two"
+    assert f"{ROOT}/_millstream/rows/id/sink/drawn/part-0" in store.files
 
 
 def test_a_change_that_was_not_refused_is_seen_by_the_next_driver(store: MemoryObjectStore) -> None:
@@ -191,6 +195,27 @@ def test_a_suspended_start_does_not_delete_the_files_of_its_successor(store: Mem
 
     own_files._numbers.clear()
     assert (OWN / "record.json").read_text() == "of three"
+
+
+def test_a_file_that_its_former_driver_deletes_while_files_are_copied_is_not_taken_for_a_lost_lease(
+    store: MemoryObjectStore,
+) -> None:
+    first = take("one")
+    write_durably(OWN / "forgotten.json", "delivered")
+    write_durably(OWN / "record.json", "of one")
+    first.release()
+    read = store.read
+
+    def read_late(uri: str) -> bytes:
+        if uri.endswith("/0/forgotten.json"):
+            store.delete(uri)
+        return read(uri)
+
+    store.read = read_late  # type: ignore[method-assign]
+    second = take("two")
+
+    assert [path.name for path in OWN.iterdir()] == ["record.json"]
+    assert second.find_successor() is None
 
 
 def test_a_driver_that_dies_while_it_copies_files_loses_none(store: MemoryObjectStore) -> None:
@@ -266,6 +291,23 @@ def test_a_renewal_whose_response_was_lost_is_not_taken_for_another_driver(store
     assert first.find_successor() is None
 
 
+def test_a_file_of_spark_whose_response_was_lost_is_not_taken_for_another_runs(
+    store: MemoryObjectStore,
+) -> None:
+    take("one")
+    create = store.create
+
+    def repeat(uri: str, content: bytes) -> None:
+        # The client has lost the response, and asks again by itself.
+        create(uri, content)
+        create(uri, content)
+
+    store.create = repeat  # type: ignore[method-assign]
+    write_durably(FOLDER / "metadata", "first")
+
+    assert (FOLDER / "metadata").read_text() == "first"
+
+
 def test_while_the_store_is_away_a_batch_fails_and_the_lease_is_kept(store: MemoryObjectStore) -> None:
     first = take("one")
     store.is_away = True
@@ -318,5 +360,34 @@ def test_a_store_that_replaces_a_changed_object_is_refused(store: MemoryObjectSt
 
     with pytest.raises(NotReady, match="it replaced an object that had changed"):
         CheckpointLock(FOLDER, "shop.orders").take()
+
+    assert not store.files
+
+
+def test_a_store_that_replaces_no_object_is_refused(store: MemoryObjectStore) -> None:
+    def refuse(uri: str, *_: object) -> None:
+        raise FileExistsError(uri)
+
+    store.replace = refuse  # type: ignore[method-assign]
+    with pytest.raises(NotReady, match="it refused to replace an object that had not changed"):
+        CheckpointLock(FOLDER, "shop.orders").take()
+
+    assert not store.files
+
+
+def test_a_store_whose_responses_were_lost_is_not_refused(store: MemoryObjectStore) -> None:
+    create, replace = store.create, store.replace
+
+    def create_twice(uri: str, content: bytes) -> None:
+        create(uri, content)
+        create(uri, content)
+
+    def replace_twice(uri: str, content: bytes, tag: str) -> None:
+        replace(uri, content, tag)
+        replace(uri, content, tag)
+
+    store.create, store.replace = create_twice, replace_twice  # type: ignore[method-assign]
+
+    store_check.require_conditional_writes(ROOT)
 
     assert not store.files

@@ -1,0 +1,125 @@
+"""Kills and suspensions of drivers and workers, one after the other, in the course of one project."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acceptance.project import until
+from millstream.connectors.failpoints import VARIABLE
+from millstream.devstack.stack import start
+from millstream.devstack.supervisor.state import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from acceptance.project import Project, Running
+    from millstream.devstack.supervisor.state import Endpoints
+
+# In this order the batch of the files advances by one at most, so that each point is met.
+POINTS = (
+    "batch.begun",
+    "delta.before",
+    "files.staged",
+    "letters.kept",
+    "files.committed",
+    "delta.committed",
+    "files.published",
+    "batch.delivered",
+)
+SLOWLY = ("--set", "defaults.trigger=1 second")
+# More than all drivers but the last one read until they are interrupted.
+MANY_FILES = 30
+
+
+def kill_at_each_point(project: Project, time: int) -> None:
+    """Start a run for each point, and let Python die by SIGKILL the `time`-th time that it comes there.
+
+    Its JVM ends by itself some moments later, as after any death of Python. The last run has larger batches and
+    catches up.
+    """
+    for point in POINTS:
+        run = project.start("run", "--json", "--no-page", **{VARIABLE: f"{point}=kill@{time}"})
+        assert run.ends() == -signal.SIGKILL, f"{point}\n{run.words()}"
+    last = project.call("run", "--until-caught-up", "--no-page", *read_files(MANY_FILES))
+    assert last.code == 0, last.err
+
+
+def run_with_kills_of_a_worker_and_the_driver(shop: Project, cluster: Endpoints, **variables: str) -> None:
+    """Kill a worker while a run has batches, and then the driver, and let another run catch up."""
+    first = shop.start("run", "--master", cluster.spark, "--json", "--no-page", **variables)
+    for query in ("totals", "priced"):
+        first.await_event("batch_committed", query=query)
+
+    state = Home(cluster.folder).state()
+    assert state is not None
+    worker = state.servers["spark-worker-1"].process
+    assert worker is not None
+    worker.send(signal.SIGKILL)
+    first.await_event("batch_committed", len(first.list_events("batch_committed")) + 2)
+    first.kill()
+    start(cluster.folder, "spark-worker-1")
+    second = shop.start(
+        "run", "--master", cluster.spark, "--until-caught-up", "--json", "--no-page", **variables
+    )
+
+    assert second.ends() == 0, second.words()
+
+
+def suspend_at_points(project: Project, points: Sequence[str]) -> list[Running]:
+    """Start a run for each failpoint, which takes over from the former one and is suspended the second time there.
+
+    Python is suspended, and its JVM waits for it.
+    """
+    return [
+        _await_suspension(
+            project.start("run", "--json", "--no-page", *read_files(number), **{VARIABLE: f"{point}=stop@2"})
+        )
+        for number, point in enumerate(points, 1)
+    ]
+
+
+def read_files(number: int) -> tuple[str, ...]:
+    """Return arguments of a run whose batches have so many files, and so differ from those of other runs."""
+    return (*SLOWLY, "--set", f"sources.orders.json.max_files_per_trigger={number}")
+
+
+def suspend(run: Running) -> None:
+    """Suspend both processes of a driver."""
+    python, *others = _list_processes(run)
+    assert others, "the JVM is not suspended"
+    for process in (python, *others):
+        os.kill(process, signal.SIGSTOP)
+
+
+def resume(run: Running) -> None:
+    """Let a suspended driver continue."""
+    for process in _list_processes(run):
+        os.kill(process, signal.SIGCONT)
+
+
+def assert_taken_over(run: Running) -> None:
+    """Check that a driver has ended by itself, because another one has its checkpoints."""
+    assert run.ends() == 3, run.words()
+    # Suspended before its queries have started, it says so to a person alone.
+    reasons = [run.words(), *(event["reason"] for event in run.list_events("query_failed"))]
+    assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
+
+
+def _list_processes(run: Running) -> list[int]:
+    """Return the driver's processes: Python, and the JVM that it has started."""
+    python = run.process.pid
+    children = Path(f"/proc/{python}/task/{python}/children").read_text(encoding="utf-8").split()
+    return [python, *map(int, children)]
+
+
+def _await_suspension(run: Running) -> Running:
+    def is_suspended() -> bool:
+        assert run.process.poll() is None, run.words()
+        status = Path(f"/proc/{run.process.pid}/stat").read_text(encoding="utf-8")
+        return status.rpartition(")")[2].split()[0] == "T"
+
+    until(is_suspended, 240, "the driver has not come to its failpoint")
+    return run
