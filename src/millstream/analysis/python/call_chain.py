@@ -32,6 +32,12 @@ _WRITE_METHODS = _FORMATS | {
     "overwritePartitions",
 }
 _WRITE_METHODS |= {"create", "createOrReplace", "replace"}
+# Methods by which AWS Glue writes a frame, and those by which it makes one of Spark's.
+_GLUE_WRITES = (
+    "write_dynamic_frame", "write_dynamic_frame_from_options", "write_dynamic_frame_from_catalog",
+    "write_dynamic_frame_from_jdbc_conf", "write_data_frame", "write_data_frame_from_options", "writeFrame",
+)  # fmt: skip
+GLUE_CONVERSIONS = frozenset({"fromDF", "apply", "toDF"})
 _ACTIONS = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator", "foreach", "foreachPartition"})
 _GROUP_METHODS = frozenset({"groupBy", "groupby", "rollup", "cube"})
 # Options with the batch id of a write: Delta skips a batch that it already has.
@@ -110,6 +116,14 @@ def find_write_format(call: CallChain) -> str | None:
         return None
     formats = [str(value).lower() for method, value in call.spoken if method == "format"]
     return formats[-1] if formats else call.names[-1] if call.names[-1] in _FORMATS else ""
+
+
+def find_glue_format(call: CallChain) -> str | None:
+    """Return the kind of connection of a write of AWS Glue, empty if not given; `None` for another call."""
+    if not {*_GLUE_WRITES} & {*call.names}:
+        return None
+    kinds = [str(value).lower() for method, value in call.spoken if method == "connection_type"]
+    return kinds[-1] if kinds else ""
 
 
 def is_append(call: CallChain) -> bool:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from millstream.analysis.python.call_chain import (
+    GLUE_CONVERSIONS,
     KEEP_ALL_ROWS,
     PERSIST,
     VIEWS,
     CallChain,
     fails_if_exists,
+    find_glue_format,
     find_write_format,
     get_string_argument,
     has_fixed_arguments,
@@ -37,6 +39,8 @@ _ROW_WRITES = frozenset(
     | {"insert_one", "insert_many", "bulk", "bulk_write", "put_object", "put_item", "put_records"}
 )
 _WRITING_SQL = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|UPSERT|REPLACE|COPY)\b", re.IGNORECASE)
+# Connections of AWS Glue whose rows replace those of the same key.
+_REPLACED_BY_KEY = frozenset({"dynamodb"})
 _CATCH_ALL = frozenset({"Exception", "BaseException"})
 _MAX_DEPTH = 3
 
@@ -138,7 +142,10 @@ class BatchFunctionFacts:
             and call.root not in _LOG_FUNCTIONS
         ):
             self.is_opaque = True
-        if is_passed_on and call.names and call.root not in self.frames and not is_merge(call):
+        is_read = (
+            is_merge(call) or find_glue_format(call) is not None or GLUE_CONVERSIONS & {*call.names[-1:]}
+        )
+        if is_passed_on and call.names and call.root not in self.frames and not is_read:
             self.is_opaque = True
         if self._is_on_batch(call) and {"foreach", "foreachPartition", "transform"} & {*call.names}:
             self.is_opaque = True
@@ -150,7 +157,8 @@ class BatchFunctionFacts:
         """Return whether a call processes every row of the batch."""
         if self._is_on_batch(call):
             return call.executes
-        return is_merge(call) and any(name in self.frames for name in call.positional)
+        is_write = is_merge(call) or find_glue_format(call) is not None
+        return is_write and any(name in self.frames for name in call.positional)
 
     def _find_write(self, call: CallChain) -> BatchWrite | None:
         """Return the write of a call, if it is one."""
@@ -164,6 +172,9 @@ class BatchFunctionFacts:
                 refuses_existing=is_refusing and has_fixed_arguments(call, local_names),
                 cannot_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
             )
+        glue_format = find_glue_format(call)
+        if glue_format is not None and any(name in self.frames for name in call.positional):
+            return BatchWrite(glue_format, glue_format not in _REPLACED_BY_KEY, self.spans(call.node))
         return None
 
     def _read_helper(self, call: CallChain) -> BatchCode | None:
@@ -332,6 +343,11 @@ class BatchFunctionFacts:
                 if (call.names[-1] if call.names else call.root) in _EXIT_FUNCTIONS:
                     return True
                 if (call.root in self.frames and call.executes) or {*call.positional} & self.frames:
+                    return True
+                if {*call.positional} & self.rows and (
+                    call.names[-1] if call.names else ""
+                ) not in _LOG_FUNCTIONS:
+                    # The rows go elsewhere.
                     return True
         return False
 

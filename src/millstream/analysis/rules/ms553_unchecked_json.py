@@ -22,7 +22,7 @@ _NULL_CHECKS = frozenset({"is_not_null", "is_null", "coalesce", "nvl", "try_pars
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Report `from_json` and `from_csv` of a source's column, in a query that never checks for NULL."""
+    """Report `from_json`, `from_csv` and `from_avro` of a source's column, in a query that never checks for NULL."""
     windowed = {
         id(child)
         for operator in query.walk()
@@ -33,10 +33,11 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     for candidate in find_exposed(query, facts):
         call = candidate.expression
-        if call.function not in ("from_json", "from_csv"):
+        if call.function not in ("from_json", "from_csv", "from_avro"):
             continue
         column = next((leaf for leaf in list_columns(call) if leaf.origins), None)
-        is_strict = "FAILFAST" in f"{call.text} {call.settings}".upper()
+        options = f"{call.text} {call.settings}".upper()
+        is_strict = "FAILFAST" in options or (call.function == "from_avro" and "PERMISSIVE" not in options)
         if column is None or ("_corrupt_record" in call.type and not is_strict):
             continue
         consequence = (

@@ -305,3 +305,43 @@ def test_a_function_is_found_by_its_module_and_name_without_being_run(tmp_path: 
     assert sender.partition_epoch_use is not None
     assert foreach_batch.read_reference("deliveries:other", tmp_path) is None
     assert foreach_batch.read_reference("nowhere:store", tmp_path) is None
+
+
+GLUE = """
+frame = DynamicFrame.fromDF(batch, glueContext, "frame")
+mapped = ApplyMapping.apply(frame=frame, mappings=[])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "form", "adds"),
+    [
+        ('glueContext.write_dynamic_frame.from_options(frame=mapped, connection_type="s3")', "s3", True),
+        (
+            'glueContext.write_dynamic_frame.from_options(frame=mapped, connection_type="dynamodb")',
+            "dynamodb",
+            False,
+        ),
+        ('glueContext.write_dynamic_frame_from_options(frame, "s3", {"path": OUT})', "", True),
+        ('sink = glueContext.getSink("s3", path=OUT)\nsink.writeFrame(frame)', "", True),
+    ],
+)
+def test_a_write_of_glue_is_read(line: str, form: str, adds: bool) -> None:
+    findings = code(f"{GLUE}{line}")
+
+    (write,) = findings.writes
+    assert (write.format, write.only_adds, findings.is_opaque) == (form, adds, False)
+
+
+def test_rows_that_a_clause_sends_elsewhere_are_not_lost() -> None:
+    body = """
+    rows = batch.collect()
+    try:
+        batch.write.jdbc(URL, "t", "append")
+    except Exception as error:
+        for row in rows:
+            {}
+    """
+
+    assert code(body.format("letters.store(row.asDict(), str(error))")).swallowing_clauses == ()
+    assert len(code(body.format("logger.error(row)")).swallowing_clauses) == 1
