@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROOT_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
-_RESOURCES = re.compile(r"^resources\s*:", re.MULTILINE)
+_RESOURCES = re.compile(r"^\s*resources\s*:", re.MULTILINE)
 _PIPELINES = re.compile(r"^\s+pipelines\s*:", re.MULTILINE)
 _LIBRARIES = re.compile(r"^\s+-?\s*libraries\s*:", re.MULTILINE)
 _REFERENCE = re.compile(r"\$\{([\w.]+)\}")

@@ -133,6 +133,9 @@ def _targets_below(path: Path) -> Iterator[CheckTarget]:
     """Yield the targets of the folders below, by name. Skip hidden folders and do not follow links."""
     projects: list[Path] = []
     below = list(_list_folders(path))
+    if is_project_of_folders(path):
+        yield CheckTarget(TargetKind.PROJECT, path)
+        return
     targets = {folder: list(_targets_in(folder)) for folder in below}
     taken = {
         source
@@ -147,6 +150,26 @@ def _targets_below(path: Path) -> Iterator[CheckTarget]:
             projects.append(folder)
         elif not any(folder.is_relative_to(project) for project in projects):
             yield from _scripts_in(folder, taken)
+
+
+def is_project_of_folders(path: Path) -> bool:
+    """Return whether several folders below declare the tables of one project: they have no spec and no script."""
+    below = list(_list_folders(path))
+    if any(True for folder in below for _ in _targets_in(folder)):
+        return False
+    declaring = {folder: list_declaring_files(folder) for folder in below}
+    files = [file for inside in declaring.values() for file in inside]
+    starts = any(_STARTS_QUERIES.search(_read(file)) for folder in below for file in _python_files(folder))
+    return len(files) > 1 and not starts and not declaring[path] and sum(map(bool, declaring.values())) > 1
+
+
+def list_files_of_project(folder: Path) -> list[Path]:
+    """Return the files of a project without a spec: those of its folder, or of the folders below."""
+    if not is_project_of_folders(folder):
+        return list_declaring_files(folder)
+    return [
+        file for below in _list_folders(folder) for file in list_declaring_files(below, is_for_spark=True)
+    ]
 
 
 def _list_folders(path: Path) -> Iterator[Path]:
@@ -169,10 +192,11 @@ def _scripts_in(folder: Path, taken: Container[Path]) -> Iterator[CheckTarget]:
             yield CheckTarget(_kind_of_python(file), file)
 
 
-def list_declaring_files(folder: Path) -> list[Path]:
+def list_declaring_files(folder: Path, *, is_for_spark: bool = False) -> list[Path]:
     """Return the files of a folder that declare tables of a declarative project and start no query.
 
-    SQL without Python counts only if it has words of Spark: other databases have materialized views too.
+    SQL without Python counts only if it has words of Spark, or if it `is_for_spark` in any case: other databases have
+    materialized views too.
     """
     python = [
         file
@@ -180,7 +204,9 @@ def list_declaring_files(folder: Path) -> list[Path]:
         if _DECLARES_TABLES.search(_read(file)) and _kind_of_python(file) is TargetKind.PROJECT
     ]
     sql = [file for file in sorted(folder.glob("*.sql")) if _DECLARES_IN_SQL.search(_read(file))]
-    is_for_spark = python or any(_DECLARES_A_STREAM_IN_SQL.search(_read(file)) for file in sql)
+    is_for_spark = (
+        is_for_spark or bool(python) or any(_DECLARES_A_STREAM_IN_SQL.search(_read(file)) for file in sql)
+    )
     return [*python, *sql] if is_for_spark else []
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.targets import CheckTarget, TargetKind, find_targets
+from millstream.checking.targets import CheckTarget, TargetKind, find_targets, list_files_of_project
 from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
@@ -151,3 +151,19 @@ def test_another_language_is_refused_by_its_name(tmp_path: Path, name: str, lang
 
     with pytest.raises(InvalidInput, match=f"is {language}"):
         find_targets([tmp_path / name])
+
+
+def test_folders_that_declare_tables_beside_each_other_are_one_project(tmp_path: Path) -> None:
+    declared = (
+        "from pyspark import pipelines as dp\n\n@dp.table\ndef t():\n    return spark.read.table('a')\n"
+    )
+    create_files(tmp_path, "bronze/a.py", "silver/b.py", "gold/c.sql")
+    for name in ("bronze/a.py", "silver/b.py"):
+        (tmp_path / name).write_text(declared)
+    (tmp_path / "gold" / "c.sql").write_text("CREATE OR REFRESH MATERIALIZED VIEW c AS SELECT * FROM t")
+
+    assert list_targets(tmp_path) == [("project", tmp_path.name)]
+    assert [file.name for file in list_files_of_project(tmp_path)] == ["a.py", "c.sql", "b.py"]
+
+    (tmp_path / "silver" / "job.py").write_text("frame.writeStream.start()\n")
+    assert ("script", "job.py") in list_targets(tmp_path)

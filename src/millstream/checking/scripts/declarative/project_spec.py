@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.checking.bundles import read_bundle
-from millstream.checking.targets import list_declaring_files
+from millstream.checking.targets import list_files_of_project
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.introspection import find_nearest
 from millstream.pipeline.load.document import YamlDocument, parse_yaml
@@ -53,7 +53,7 @@ def read_project_spec(spec: Path) -> Project:
     """
     file = str(display_path(spec))
     if spec.is_dir():
-        files = [path.resolve() for path in list_declaring_files(spec)]
+        files = [path.resolve() for path in list_files_of_project(spec)]
         return Project(spec.resolve(), file, "", spec.name, has_spec=False, sources=files)
     if spec.suffix in (".py", ".ipynb"):
         return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
