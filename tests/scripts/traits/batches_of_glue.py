@@ -1,4 +1,4 @@
-# judged: 1 of 2
+# judged: 2 of 2
 """AWS Glue starts a query itself, and persists each of its batches."""
 
 import sys

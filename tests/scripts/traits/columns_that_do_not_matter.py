@@ -1,4 +1,4 @@
-# judged: 3 of 4
+# judged: 4 of 4
 """The columns of a table in a catalog are not known; some queries over it need none of them."""
 
 from pyspark.sql import SparkSession

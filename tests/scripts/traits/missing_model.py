@@ -1,4 +1,4 @@
-# judged: 0 of 1
+# judged: 1 of 1
 """A model in a folder that only the machine of the job has, and a script that ends without it."""
 
 import sys

@@ -1,4 +1,4 @@
-# judged: 1 of 2
+# judged: 2 of 2
 import os
 
 import companylib.spark as helpers  # info: [MS113]

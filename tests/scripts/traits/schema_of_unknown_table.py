@@ -1,4 +1,4 @@
-# judged: 1 of 2
+# judged: 2 of 2
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()

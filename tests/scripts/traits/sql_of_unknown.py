@@ -1,10 +1,10 @@
-# judged: 1 of 2
+# judged: 2 of 2
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 spark.sql("CREATE TABLE IF NOT EXISTS lake.totals (user STRING, n BIGINT) USING delta")
 spark.readStream.table("lake.clicks").createOrReplaceTempView("clicks")  # info: [MS113]
-totals = spark.sql("SELECT user, count(*) AS n FROM clicks GROUP BY user")
+totals = spark.sql("SELECT user, count(*) AS n FROM clicks GROUP BY user")  # info: [MS218]
 totals.writeStream.outputMode("complete").option("checkpointLocation", "s3a://cp/t").toTable("lake.totals")
 rates = spark.readStream.format("rate").load()
 rates.createOrReplaceTempView("rates")

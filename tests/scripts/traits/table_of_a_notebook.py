@@ -1,5 +1,5 @@
 # Databricks notebook source
-# judged: 1 of 2
+# judged: 2 of 2
 arrivals = spark.readStream.schema("gate STRING, at TIMESTAMP").json("/Volumes/port/landing")
 per_gate = arrivals.groupBy("gate").count()  # error: [MS201]
 per_gate.writeStream.option("checkpointLocation", "/Volumes/port/cp/gates").table("port.gates")

@@ -11,9 +11,11 @@ from millstream.analysis.rule_runner import load_rules, phrases_by_code, run_pla
 from millstream.analysis.suppressions import apply_suppressions
 from millstream.checking.check import CheckResult
 from millstream.checking.compat.start_check import RefusalCause, find_refusal
+from millstream.checking.scripts.batch_names import find_undefined_names
 from millstream.checking.scripts.guarantees import derive_guarantee
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.spark_formats import NEEDS_NO_COLUMNS, OWN_CHECKPOINT
 from millstream.checking.scripts.query_plans import (
@@ -23,6 +25,7 @@ from millstream.checking.scripts.query_plans import (
     streams_read,
 )
 from millstream.checking.scripts.setting_findings import find_setting_problems
+from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.judged_query import JudgedQuery
 from millstream.diagnostics.spec_codes import build_finding
@@ -54,6 +57,21 @@ _NEW_CHECKPOINT = {
 # Rules that read the function of foreachBatch or foreach.
 _FUNCTION_RULES = "MS34"
 
+# Rules that depend on the types of columns. They are not asked where the script only names the columns.
+_TYPE_RULES = (
+    "MS205",
+    "MS213",
+    "MS305",
+    "MS306",
+    "MS307",
+    "MS308",
+    "MS550",
+    "MS551",
+    "MS552",
+    "MS555",
+    "MS556",
+)
+
 
 def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[Finding] = ()) -> CheckResult:
     """Check what was recorded. `first` is the file whose findings come first, as findings name it.
@@ -81,12 +99,19 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
         *find_script_problems(script_run),
         *find_shared_resources(recording),
         *find_setting_problems(recording),
+        *find_undefined_names(script_run),
     ]
     # A function is read whatever the columns of its batches are.
     of_functions = [
         finding for finding in run_plan_rules(unknown) if finding.code.startswith(_FUNCTION_RULES)
     ]
-    ruled = [*own_findings, *run_plan_rules(plans), *of_functions]
+    assumed = {query.name for query in recording.queries if _is_assumed(query, recording)}
+    of_plans = [
+        finding
+        for finding in run_plan_rules(plans)
+        if finding.query not in assumed or not finding.code.startswith(_TYPE_RULES)
+    ]
+    ruled = [*own_findings, *of_plans, *of_functions]
     files = {finding.span.file for finding in (*ruled, *verdict) if finding.span} | {first}
     texts = {name: text for name in files if (text := _read_text(name)) is not None}
     known = set(load_rules()) | ALLOWABLE
@@ -113,11 +138,20 @@ def _judged(query: StartedQuery, recording: Recording) -> JudgedQuery:
 def without_columns(query: StartedQuery) -> StartedQuery:
     """Return a query as it can be checked: one that needs no columns of an unknown source has the source's probe."""
     frame = query.frame
-    if not isinstance(frame, Unknown) or frame.probe is None or query.format.lower() not in NEEDS_NO_COLUMNS:
+    if not isinstance(frame, Unknown) or frame.probe is None:
         return query
-    if not {name.lower() for name in query.partitioned} <= {name.lower() for name in frame.probe.columns}:
+    columns = {name.lower() for name in frame.probe.columns}
+    needed = {name.lower() for name in query.partitioned}
+    if query.format.lower() == spark_formats.KAFKA:
+        needed.add("value")
+    elif query.format.lower() not in NEEDS_NO_COLUMNS and PLACEHOLDER in columns:
         return query
-    return replace(query, frame=frame.probe)
+    return replace(query, frame=frame.probe) if needed <= columns else query
+
+
+def _is_assumed(query: StartedQuery, recording: Recording) -> bool:
+    """Return whether a query may read columns that only the script's own names tell of."""
+    return isinstance(query.frame, Unknown) or bool(recording.decoded)
 
 
 def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpans) -> Iterator[Finding]:
@@ -183,11 +217,12 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
         for query in recording.queries
         if isinstance(frame := without_columns(query).frame, Unknown) and frame.doubt == doubt
     ]
-    queries = (
-        f"{_joined_names(dependent)} cannot be checked"
-        if dependent
-        else "code that uses it cannot be checked"
-    )
+    if dependent:
+        queries = f"{_joined_names(dependent)} cannot be checked"
+    elif _has_assumed_columns(doubt, recording):
+        queries = "it is taken to have the columns that the script names"
+    else:
+        queries = "code that uses it cannot be checked"
     message = f"{doubt.message or f'{doubt.what} is not known here'}: {queries}".replace(MARK, "…")
     if doubt.message and not dependent:
         message = doubt.message
@@ -196,6 +231,13 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
         severity=Severity.INFO, why=doubt.why, fix=doubt.fix.replace(MARK, "…"),
         query=dependent[0] if len(dependent) == 1 else None,
     )  # fmt: skip
+
+
+def _has_assumed_columns(doubt: Doubt, recording: Recording) -> bool:
+    """Return whether something unknown is taken to have the columns that the script names."""
+    frames = [query.frame for query in recording.queries if isinstance(query.frame, Unknown)]
+    is_source = any(doubt.what in frame.sources for frame in frames if frame.probe is not None)
+    return recording.assumed is not None and (is_source or doubt.what in recording.assumed)
 
 
 def find_shared_resources(recording: Recording) -> Iterator[Finding]:

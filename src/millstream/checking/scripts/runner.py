@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import sys
 import tempfile
@@ -26,11 +27,11 @@ from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH
+from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH, Absent
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
-from millstream.checking.scripts.interception.recording import Recording
+from millstream.checking.scripts.interception.recording import Doubt, Recording
 from millstream.checking.scripts.interception.sandbox import (
     ScriptSandbox,
     WaitReached,
@@ -157,9 +158,19 @@ def _run_once(
                 caught if retries.is_traced else contextlib.nullcontext(),
             ):
                 for part in parts:
-                    exec(retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
+                    code = retries.skipped.compile(part.text, part.file)
+                    try:
+                        exec(code, vars(module))  # noqa: S102 - the purpose of the check
+                    except Exception as error:
+                        # The other cells of a notebook can be run without this one.
+                        if part is parts[-1] or not script_run.keeps_queries or _is_bug(error):
+                            raise
+                        if _handle(error, script_run, path, retries, printed.getvalue()):
+                            return script_run, True
+                        _forget_names(part, vars(module), recording, call_sites.error_span(error, path))
             has_ended = True
-            _raise_handled_error(recording, caught)
+            if script_run.raised is None:
+                _raise_handled_error(recording, caught)
             if not recording.queries and not retries.is_traced:
                 retries.is_traced = True
                 return script_run, True
@@ -170,14 +181,38 @@ def _run_once(
                 return script_run, False
             if isinstance(error, Exception) and _is_bug(error):
                 raise
-            if retries.provide(error, path, recording):
-                return script_run, True
-            is_only_here, goes_further = retries.skip_cause(error, recording, printed.getvalue())
-            raised = describe_error(error, path, script_run.texts)
-            is_handled = has_ended or raised.is_handled
-            script_run.raised = replace(raised, is_only_here=is_only_here, is_handled=is_handled)
-            return script_run, goes_further
-    return script_run, False
+            goes_further = _handle(error, script_run, path, retries, printed.getvalue(), has_ended=has_ended)
+            return script_run, goes_further or retries.assumed.has_grown
+    return script_run, retries.assumed.has_grown
+
+
+def _forget_names(part: CodePart, names: dict[str, Any], recording: Recording, span: Span | None) -> None:
+    """Put stand-ins in place of what a failed cell would have assigned."""
+    doubt = Doubt("what this cell assigns", "the cell fails", span)
+    for node in ast.walk(ast.parse(part.text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = Absent(recording.doubt(doubt))
+
+
+def _handle(
+    error: BaseException,
+    script_run: ScriptRun,
+    path: Path,
+    retries: Retries,
+    usage: str,
+    *,
+    has_ended: bool = False,
+) -> bool:
+    """Note the first error that ended a script or a cell. Returns whether another run can go further."""
+    recording = script_run.recording
+    if retries.provide(error, path, recording):
+        return True
+    is_only_here, goes_further = retries.skip_cause(error, recording, usage)
+    if script_run.raised is None:
+        raised = describe_error(error, path, script_run.texts)
+        is_handled = has_ended or raised.is_handled
+        script_run.raised = replace(raised, is_only_here=is_only_here, is_handled=is_handled)
+    return goes_further
 
 
 def _raise_handled_error(recording: Recording, caught: CaughtErrors) -> None:
@@ -215,7 +250,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         statements = Statements(recording, reading)
         reading.install(patches)
         statements.install(patches)
-        WriterPatch(recording).install(patches)
+        WriterPatch(recording, lambda doubt: reading.unknown_stream(lent, doubt)).install(patches)
         QueryManager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)

@@ -152,12 +152,15 @@ def test_a_local_file_gives_its_columns(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("how", ['spark.table("shop.users")', 'spark.sql("SELECT * FROM shop.users")'])
-def test_a_table_of_a_catalog_is_not_guessed(spark: SparkSession, tmp_path: Path, how: str) -> None:
+def test_a_table_of_a_catalog_has_the_columns_that_are_named(
+    spark: SparkSession, tmp_path: Path, how: str
+) -> None:
     text = HEAD + f'rates.join({how}, "value").writeStream.format("console").start().awaitTermination()\n'
 
     (finding,) = checked(spark, tmp_path, text).findings
 
-    assert (finding.code, finding.query) == ("MS113", "query 1")
+    assert (finding.code, finding.query) == ("MS113", None)
+    assert finding.message.endswith("it is taken to have the columns that the script names")
 
 
 def test_the_process_is_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
@@ -179,7 +182,7 @@ def test_a_broadcast_of_a_table_that_is_not_known_is_not_known(spark: SparkSessi
         "for query in spark.streams.active:\n    query.awaitTermination()\n"
     )
 
-    assert list_findings(checked(spark, tmp_path, text)) == [("MS113", "info", 5)]
+    assert list_findings(checked(spark, tmp_path, text)) == [("MS113", "info", 5), ("MS201", "error", 6)]
 
 
 def test_a_loop_over_the_running_queries_ends(
@@ -318,4 +321,5 @@ def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -
 
     (finding,) = checked(spark, tmp_path, text).findings
 
-    assert finding.message == "the model models/fares is not known here: query 'query 1' cannot be checked"
+    text = "the model models/fares is not known here: it is taken to have the columns that the script names"
+    assert finding.message == text

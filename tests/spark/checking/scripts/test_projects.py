@@ -98,13 +98,15 @@ def test_an_unknown_column_is_marked_in_its_statement(spark: SparkSession, tmp_p
     assert (finding.span.line, finding.span.column, finding.span.end_column) == (3, 8, 9)
 
 
-def test_a_table_outside_the_pipeline_is_not_guessed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_outside_the_pipeline_has_the_columns_that_the_pipeline_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (finding,) = checked(
         spark, tmp_path, "CREATE STREAMING TABLE t AS SELECT id FROM STREAM prod.sales.orders;"
     )
 
     assert (finding.code, str(finding.severity)) == ("MS113", "info")
-    assert "query 't' cannot be checked" in finding.message
+    assert finding.message.endswith("it is taken to have the columns that the script names")
 
 
 def test_what_spark_does_not_take_of_a_spec_is_marked(spark: SparkSession, tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ def test_each_sink_has_its_promise(check_answers: Any) -> None:
     assert texts == {
         "delta s3a://lake/bronze": "exactly-once",
         "parquet silver.trips": "exactly-once",
+        "delta s3a://lake/named": "exactly-once",
         "foreachBatch": "at-least-once",
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.scripts.execution.source_files import open_parts, without_magic
+from millstream.checking.scripts.interception import call_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,8 +40,8 @@ def test_a_databricks_export_keeps_its_lines(tmp_path: Path) -> None:
         "# MAGIC %run ./more\n# COMMAND ----------\nx = 1\n"
     )
 
-    with open_parts(export) as (part,):
-        lines = part.text.splitlines()
+    with open_parts(export) as parts:
+        lines = [line for part in parts for line in part.text.splitlines() if line]
 
     assert lines[1:3] == ['spark.sql("""', 'SELECT 1 AS n""")']
     assert (lines[4], lines[6]) == ("__millstream_run__('./more')", "x = 1")
@@ -51,3 +52,34 @@ def test_a_notebook_that_is_none_is_a_syntax_error(tmp_path: Path) -> None:
 
     with pytest.raises(SyntaxError, match="no Jupyter notebook"), open_parts(tmp_path / "job.ipynb"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ("%sql a; b", 'spark.sql("""a"""); spark.sql(""" b""")'),
+        ("%sql\nSELECT 'a;b' -- c;d\nFROM t;\n\nSELECT 2;", None),
+        ("%sql\n-- notes; only", "# \n# -- notes; only"),
+    ],
+)
+def test_each_statement_of_a_cell_of_sql_is_a_call(cell: str, code: str | None) -> None:
+    python = without_magic(cell)
+
+    assert python.count("\n") == cell.count("\n")
+    if code is not None:
+        assert python == code
+        return
+    first, second = ast.parse(python).body
+    assert (first.lineno, second.end_lineno) == (1, 5)
+
+
+def test_an_export_has_the_text_of_its_magic(tmp_path: Path) -> None:
+    export = tmp_path / "job.py"
+    export.write_text(
+        "# Databricks notebook source\n# MAGIC %sql\n# MAGIC SELECT 1\n# COMMAND ----------\nx = 1\n"
+    )
+
+    with open_parts(export) as (sql, python):
+        assert 'spark.sql("""' in sql.text
+        assert python.text.splitlines()[4] == "x = 1"
+        assert call_sites.read_python(str(export)) != export.read_bytes()

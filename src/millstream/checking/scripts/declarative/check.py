@@ -13,12 +13,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark import pipelines
+from pyspark.errors import PySparkException
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 
-from millstream.checking.scripts.declarative.dlt_module import build_dlt_module
+from millstream.checking.scripts.declarative.dlt_module import build_dlt_module, install_extensions
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
+from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
@@ -26,7 +28,7 @@ from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import Recording, StartedQuery
+from millstream.checking.scripts.interception.recording import Doubt, Recording, StartedQuery
 from millstream.checking.scripts.interception.sandbox import WaitReached, as_python_runs, time_limit
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.runner import (
@@ -141,10 +143,11 @@ def _check_once(
             dlt = build_dlt_module(graph)
             # Spark's own function requires Spark Connect.
             patches.set(pipelines, "create_auto_cdc_flow", vars(dlt)["create_auto_cdc_flow"])
-            # Databricks has more functions in this module than Spark.
+            # Databricks has more functions in this module than Spark, and more settings of them.
             for name, value in vars(dlt).items():
                 if not name.startswith("_") and not hasattr(pipelines, name):
                     patches.set(pipelines, name, graph.for_databricks(value))
+            install_extensions(graph, patches)
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
             installed = importlib.util.find_spec("dlt")
@@ -160,11 +163,20 @@ def _check_once(
             if execution is not None:
                 execution.run(graph, inside.session)
             findings += _build_flows(project, graph, script_run)
+            if _skip_causes(graph, retries, recording):
+                return RecordedProject(project, recording, check_recording(script_run, project.file)), True
             findings += graph.findings
             batch_flows = _list_batch_flows(graph)
     result = check_recording(script_run, project.file, findings)
     result = replace(result, judged=(*(result.judged or ()), *batch_flows))
-    return RecordedProject(project, recording, result, graph), False
+    return RecordedProject(project, recording, result, graph), retries.assumed.has_grown
+
+
+def _skip_causes(graph: FlowGraph, retries: Retries, recording: Recording) -> bool:
+    """Leave out the statements of flows that fail only in a check. Returns whether another run can go further."""
+    errors = [flow.error for flow in graph.flows if flow.error is not None and flow.is_only_here]
+    new = [retries.skip_cause(error, recording, "")[1] for error in errors]
+    return any(new)
 
 
 def _list_batch_flows(graph: FlowGraph) -> list[JudgedQuery]:
@@ -211,9 +223,11 @@ class _FileLoader:
         if file.suffix == ".sql":
             self.graph.register_sql(file.read_text(encoding="utf-8"), file)
             return
-        module = types.ModuleType(file.stem)
+        # The names under which Databricks and Spark run a file.
+        module = types.ModuleType("<run_path>" if self.project.has_spec else "__main__")
         module.__file__ = str(file)
         vars(module)["spark"] = self.inside.session
+        sys.modules[module.__name__] = module
         with time_limit(PATIENCE):
             for part in self.open_file(file):
                 exec(self.retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
@@ -248,7 +262,12 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
             yield build_finding("MS118", message, flow.span, fix=fix, query=flow.name)
             continue
         graph.make(flow)
-        if flow.error is not None:
+        if _is_only_here(flow, script_run.recording):
+            flow.is_only_here = True
+            doubt = Doubt(f"flow '{flow.name}'", "it fails only in a check", flow.span)
+            flow.frame = Unknown(script_run.recording.doubt(doubt), script_run.recording, streaming=True)
+            _record(flow, dataset, script_run.recording)
+        elif flow.error is not None:
             raised = describe_error(flow.error, project.folder, script_run.texts, flow.text)
             yield build_finding(
                 "MS118",
@@ -280,6 +299,14 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
             severity=Severity.INFO,
             why="only the flows of datasets are checked",
         )
+
+
+def _is_only_here(flow: DeclaredFlow, recording: Recording) -> bool:
+    """Return whether the error of a flow has its cause in the check. What Spark says of known columns does not."""
+    error = flow.error
+    if error is None or (isinstance(error, PySparkException) and MARK not in str(error)):
+        return False
+    return find_cause(error, recording, "") is not None
 
 
 def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.sql_commands import DATABRICKS_READERS
+from millstream.checking.scripts.sql_text import find_closing_bracket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ def _without_expectations(text: str) -> str:
     start = None
     while expectation := _EXPECTATION.search(text):
         start = expectation.start() if start is None else start
-        stop = _closing(text, expectation.end())
+        stop = find_closing_bracket(text, expectation.end())
         violation = _VIOLATION.match(text, stop)
         stop = violation.end() if violation else stop
         comma = re.compile(r"\s*,").match(text, stop)
@@ -82,22 +83,6 @@ def _without_expectations(text: str) -> str:
     opened = before.rfind("(")
     empty = _EMPTY_LIST.match(text, opened) if opened >= 0 else None
     return _blank(text, *empty.span()) if empty else text
-
-
-def _closing(text: str, start: int) -> int:
-    """Return the position after the bracket that closes the one before `start`."""
-    depth, quote = 1, ""
-    for index in range(start, len(text)):
-        character = text[index]
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"`":
-            quote = character
-        elif character in "()":
-            depth += 1 if character == "(" else -1
-            if not depth:
-                return index + 1
-    return len(text)
 
 
 def _blank(text: str, start: int, stop: int) -> str:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import types
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark import pipelines
+from pyspark.pipelines import api
+from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import SparkSession
 
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.recording import Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.checking.scripts.declarative.flow_graph import FlowGraph
+    from millstream.checking.scripts.interception.monkeypatch import Patches
 
 EXPECTATIONS = "_millstream_expectations"
 """The attribute of a function with its expectations: a label, a condition, and the name of the decorator."""
@@ -52,6 +59,45 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
     values |= {name: _expectation(graph, name) for name in _EXPECTATIONS}
     vars(module).update(values)
     return module
+
+
+def install_extensions(graph: FlowGraph, patches: Patches) -> None:
+    """Let `pyspark.pipelines` accept what only Databricks has: further settings, and further functions."""
+    for name in (
+        "table",
+        "materialized_view",
+        "temporary_view",
+        "create_streaming_table",
+        "append_flow",
+        "create_sink",
+    ):
+        patches.wrap(pipelines, name, partial(_with_known_settings, graph))
+
+    # Spark takes the frame that called its function, which is now one of the check.
+    patches.set(api, "get_caller_source_code_location", lambda **_named: _user_location())
+
+    def extension(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        graph.is_for_databricks = True
+        reason = "only Databricks has it"
+        return Absent(Doubt(f"{name} of pyspark.pipelines", reason, call_sites.current_span()))
+
+    patches.set(pipelines, "__getattr__", extension)
+
+
+def _user_location() -> SourceCodeLocation:
+    """Return the line of the user's code that declares something."""
+    frame = call_sites.find_user_frame()
+    return SourceCodeLocation(*((frame.f_code.co_filename, frame.f_lineno) if frame else ("", None)))
+
+
+def _with_known_settings(graph: FlowGraph, original: Any, *args: Any, **settings: Any) -> Any:
+    """Call a function of Spark without the settings that Spark does not have."""
+    known = inspect.signature(original).parameters
+    own = {key: value for key, value in settings.items() if key in known}
+    graph.is_for_databricks |= len(own) < len(settings)
+    return original(*args, **own)
 
 
 def _session() -> SparkSession:

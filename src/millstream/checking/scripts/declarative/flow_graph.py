@@ -69,6 +69,8 @@ class DeclaredFlow:
     """The settings of an AUTO CDC flow."""
     frame: DataFrame | Unknown | None = None
     error: Exception | None = None
+    is_only_here: bool = False
+    """True if the error has its cause in the check."""
 
 
 class FlowGraph(GraphElementRegistry):
@@ -148,9 +150,6 @@ class FlowGraph(GraphElementRegistry):
         """Return what an AUTO CDC flow writes: the chosen columns of its source, with an interval for history."""
         session = SparkSession.active()
         source = session.readStream.table(settings["source"])
-        if isinstance(source, Unknown):
-            # The keys and the order are columns of the source.
-            return Unknown(source.doubt, self.reading.recording, streaming=True)
         if isinstance(source, Absent):
             return source
         order, deleted = settings["sequence_by"], settings.get("apply_as_deletes")
@@ -163,7 +162,7 @@ class FlowGraph(GraphElementRegistry):
         frame = source.select(*columns) if columns else source.drop(*other_columns or ())
         if str(settings.get("stored_as_scd_type")) != "2":
             return frame
-        kind = source.select(order).schema[0].dataType
+        kind = "timestamp" if isinstance(source, Unknown) else source.select(order).schema[0].dataType
         interval = {name: functions.lit(None).cast(kind) for name in ("__START_AT", "__END_AT")}
         return frame.withColumns(interval)
 
@@ -224,7 +223,9 @@ class FlowGraph(GraphElementRegistry):
         if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
             return frame
         if isinstance(frame, Unknown) and dataset.schema is None:
-            return self.reading.unknown_table(session, dataset.name, frame.doubt, streaming=streaming)
+            return self.reading.unknown_table(
+                session, dataset.name, frame.doubt, streaming=streaming, written=frame
+            )
         if dataset.schema is None and frame is None:
             doubt = Doubt(
                 f"'{name}'", "the flow that writes it cannot be analysed", call_sites.current_span()

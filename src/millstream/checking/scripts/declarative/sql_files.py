@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions
 
 from millstream.checking.compat import error_parser
 from millstream.checking.scripts.declarative.databricks_sql import SparkStatement, in_words_of_spark
@@ -31,6 +32,17 @@ _PIECE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|
 _GAP = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 # Statements that Spark 4.2's pipelines accept and its parser does not.
 _AUTO_CDC = re.compile(r"(?:CREATE\s+FLOW\s+\S+\s+AS\s+)?AUTO\s+CDC\s+INTO\s+(\S+)", re.IGNORECASE)
+_CHANGES = {
+    "source": re.compile(r"\bFROM\s+(?:STREAM\b\s*\(?\s*)?([\w.`]+)", re.IGNORECASE),
+    "keys": re.compile(r"\bKEYS\s*\(([^)]*)\)", re.IGNORECASE),
+    "sequence_by": re.compile(r"\bSEQUENCE\s+BY\s+([\w.`]+|\w+\([^)]*\))", re.IGNORECASE),
+    "apply_as_deletes": re.compile(
+        r"\bAS\s+DELETE\s+WHEN\s+(.+?)\s*(?=\bAPPLY\b|\bSEQUENCE\b|\bCOLUMNS\b|\bSTORED\b|\Z)",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    "except_column_list": re.compile(r"\bCOLUMNS\s+\*\s+EXCEPT\s*\(([^)]*)\)", re.IGNORECASE),
+    "stored_as_scd_type": re.compile(r"\bSCD\s+TYPE\s+(\d)", re.IGNORECASE),
+}
 # The line between two cells of a notebook that Databricks exported.
 _CELL = "-- COMMAND ----------"
 
@@ -86,7 +98,7 @@ class SqlFile:
             head = lines.span(file, statement.start, statement.start + len(original.text.partition("\n")[0]))
             self.statements.texts[statement.text] = call_sites.SqlText(head, original.text)
             if changes := _AUTO_CDC.match(statement.text):
-                self.graph.changes(changes[1].strip("`"), head)
+                self.graph.changes(changes[1].replace("`", ""), head, _read_changes(statement.text))
                 continue
             try:
                 plan = internals.parse_plan(self.session, statement.text)
@@ -164,6 +176,30 @@ class SqlFile:
             return build(text) if unknown is None else unknown
 
         return make
+
+
+def _read_changes(text: str) -> dict[str, Any]:
+    """Return the settings of an AUTO CDC statement, by the names of `create_auto_cdc_flow`; none if one lacks."""
+    text = re.sub(r"--[^\n]*", "", text)
+    clauses = {name: pattern.search(text) for name, pattern in _CHANGES.items()}
+    source, keys, order = clauses["source"], clauses["keys"], clauses["sequence_by"]
+    if source is None or keys is None or order is None:
+        return {}
+    settings: dict[str, Any] = {
+        "source": source[1].replace("`", ""),
+        "keys": _names(keys[1]),
+        "sequence_by": functions.expr(order[1]),
+    }
+    for name in ("apply_as_deletes", "stored_as_scd_type"):
+        if (value := clauses[name]) is not None:
+            settings[name] = value[1]
+    if (other := clauses["except_column_list"]) is not None:
+        settings["except_column_list"] = _names(other[1])
+    return settings
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().strip("`") for name in text.split(",")]
 
 
 def _query_of(plan: Any) -> Any:

@@ -11,10 +11,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
+import pyspark
+from pyspark.errors import ParseException, PySparkException
 
+from millstream.checking.compat.error_parser import split_message
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
-from millstream.checking.scripts.execution.skipped_statements import find_statement
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -52,7 +53,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
         if not own:
             continue
         frame, line = steps[own[-1]]
-        statement_found = find_statement(frame, line)
+        statement_found = call_sites.find_statement(frame, line)
         if statement_found is None:
             continue
         statement, conditions = statement_found
@@ -67,6 +68,9 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _missing_settings(raised, library, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
+            or _other_dialect(raised, recording, span)
+            or _decoded(raised, recording)
+            or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)
             or _missing_row(raised, recording, span)
         )
@@ -194,7 +198,7 @@ def _stand_in(
     doubt = next((doubt for value in values if (doubt := doubt_of(value)) is not None), None)
     has_mark = any(isinstance(value, str) and MARK in value for value in values)
     if doubt is None and (isinstance(error, AbsentError) or MARK in str(error) or has_mark):
-        known = [*recording.doubts, *recording.unknown.values()]
+        known = [*recording.doubts, *(frame.doubt for frame in recording.unknown.values())]
         doubt = known[-1] if known else Doubt("a value", "it is not known in a check", None)
     return doubt
 
@@ -238,7 +242,7 @@ def _values(node: ast.AST, frame: FrameType) -> Iterator[Any]:
     for part in ast.walk(node):
         if id(part) in skipped:
             continue
-        if isinstance(part, ast.Name):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             yield frame.f_locals.get(part.id, frame.f_globals.get(part.id))
         elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             owner = frame.f_locals.get(part.value.id, frame.f_globals.get(part.value.id))
@@ -252,8 +256,40 @@ def _import(error: BaseException, span: Any) -> Doubt | None:
     module = sys.modules.get(error.name)
     if module is None or call_sites.is_user_file(getattr(module, "__file__", None) or "<"):
         return None
+    if error.name.partition(".")[0] == "pyspark":
+        why = f"PySpark {pyspark.__version__} does not have it"
+        return Doubt(f"'{getattr(error, 'name_from', None) or error.name}' of {error.name}", why, span)
     why = f"the installed version of {error.name} does not have it: {error.msg}"
     return Doubt(f"a name of module {error.name}", why, span)
+
+
+def _other_dialect(error: BaseException, recording: Recording, span: Any) -> Doubt | None:
+    """Return the doubt about a statement of a notebook that Spark's parser refuses: Databricks has more SQL."""
+    if not recording.is_notebook or not isinstance(error, ParseException):
+        return None
+    why = f"Spark's parser does not accept it, and that of Databricks may: {split_message(error)[0]}"
+    return Doubt("an SQL statement", why, span)
+
+
+def _unset_variable(
+    error: BaseException, frame: FrameType, named: list[Any], recording: Recording, span: Any
+) -> Doubt | None:
+    """Return the doubt about variables that are not set, if the statement that fails uses None."""
+    if not recording.unset_variables or not isinstance(error, ValueError | TypeError | AttributeError):
+        return None
+    values = [value for part in named for value in _values(part, frame)]
+    if not any(value is None or (type(value) is dict and None in value.values()) for value in values):
+        return None
+    names = ", ".join(recording.unset_variables)
+    fix = f"set it for the check: {recording.unset_variables[0]}=… millstream check …"
+    return Doubt(f"environment variable {names}", "it is not set here", span, fix)
+
+
+def _decoded(error: BaseException, recording: Recording) -> Doubt | None:
+    """Return the doubt about the schema of messages whose columns an error of Spark is about."""
+    about = ("UNRESOLVED", "FIELD_NOT_FOUND", "DATATYPE_MISMATCH", "INVALID_EXTRACT", "EVENT_TIME_IS_NOT")
+    is_about_columns = isinstance(error, PySparkException) and str(error.getCondition()).startswith(about)
+    return recording.decoded[-1] if is_about_columns and recording.decoded else None
 
 
 def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:

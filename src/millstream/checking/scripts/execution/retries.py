@@ -30,6 +30,7 @@ from millstream.checking.scripts.execution.skipped_statements import SkippedStat
 from millstream.checking.scripts.execution.source_files import RUN
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.call_sites import error_span
+from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, Recording
 
@@ -62,6 +63,8 @@ class Retries:
     absent: dict[str, Doubt] = field(default_factory=dict)
     """Missing modules and names, each of which has a placeholder."""
     skipped: SkippedStatements = field(default_factory=SkippedStatements)
+    assumed: AssumedColumns = field(default_factory=AssumedColumns)
+    """Columns of unknown sources, by the names that the script uses."""
     roots: list[str] = field(default_factory=list)
     """Folders above the script that hold packages of its project."""
     searched_roots: list[str] = field(default_factory=list)
@@ -75,6 +78,8 @@ class Retries:
         """Return an empty recording with the doubts that are known before the run."""
         doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
         recording = Recording(doubts=doubts, known_columns=self.known_columns, execution=self.execution)
+        self.assumed.has_grown = False
+        recording.assumed = self.assumed if self.execution is None else None
         for doubt in self.skipped.doubts.values():
             recording.doubt(doubt)
         return recording
@@ -123,9 +128,13 @@ class Retries:
         error = next((each for each in error_chain(error) if isinstance(each, ModuleNotFoundError)), error)
         if isinstance(error, ModuleNotFoundError) and error.name:
             root = find_package_root(error.name, path)
-            if root is not None and str(root) not in (*self.searched_roots, str(path.parent.resolve())):
+            if root is not None and str(root) not in (*self.searched_roots, *sys.path):
                 # Several files of a project may lack the same module in one run.
                 self.roots += [] if str(root) in self.roots else [str(root)]
+                return True
+        if recording.decoded:
+            self.assumed.learn([doubt.what for doubt in recording.decoded], error)
+            if self.assumed.has_grown:
                 return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)
         if missing is None or missing.what in self.absent:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
+    from types import CodeType
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Doubt
@@ -136,24 +136,3 @@ class _Skipper(ast.NodeTransformer):
         ):
             call = ast.Call(ast.Attribute(call, "awaitTermination", ast.Load()), [], [])
         return ast.copy_location(call, old_value if isinstance(old_value, ast.AST) else node)
-
-
-def find_statement(frame: FrameType, line: int) -> tuple[ast.stmt, list[ast.If | ast.While]] | None:
-    """Return the innermost statement on a frame's line, and the conditions around it in the same function."""
-    try:
-        tree = ast.parse(Path(frame.f_code.co_filename).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return None
-    innermost: ast.stmt | None = None
-    conditions: list[ast.If | ast.While] = []
-
-    def search(node: ast.AST, around: list[ast.If | ast.While]) -> None:
-        nonlocal innermost, conditions
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or line):
-                innermost, conditions = child, around
-            inner = [*around, child] if isinstance(child, ast.If | ast.While) else around
-            search(child, [] if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else inner)
-
-    search(tree, [])
-    return None if innermost is None else (innermost, conditions)

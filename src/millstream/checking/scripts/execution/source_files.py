@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 RUN = "__millstream_run__"
 
 _DATABRICKS = "# Databricks notebook source"
+_CELL = "# COMMAND ----------"
 _MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
+_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SQL_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 _ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
 
@@ -50,7 +53,12 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
     Raises SyntaxError for a notebook that is not one.
     """
     if path.suffix != ".ipynb":
-        yield [CodePart(_read_script(path), str(path))]
+        text = _read_script(path)
+        if not is_notebook(path):
+            yield [CodePart(text, str(path))]
+            return
+        call_sites.give_text(path, text)
+        yield [CodePart(part, str(path)) for part in _split_cells(text)]
         return
     with tempfile.TemporaryDirectory(prefix="millstream-cells-") as folder:
         parts = []
@@ -60,6 +68,16 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
             call_sites.give_name(cell, f"{call_sites.display_name(path)}#cell-{number}")
             parts.append(CodePart(source, str(cell)))
         yield parts
+
+
+def _split_cells(text: str) -> list[str]:
+    """Return the cells of an export, each on its lines in the file."""
+    cells: list[list[str]] = [[]]
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith(_CELL):
+            cells.append([""] * number)
+        cells[-1].append(line)
+    return ["\n".join(cell) for cell in cells]
 
 
 def _read_script(path: Path) -> str:
@@ -113,12 +131,29 @@ def _line_magic(line: str) -> str:
 
 
 def _as_sql(lines: list[str]) -> list[str]:
-    """Return SQL as one call of `spark.sql`, on the same lines."""
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''").rstrip().rstrip(";")
-    if not text.strip() or ";" in text:
+    """Return SQL as calls of `spark.sql`, one for each statement, on the same lines."""
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
+    calls, before = [], ""
+    for statement in _split_statements(text):
+        if _COMMENTS.sub("", statement).strip():
+            calls.append(f'spark.sql("""{before}{statement.rstrip()}""")')
+            before = statement[len(statement.rstrip()) :]
+        else:
+            before += statement
+    if not calls:
         return [f"# {line}" for line in lines]
-    called = f'spark.sql("""{text}""")'.split("\n")
+    called = "; ".join(calls).split("\n")
     return [*called, *[""] * (len(lines) - len(called))]
+
+
+def _split_statements(text: str) -> list[str]:
+    """Return the statements of an SQL text, split at each semicolon outside of quotes and comments."""
+    statements, start = [], 0
+    for match in _SQL_PARTS.finditer(text):
+        if match[0] == ";":
+            statements.append(text[start : match.start()])
+            start = match.end()
+    return [*statements, text[start:]]
 
 
 def _without_databricks(text: str) -> str:

@@ -30,10 +30,12 @@ _IN_PROJECT = (
     re.compile(rf"(?i)\bspark-{_VERSION}-bin"),
     *_IN_SCRIPT[:3],
 )
+# Releases of Amazon EMR with Spark 3.
+_EMR = re.compile(r"\bemr-[67]\.\d+")
 _FILES = (
     "requirements*.txt", "requirements/*.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile",
     "environment.y*ml", "Dockerfile*", "docker-compose*.y*ml", "compose*.y*ml",
-    "docker/Dockerfile*", "docker/*compose*.y*ml", "Makefile", "*.sh",
+    "docker/Dockerfile*", "docker/*compose*.y*ml", "Makefile", "*.sh", "scripts/*.sh", "README.md",
 )  # fmt: skip
 _MOST_BYTES = 200_000
 
@@ -73,4 +75,5 @@ def _version_in(file: Path) -> str | None:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    return next((match[1] for pattern in _IN_PROJECT if (match := pattern.search(text))), None)
+    number = next((match[1] for pattern in _IN_PROJECT if (match := pattern.search(text))), None)
+    return number or ("3" if _EMR.search(text) else None)

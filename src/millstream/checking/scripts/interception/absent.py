@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dis
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,11 +21,20 @@ MARK = "not_known_in_a_check"
 # Makes the writer of a stream that nobody knows, from the doubt about it. The module of writers sets it.
 open_writer: list[Callable[[Doubt], Any]] = []
 
+# Opens a stream of which nothing is known, from the doubt about it. The module of writers sets it.
+open_stream: list[Callable[[Doubt], Any]] = []
+
+# Makes the result of `transform` of a model that nobody knows, from the doubt about it and the frame.
+add_columns: list[Callable[[Doubt, Any], Any]] = []
+
 FOR_EACH_BATCH = "forEachBatch"
 """The method of AWS Glue's context that starts a query."""
 
 _TEXT_METHODS = frozenset(name for name in dir(str) if not name.startswith("_"))
 _SESSION = frozenset({"spark_session", "sparkSession"})
+_OF_SESSION = frozenset({"readStream", "createDataFrame"})
+# The attribute, or the beginning of methods, by which AWS Glue's context reads a frame.
+_GLUE_READER = "create_data_frame"
 _OWN = frozenset({"doubt", "keys", "writeStream"})
 
 
@@ -90,6 +100,13 @@ class Absent(str):
         if name in _SESSION:
             # A context of a cloud's library holds the session.
             return SparkSession.getActiveSession() or self
+        if name == "transform":
+            return partial(_transform, self)
+        if name in _OF_SESSION and (session := SparkSession.getActiveSession()) is not None:
+            # Only a session has these, and a library may have made it.
+            return getattr(session, name)
+        if name.startswith(_GLUE_READER):
+            return _GlueReader(self.doubt)
         return _for_each_batch if name == FOR_EACH_BATCH else self
 
     def __call__(self, *args: Any, **named: Any) -> Any:  # noqa: D102 - Python's own name
@@ -192,6 +209,30 @@ class Absent(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return str, (MARK,)
+
+
+class _GlueReader:
+    """`create_data_frame` of AWS Glue's context: itself and its methods return a stream."""
+
+    def __init__(self, doubt: Doubt) -> None:
+        self._doubt = doubt
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *_args: Any, **_named: Any) -> Any:
+        return open_stream[0](self._doubt)
+
+
+def _transform(model: Absent, *args: Any, **named: Any) -> Any:
+    """Return a frame with further columns, as the models of Spark ML do."""
+    frame = next((value for value in (*args, *named.values()) if isinstance(value, DataFrame)), None)
+    if frame is not None:
+        return add_columns[0](model.doubt, frame)
+    # A frame of which nothing is known calls the function that it is given.
+    return model if args and _is_function(args[0]) else model(*args, **named)
 
 
 def _for_each_batch(frame: Any, batch_function: Any, options: dict[str, Any]) -> None:

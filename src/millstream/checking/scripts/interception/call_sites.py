@@ -50,6 +50,9 @@ _statements: list[Span | None] = []
 # Names in findings of files that do not have the name of the user's file.
 _given_names: dict[str, str] = {}
 
+# Python texts of files that are not Python as they are.
+_given_texts: dict[str, str] = {}
+
 # The working folder of the check.
 _start = [Path.cwd()]
 
@@ -162,7 +165,7 @@ def _position(code: CodeType, instruction: int) -> Place | None:
 @cache
 def _tree(file: str) -> ast.Module:
     try:
-        return ast.parse(Path(file).read_bytes())
+        return ast.parse(read_python(file))
     except (OSError, SyntaxError, ValueError):
         # The file was deleted while it ran. Only its line numbers are known.
         return ast.Module(body=[], type_ignores=[])
@@ -205,6 +208,16 @@ def reset_caches() -> None:
 def give_name(file: Path, name: str) -> None:
     """Give a file another name in findings, such as `job.ipynb#cell-3` for the file of a cell."""
     _given_names[str(file)] = name
+
+
+def give_text(file: Path, text: str) -> None:
+    """Give a file the Python text that runs in place of its own, on the same lines."""
+    _given_texts[str(file)] = text
+
+
+def read_python(file: str) -> str | bytes:
+    """Return the Python text that runs for a file. Raises OSError if the file cannot be read."""
+    return _given_texts.get(file) or Path(file).read_bytes()
 
 
 def find_file(name: str) -> Path:
@@ -292,3 +305,24 @@ def _traceback_entries(error: BaseException) -> list[tuple[FrameType, int]]:
         entries.append((entry.tb_frame, entry.tb_lasti))
         entry = entry.tb_next
     return entries
+
+
+def find_statement(frame: FrameType, line: int) -> tuple[ast.stmt, list[ast.If | ast.While]] | None:
+    """Return the innermost statement on a frame's line, and the conditions around it in the same function."""
+    try:
+        tree = ast.parse(read_python(frame.f_code.co_filename))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    innermost: ast.stmt | None = None
+    conditions: list[ast.If | ast.While] = []
+
+    def search(node: ast.AST, around: list[ast.If | ast.While]) -> None:
+        nonlocal innermost, conditions
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or line):
+                innermost, conditions = child, around
+            inner = [*around, child] if isinstance(child, ast.If | ast.While) else around
+            search(child, [] if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else inner)
+
+    search(tree, [])
+    return None if innermost is None else (innermost, conditions)

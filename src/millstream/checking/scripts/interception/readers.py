@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -25,14 +24,13 @@ from millstream.checking.scripts.interception.spark_formats import (
     UNCONNECTED,
     short_name,
 )
+from millstream.checking.scripts.local_files import columns_of_files
 from millstream.connectors import spark_formats
 from millstream.frames.build_views import SOURCE_OPTION
 from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql.types import StructType
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Recording
@@ -98,7 +96,7 @@ class ReaderPatch:
         if dataset is not None:
             return dataset
         if key in self.recording.unknown:
-            return Unknown(self.recording.unknown[key], self.recording, streaming=streaming)
+            return self.recording.unknown[key]
         if _exists(session, name):
             return original()
         return self._known_columns_or_unknown(
@@ -132,6 +130,11 @@ class ReaderPatch:
         unknown = next(
             (value for value in (settings.schema, format, settings.format) if isinstance(value, Absent)), None
         )
+        if unknown is not None and unknown is settings.schema and settings.format in FILES:
+            # A probe has the columns that the script names.
+            settings.schema = None
+            place = path if isinstance(path, str) else settings.options.get("path", "")
+            return self._unknown(reader._spark, settings, place, unknown.doubt, streaming=streaming)
         if unknown is not None:
             return Unknown(unknown.doubt, self.recording, streaming=streaming)
         default = (
@@ -181,8 +184,8 @@ class ReaderPatch:
     ) -> Any:
         """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
         schema = settings.schema or self.recording.columns_of(place) or self._python_columns(settings)
-        if schema is None and place:
-            schema = _columns_of_files(spark, settings, place)
+        if schema is None and place and settings.format in (*FILES, spark_formats.DELTA):
+            schema = columns_of_files(spark, settings.format, settings.options, place)
         if schema is not None:
             if str(settings.options.get("readChangeFeed", "")).lower() == "true":
                 schema = f"{_ddl(schema)}, {_CHANGES}"
@@ -200,21 +203,33 @@ class ReaderPatch:
         )
         return self._unknown(spark, settings, place, self.recording.doubt(doubt), streaming=streaming)
 
-    def unknown_table(self, session: Any, name: str, doubt: Doubt, *, streaming: bool) -> Unknown:
-        """Return a table whose columns are not known."""
+    def unknown_table(
+        self, session: Any, name: str, doubt: Doubt, *, streaming: bool, written: Unknown | None = None
+    ) -> Unknown:
+        """Return a table whose columns are not known, except for those that a flow has `written`."""
         settings = _ReaderSettings(format="table", name=name)
-        return self._unknown(session, settings, name, doubt, streaming=streaming)
+        return self._unknown(session, settings, name, doubt, streaming=streaming, written=written)
+
+    def unknown_stream(self, session: Any, doubt: Doubt) -> Unknown:
+        """Return a stream of which nothing is known."""
+        return self._unknown(session, _ReaderSettings(), "", self.recording.doubt(doubt), streaming=True)
 
     def _unknown(
-        self, spark: Any, settings: _ReaderSettings, place: str, doubt: Doubt, *, streaming: bool
-    ) -> Unknown:
+        self, spark: Any, settings: _ReaderSettings, place: str, doubt: Doubt, *, streaming: bool,
+        written: Unknown | None = None,
+    ) -> Unknown:  # fmt: skip
         """Return a frame whose columns are not known, with a probe for the operations that need none."""
         self.recording.has_emptied_sources = True
-        probe = None
+        probe, assumed = None, self.recording.assumed
+        source = doubt.what if written is None else f"table {settings.name}"
         if self.recording.execution is None:
+            schema = PROBE
+            if assumed is not None:
+                schema += assumed.ddl(source, getattr(written and written.probe, "schema", None))
             with contextlib.suppress(PySparkException):
-                probe = self._empty(spark, settings, PROBE, place, streaming=streaming)
-        return Unknown(doubt, self.recording, streaming=streaming, probe=probe)
+                probe = self._empty(spark, settings, schema, place, streaming=streaming)
+        sources = () if assumed is None else (source,)
+        return Unknown(doubt, self.recording, streaming=streaming, probe=probe, sources=sources)
 
     def _empty(
         self, spark: Any, settings: _ReaderSettings, schema: Any, place: str, *, streaming: bool
@@ -240,7 +255,7 @@ class ReaderPatch:
             for key, value in options.items():
                 reader = reader.option(key, value)
         frame = DataFrame(reader.load(self.empty), spark)
-        if schema is not PROBE:
+        if not str(schema).startswith(PROBE):
             self.recording.schemas[name] = frame.schema
         return frame
 
@@ -306,29 +321,6 @@ def _exists(session: Any, name: str) -> bool:
     except PySparkException:
         # The name refers to a catalog that this session does not know.
         return False
-
-
-def _columns_of_files(spark: Any, settings: _ReaderSettings, place: str) -> StructType | None:
-    """Return the columns of local files, or None if there are no files or they cannot be read."""
-    path = Path(place.removeprefix("file://"))
-    if (
-        "://" in place.removeprefix("file://")
-        or settings.format not in (*FILES, spark_formats.DELTA)
-        or not path.exists()
-    ):
-        return None
-    reader = internals.java_session(spark).read().format(settings.format)
-    for key, value in settings.options.items():
-        if key.lower() != "path":
-            reader = reader.option(key, value)
-    try:
-        frame = reader.load(str(path))
-    except PySparkException:
-        # The folder is empty or the files have another format, so the columns are not known.
-        return None
-    from pyspark.sql.dataframe import DataFrame  # noqa: PLC0415 - Spark creates frames with this class
-
-    return DataFrame(frame, spark).schema
 
 
 def _settings_of(reader: Any) -> _ReaderSettings:

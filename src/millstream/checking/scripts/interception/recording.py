@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.placeholders import Unknown
     from millstream.checking.scripts.interception.streaming_query import CheckedQuery
@@ -122,6 +123,11 @@ class Doubt:
     """The message of its finding, if it is a call that a check does not make."""
 
 
+def is_same_table(name: str, other: str) -> bool:
+    """Return whether two names can be of one table: one may lack the catalog or the schema."""
+    return f".{name}".endswith(f".{other}") or f".{other}".endswith(f".{name}")
+
+
 @dataclass
 class Recording:
     """The record of one run of a script."""
@@ -130,11 +136,17 @@ class Recording:
     sources: dict[str, SourceRead] = field(default_factory=dict)
     tables: dict[str, StructType] = field(default_factory=dict)
     """Columns of tables and paths that the script creates or writes, by their name in lower case."""
+    providers: dict[str, str] = field(default_factory=dict)
+    """Formats of tables that the script creates, by their name in lower case."""
     known_columns: Mapping[str, str] = field(default_factory=dict)
     """Columns that the user gives for tables, paths and topics, by their name in lower case: DDL or Spark's JSON."""
-    unknown: dict[str, Doubt] = field(default_factory=dict)
+    unknown: dict[str, Unknown] = field(default_factory=dict)
     """Temporary views with unknown columns, by their name in lower case."""
+    assumed: AssumedColumns | None = None
+    """Columns of unknown sources that the script names; None if they are not to be learned."""
     doubts: list[Doubt] = field(default_factory=list)
+    decoded: list[Doubt] = field(default_factory=list)
+    """Schemas of messages that are not known. Their columns are those that the script names."""
     waits: list[WaitCall] = field(default_factory=list)
     conf: dict[str, str] = field(default_factory=dict)
     """Session settings that the script changed."""
@@ -148,6 +160,12 @@ class Recording:
     """Runs the queries, in a proof. A check only records them."""
     last_error: Exception | None = None
     """The error that Spark raised last, also if the script caught it."""
+    random_texts: set[str] = field(default_factory=set)
+    """Texts that another run of the script has others of: UUIDs."""
+    temporary_folder: str = ""
+    """The folder of the script's temporary files."""
+    unset_variables: list[str] = field(default_factory=list)
+    """Environment variables that the script reads, that have no default, and that are not set here."""
     is_notebook: bool = False
     """True if the script is a notebook, which may have methods that only Databricks has."""
     has_emptied_sources: bool = False
@@ -170,6 +188,10 @@ class Recording:
         """Return the columns that the script or the user gives for a table, path or topic; None if neither does."""
         key = name.replace("`", "").rstrip("/").lower()
         schema = self.tables.get(key)
+        if schema is None and key not in self.known_columns:
+            # The same table, with or without its catalog and schema.
+            same = {name for name in self.tables if is_same_table(name, key)}
+            schema = self.tables[same.pop()] if len(same) == 1 and "/" not in key else None
         if schema is None and key in self.known_columns:
             text = self.known_columns[key]
             return StructType.fromJson(json.loads(text)) if text.startswith("{") else text

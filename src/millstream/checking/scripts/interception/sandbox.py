@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 import threading
 import time
+import uuid
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,7 @@ class ScriptSandbox:
 
     def __init__(self, recording: Recording, private: Path, spark: Path) -> None:
         self.recording = recording
-        self.private = str(private.resolve())
+        self.private = recording.temporary_folder = str(private.resolve())
         self.audit = Audit((f"{self.private}/", f"{spark.resolve()}/"))
         self.sleeps = 0
 
@@ -100,6 +101,12 @@ class ScriptSandbox:
         for owner, name in ((builtins, "open"), (io, "open"), (tarfile, "bltn_open")):
             patches.wrap(owner, name, self._open)
         patches.wrap(os, "open", self._os_open)
+        patches.wrap(os, "getenv", self._note_variable)
+        patches.wrap(
+            type(os.environ),
+            "get",
+            lambda original, _names, *args: self._note_variable(functools.partial(original, _names), *args),
+        )
         for owner, changes in ((os, _CHANGES), (shutil, _TREE_CHANGES)):
             for name, changed in changes.items():
                 # Not every operating system has all of these functions.
@@ -109,6 +116,8 @@ class ScriptSandbox:
         patches.wrap(_posixsubprocess, "fork_exec", self._start_program)
         patches.set(os, "_exit", sys.exit)
         patches.set(tempfile, "tempdir", self.private)
+        for name in ("uuid1", "uuid4"):
+            patches.wrap(uuid, name, self._note_uuid)
         self.audit.start()
         patches.after(self.audit.stop)
 
@@ -129,6 +138,22 @@ class ScriptSandbox:
             self._idle()
             return True
         return bool(original(event, timeout))
+
+    def _note_variable(self, original: Any, key: str, default: Any = None) -> Any:
+        """Return an environment variable, and note one that is not set."""
+        value = original(key, default)
+        # Between them and the script's own code are only the functions that replace Python's.
+        callers = [sys._getframe(depth).f_code.co_filename for depth in (1, 2, 3, 4)]
+        is_asked_by_user = any(map(call_sites.is_user_file, callers))
+        if value is None and is_asked_by_user and key not in self.recording.unset_variables:
+            self.recording.unset_variables.append(key)
+        return value
+
+    def _note_uuid(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return a UUID, and note it, because a path with it is another one at each start."""
+        value = original(*args, **kwargs)
+        self.recording.random_texts |= {str(value), value.hex, str(value).upper()}
+        return value
 
     def _idle(self) -> str:
         """Return at once, and without input, from a call that waits for something else than a query."""

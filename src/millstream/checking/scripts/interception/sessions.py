@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
@@ -18,8 +20,9 @@ from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
-from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import Doubt
+from millstream.checking.scripts.interception.placeholders import PROBE, Unknown, add_columns
+from millstream.checking.scripts.interception.recording import Doubt, WaitCall
+from millstream.checking.scripts.json_paths import replace_json_paths
 
 if TYPE_CHECKING:
     from millstream.checking.scripts.interception.monkeypatch import Patches
@@ -39,7 +42,7 @@ _TWO_FRAME_METHODS = (
     "join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "subtract",
     "exceptAll", "lateralJoin",
 )  # fmt: skip
-_STREAMING_CALLS = ("start", "stop", "awaitTermination", "awaitTerminationOrTimeout", "checkpoint")
+_STREAMING_CALLS = ("start", "stop", "checkpoint")
 _FILE_READS = ("textFile", "wholeTextFiles", "binaryFiles", "sequenceFile", "hadoopFile", "newAPIHadoopFile")
 _RDD_WRITES = (
     "foreach", "foreachPartition", "saveAsTextFile", "saveAsPickleFile", "saveAsSequenceFile", "saveAsHadoopFile",
@@ -75,6 +78,10 @@ class Sessions:
         for method in _STREAMING_CALLS:
             # Spark's former streaming API, whose receivers connect in the JVM.
             patches.set(StreamingContext, method, lambda *_args, **_kwargs: True)
+        for method in ("awaitTermination", "awaitTerminationOrTimeout"):
+            patches.set(
+                StreamingContext, method, lambda _context, *args, **_named: self._await_context(*args)
+            )
         for method in _FILE_READS:
             patches.set(SparkContext, method, lambda context, *_args, **_kwargs: context.parallelize([]))
         for method in _RDD_WRITES:
@@ -87,7 +94,17 @@ class Sessions:
             DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
         )
 
+    def _await_context(self, *args: Any) -> bool:
+        """Note that the script waits, which keeps its queries running too."""
+        wait = WaitCall(None, len(self.recording.queries), call_sites.current_span(), is_bounded=bool(args))
+        self.recording.waits.append(wait)
+        return True
+
     def _frames(self, patches: Patches) -> None:
+        for name, method in list(vars(DataFrame).items()):
+            if isinstance(method, FunctionType) and not name.startswith("_"):
+                # `reduce(DataFrame.union, frames)` calls the method of the class.
+                patches.wrap(DataFrame, name, partial(_of_unknown, name))
         for method in _TWO_FRAME_METHODS:
             patches.wrap(ClassicFrame, method, self._two_frames)
         # Calls inside the user's function are noted one by one, not as one call of `transform`.
@@ -96,14 +113,26 @@ class Sessions:
         )
         self._from_json = functions.from_json
         patches.wrap(avro_functions, "from_avro", self._decode)
+        patches.wrap(
+            avro_functions,
+            "to_avro",
+            lambda original, data, schema="": original(data, "" if has_mark(schema) else schema),
+        )
+        if self.recording.is_notebook:
+            for method in ("selectExpr", "filter", "where"):
+                patches.wrap(ClassicFrame, method, self._in_words_of_spark)
+            patches.wrap(builtin, "expr", self._in_words_of_spark)
+            patches.set(functions, "expr", vars(builtin)["expr"])
         for name, around in (
             ("broadcast", self._two_frames),
             ("from_json", self._decode),
+            ("lit", lambda original, value: original(str(value) if isinstance(value, Absent) else value)),
             ("window", _window),
             ("session_window", _window),
         ):
             patches.wrap(builtin, name, around)
             patches.set(functions, name, vars(builtin)[name])
+        patches.wrap(ClassicFrame, "withColumn", self._with_column)
         patches.wrap(
             ClassicFrame,
             "withWatermark",
@@ -117,6 +146,16 @@ class Sessions:
         for method in ("foreach", "foreachPartition", "display"):
             patches.set(ClassicFrame, method, lambda *_args, **_kwargs: None)
 
+    def _in_words_of_spark(self, original: Any, *args: Any) -> Any:
+        """Call a function of SQL texts. Databricks accepts more of them than Spark."""
+        try:
+            return original(*args)
+        except Exception:
+            texts = [replace_json_paths(value) if isinstance(value, str) else value for value in args]
+            if texts == [*args]:
+                raise
+            return original(*texts)
+
     def _decode(self, original: Any, column: Any, schema: Any, *more: Any, **named: Any) -> Any:
         """Decode with the schema that the user gives for the topic that was read last, if the script's is unknown."""
         topics = [
@@ -129,6 +168,14 @@ class Sessions:
         )
         if isinstance(schema, Absent) and columns is not None:
             return self._from_json(column, columns)
+        assumed = self.recording.assumed
+        if has_mark(schema) and assumed is not None:
+            doubts = self.recording.doubts or [Doubt("the schema of messages", "", call_sites.current_span())]
+            doubt = schema.doubt if isinstance(schema, Absent) else doubts[-1]
+            self.recording.decoded.append(self.recording.doubt(doubt))
+            source = doubt.what
+            is_avro = original.__name__ == "from_avro"
+            schema = assumed.avro(source) if is_avro else f"{PROBE}{assumed.ddl(source)}"
         return original(column, schema, *more, **named)
 
     def _session(self, _original: Any, builder: Any) -> SparkSession:
@@ -175,6 +222,12 @@ class Sessions:
     def _register(self, kind: Any) -> None:
         self.reading.python_sources[kind.name().lower()] = kind
 
+    def _with_column(self, original: Any, frame: DataFrame, name: str, column: Any) -> Any:
+        """Add a column. One that is not known makes the frame unknown too."""
+        if isinstance(column, Absent):
+            return add_columns(column.doubt, frame, self.recording, name)
+        return original(frame, name, column)
+
     def _two_frames(self, original: Any, frame: DataFrame, *args: Any, **kwargs: Any) -> Any:
         unknown = next(
             (
@@ -186,12 +239,21 @@ class Sessions:
         )
         if unknown is None:
             return original(frame, *args, **kwargs)
+        if not any(isinstance(argument, Absent) for argument in (frame, *args, *kwargs.values())):
+            return unknown.apply(original, (frame, *args), kwargs)
         streams = [
             argument
             for argument in (frame, *args)
             if isinstance(argument, DataFrame | Unknown) and argument.isStreaming
         ]
         return Unknown(unknown.doubt, self.recording, streaming=bool(streams))
+
+
+def _of_unknown(name: str, original: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of the class of frames for a frame that may be unknown."""
+    return (
+        getattr(frame, name)(*args, **kwargs) if type(frame) is Unknown else original(frame, *args, **kwargs)
+    )
 
 
 def _describe_setting(key: str) -> Doubt:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
@@ -16,13 +16,12 @@ from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.placeholders import Unknown, is_frame
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
+from millstream.checking.scripts.sql_text import find_aliases, with_view, without_reader
 from millstream.connectors import spark_formats
 from millstream.spark import internals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql.dataframe import DataFrame
+    from collections.abc import Callable, Mapping
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.readers import ReaderPatch
@@ -142,34 +141,47 @@ class Statements:
         """
         streams, original_text = False, text
         doubt: Doubt | None = None
-        probes: dict[str, DataFrame | None] = {}
+        probes: dict[str, Unknown | None] = {}
         cte_names = _cte_names(plan)
         for name, streaming in find_relations(plan):
             streams = streams or streaming
             if name.lower() in DATABRICKS_READERS:
                 streams = streams or _DECLARES_STREAM.match(text) is not None
                 reason = "its columns are not known without connecting"
-                known = Doubt(f"what {name}(…) reads", reason, call_sites.current_span())
-                doubt, probes[name] = doubt or self.recording.doubt(known), None
+                place = re.search(rf"\b{name}\s*\(\s*['\"]([^'\"]*)", text, re.IGNORECASE)
+                what = f"what {name}({place[1] if place else '…'}) reads"
+                known = self.recording.doubt(Doubt(what, reason, call_sites.current_span()))
+                unknown = self.reading.unknown_table(session, what, known, streaming=streams)
+                doubt = doubt or unknown.doubt
+                text, views = without_reader(text, name, len(probes))
+                probes |= dict.fromkeys(views or [name], unknown if views else None)
                 continue
             frame = None if name.lower() in cte_names else self._frame(session, name, streaming=streaming)
             # A temporary view of a pipeline may be a stream.
             streams = streams or (frame is not None and is_frame(frame) and bool(frame.isStreaming))
             view = re.sub(r"\W", "_", name.rpartition(".")[2]) if "." in name else name
             if isinstance(frame, Unknown | Absent):
-                doubt, probes[view] = doubt or frame.doubt, frame.probe if type(frame) is Unknown else None
+                doubt, probes[view] = doubt or frame.doubt, frame if type(frame) is Unknown else None
             elif frame is None:
                 continue
             else:
                 frame.createOrReplaceTempView(view)
-            text = _with_view(text, name, view)
+            text = with_view(text, name, view)
         if original_text in self.texts:
             self.texts[text] = self.texts[original_text]
         if doubt is None:
             return text, None
-        (view, probe), *others = probes.items()
-        unknown = Unknown(doubt, self.recording, streaming=streams, probe=None if others else probe)
-        return text, unknown.with_probe(lambda frame: _run_over(frame, view, text, run) if run else None)
+        frames = [frame for frame in probes.values() if frame is not None]
+        if len(frames) < len(probes) or run is None:
+            return text, Unknown(doubt, self.recording, streaming=streams)
+        if self.recording.assumed is not None:
+            self.recording.assumed.add_names_of_functions(frames[0].sources, text)
+            for view, frame in probes.items():
+                for alias in (view, *find_aliases(text, view)):
+                    self.recording.assumed.alias(alias, frame.sources if frame is not None else ())
+        unknown = frames[0].with_probe(lambda _frame: _run_over(probes, text, run), *frames[1:])
+        unknown.isStreaming = unknown.isStreaming or streams
+        return text, unknown
 
     def _frame(self, session: Any, name: str, *, streaming: bool) -> Any:
         """Return the frame for a name, or None for a view of the session."""
@@ -180,7 +192,7 @@ class Statements:
         if path and short_name(kind) in (*FILES, spark_formats.DELTA) and "/" in path:
             return session.read.format(kind).load(path)
         if name.lower() in self.recording.unknown:
-            return Unknown(self.recording.unknown[name.lower()], self.recording, streaming=streaming)
+            return self.recording.unknown[name.lower()]
         schema = self.recording.columns_of(name)
         if has_table(session, name):
             return None
@@ -194,21 +206,31 @@ class Statements:
         """Create a view in this session, or record it as unknown if it reads an unknown table."""
         inner = plan.plan() if hasattr(plan, "plan") else plan.query()
         name = str(plan.name().unquotedString()) if hasattr(plan, "name") else ""
-        text, unknown = self.prepare_query(session, text, inner)
+        is_temporary = plan.getClass().getSimpleName() == "CreateViewCommand"
+        text, unknown = self.prepare_query(
+            session,
+            text,
+            inner,
+            (lambda sql: _view_of(original, session, sql, args, name)) if is_temporary else None,
+        )
         if unknown is not None:
-            self.recording.unknown[name.lower()] = unknown.doubt
-        elif plan.getClass().getSimpleName() == "CreateViewCommand":
+            self.recording.unknown[name.lower()] = unknown
+        elif is_temporary:
             return original(session, text, args)
         return self._no_result()
 
     def _record_table(self, session: Any, kind: str, plan: Any) -> None:
         """Record the columns of a table that the script creates."""
         with contextlib.suppress(Exception):
-            parts = plan.name().nameParts() if kind.startswith("CreateTable") else None
+            is_table = kind.startswith(("CreateTable", "ReplaceTable"))
+            parts = plan.name().nameParts() if is_table else None
             if parts is None:
                 return
             name = ".".join(parts.apply(index) for index in range(parts.size())).lower()
-            if kind == "CreateTable":
+            provider = plan.tableSpec().provider()
+            if provider.isDefined():
+                self.recording.providers[name] = short_name(str(provider.get()))
+            if not kind.endswith("AsSelect"):
                 self.recording.tables[name] = session._parse_ddl(plan.tableSchema().toDDL())
             else:
                 self.recording.tables[name] = frame_of(session, plan.query()).schema
@@ -227,26 +249,27 @@ def is_databricks_command(text: str) -> bool:
     return _DATABRICKS.match(text) is not None
 
 
-def _with_view(text: str, name: str, view: str) -> str:
-    """Return an SQL text with a view in place of a table's name."""
-    if view == name:
-        return text
-    quoted = re.escape(name).replace(r"\.", r"`?\s*\.\s*`?")
-    return re.sub(rf"(?<![\w.`])`?{quoted}`?(?![\w.`])", _padded(view), text, flags=re.IGNORECASE)
-
-
-def _run_over(frame: DataFrame, view: str, text: str, run: Callable[[str], Any]) -> Any:
-    """Return the frame of an SQL text that reads a view, which exists only for this."""
-    frame.createOrReplaceTempView(view)
+def _run_over(frames: Mapping[str, Unknown | None], text: str, run: Callable[[str], Any]) -> Any:
+    """Return the frame of an SQL text that reads views, which exist only for this."""
+    probes = {
+        view: frame.probe for view, frame in frames.items() if frame is not None and frame.probe is not None
+    }
+    for view, probe in probes.items():
+        probe.createOrReplaceTempView(view)
     try:
         return run(text)
     finally:
-        frame.sparkSession.catalog.dropTempView(view)
+        for view, probe in probes.items():
+            probe.sparkSession.catalog.dropTempView(view)
 
 
-def _padded(view: str) -> Callable[[re.Match[str]], str]:
-    """Return a replacement function that pads the name to the same width, so that positions stay correct."""
-    return lambda match: view.rjust(len(match[0]))
+def _view_of(original: Any, session: Any, text: str, args: Any, name: str) -> DataFrame:
+    """Return the frame of a statement that creates a temporary view. The view exists only for this."""
+    original(session, text, args)
+    try:
+        return DataFrame(internals.java_session(session).table(name), session)
+    finally:
+        session.catalog.dropTempView(name)
 
 
 def has_table(session: Any, name: str) -> bool:

@@ -11,8 +11,8 @@ from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millstream.checking.scripts.interception import absent, call_sites, placeholders
-from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import StartedQuery
+from millstream.checking.scripts.interception.placeholders import Unknown, add_columns
+from millstream.checking.scripts.interception.recording import StartedQuery, is_same_table
 from millstream.checking.scripts.interception.sandbox import WaitReached
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import CheckedQuery
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.recording import Recording
+    from millstream.checking.scripts.interception.recording import Doubt, Recording
 
 _TRIGGERS = {
     "processingTime": "processing_time",
@@ -34,6 +34,8 @@ _TRIGGERS = {
     "continuous": "continuous",
     "realTime": "real_time",
 }
+# Formats whose catalogs have tables of this format by default.
+_LAKES = (spark_formats.DELTA, "iceberg")
 # A script that starts a query again more often than this does so for ever.
 MOST_RESTARTS = 30
 # The setting for the folder of all checkpoints.
@@ -46,13 +48,16 @@ _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwr
 class WriterPatch:
     """Replaces the methods of Spark's writers."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, open_stream: Callable[[Doubt], Any] | None = None) -> None:
         self.recording = recording
+        self.open_stream = open_stream
 
     def install(self, patches: Patches) -> None:
         """Replace the methods that write or start, and record the settings of the others."""
         writers = [lambda doubt: Unknown(doubt, self.recording, streaming=True).writeStream]
         patches.set(absent, "open_writer", writers)
+        patches.set(absent, "open_stream", [self.open_stream])
+        patches.set(absent, "add_columns", [lambda doubt, frame: add_columns(doubt, frame, self.recording)])
         patches.set(placeholders, "unknown_writers", [UnknownWriter])
         for method in ("format", "outputMode", "queryName", "option", "options", "trigger", "partitionBy"):
             patches.wrap(DataStreamWriter, method, self._with_recording(method))
@@ -91,6 +96,10 @@ class WriterPatch:
         conf = self.recording.conf
         if not query.has_name:
             query.name = call_sites.assigned_name(frame) or f"query {query.number}"
+        if isinstance(query.frame, Unknown) and self.recording.assumed is not None:
+            columns = {name.lower() for name in getattr(query.frame.probe, "columns", ())}
+            missing = [name for name in query.partitioned if name.lower() not in columns]
+            self.recording.assumed.add(query.frame.sources, missing)
         query.checkpoint = query.options.get("checkpointLocation", "")
         common = conf.get(_COMMON_CHECKPOINT, "")
         if common and not query.checkpoint and query.has_name:
@@ -164,7 +173,20 @@ class WriterPatch:
         outputMode: str | None = None, partitionBy: Any = None, queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> CheckedQuery:  # fmt: skip
+        query = self.draft(writer)
+        if format is None and not query.format:
+            query.format = self._format_of_table(tableName)
         return self._start(None, writer, tableName, format, outputMode, partitionBy, queryName, **options)
+
+    def _format_of_table(self, name: str) -> str:
+        """Return the format of a table; "" if a new table has Spark's default."""
+        key = name.replace("`", "").lower()
+        known = next(
+            (kind for table, kind in self.recording.providers.items() if is_same_table(table, key)), ""
+        )
+        settings = " ".join(f"{key}={value}" for key, value in self.recording.conf.items()).lower()
+        lake = next((kind for kind in _LAKES if f"{kind}.sql" in settings or f".{kind}." in settings), "")
+        return known or lake or (spark_formats.DELTA if self.recording.is_notebook else "")
 
     def _batch(self, method: str) -> Callable[..., None]:
         """Return a replacement for a method that writes: it records the columns, and writes in a proof only."""
@@ -272,6 +294,8 @@ class UnknownWriter:
 
     def toTable(self, tableName: str, **settings: Any) -> CheckedQuery:  # noqa: N802, N803 - Spark's names
         """Record the query."""
+        query = self._writing.draft(self)
+        query.format = query.format or self._writing._format_of_table(tableName)
         return self.start(tableName, **settings)
 
     table = toTable

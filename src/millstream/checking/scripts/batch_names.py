@@ -1,0 +1,117 @@
+"""Find names that a function of a query uses and nothing defines: its first batch ends the query."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import types
+from typing import TYPE_CHECKING
+
+from millstream.checking.scripts.execution.retries import NOTEBOOK
+from millstream.checking.scripts.interception import call_sites
+from millstream.diagnostics.finding import Span
+from millstream.diagnostics.spec_codes import build_finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.checking.scripts.interception.recording import StartedQuery
+    from millstream.checking.scripts.runner import ScriptRun
+    from millstream.diagnostics.finding import Finding
+
+_SESSION = ("spark", "sc")
+_MAX_DEPTH = 3
+
+
+def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
+    """Yield a finding for each query whose function, or a function that it calls, uses an undefined name."""
+    if script_run.raised is not None or not script_run.is_script:
+        return
+    # A notebook has further names.
+    known = {*NOTEBOOK, *_SESSION} if script_run.keeps_queries else set()
+    if any(doubt.what.startswith("module ") for doubt in script_run.recording.doubts):
+        # What a module that is not here defines with `import *` is not known.
+        known.add("*")
+    for query in script_run.recording.queries:
+        undefined = next(_walk(getattr(query.function, "__func__", query.function), known, 0), None)
+        if undefined is not None:
+            yield _describe(query, *undefined)
+
+
+def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
+    fix = "define it in the file that uses it"
+    if name == "spark":
+        fix = "use the session of the batch: its parameter has it as .sparkSession"
+    return build_finding(
+        "MS114",
+        f"the function of query '{query.name}' uses '{name}', which nothing defines",
+        span,
+        why="its first batch raises a NameError, which ends the query",
+        fix=fix,
+        query=query.name,
+    )
+
+
+def _walk(function: object, known: set[str], depth: int) -> Iterator[tuple[str, Span]]:
+    """Yield the undefined names of a function and of the user's functions that it calls, with their places."""
+    if not isinstance(function, types.FunctionType) or depth > _MAX_DEPTH:
+        return
+    file = function.__code__.co_filename
+    if not call_sites.is_user_file(file):
+        return
+    bound = _find_bound_names(file, has_all_modules="*" not in known)
+    if bound is None:
+        return
+    for code in _list_codes(function.__code__):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname != "LOAD_GLOBAL":
+                continue
+            name = str(instruction.argval)
+            if name in function.__globals__:
+                yield from _walk(function.__globals__[name], known, depth + 1)
+            elif not (hasattr(builtins, name) or name in known or name in bound):
+                place = instruction.positions
+                line, column = (
+                    (place and place.lineno) or code.co_firstlineno,
+                    (place and place.col_offset) or 0,
+                )
+                yield (
+                    name,
+                    Span(call_sites.display_name(file), line, column + 1, line, column + 1 + len(name)),
+                )
+
+
+def _list_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of a function and of the functions inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _list_codes(constant)
+
+
+def _find_bound_names(file: str, *, has_all_modules: bool) -> set[str] | None:
+    """Return the names that a file defines anywhere outside of functions; None if it may define any name."""
+    try:
+        tree = ast.parse(call_sites.find_file(call_sites.display_name(file)).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        is_star = isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and not has_all_modules
+        is_asked = isinstance(node, ast.Name) and node.id in ("NameError", "globals", "exec", "setattr")
+        if is_star or is_asked:
+            return None
+    names = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            # What a function binds, only this function has.
+            names.add(node.name)
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        waiting += ast.iter_child_nodes(node)
+    return names

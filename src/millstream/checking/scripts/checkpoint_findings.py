@@ -1,0 +1,188 @@
+"""Find checkpoints that do not survive a restart: emptied, new, or deleted at each start."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import time
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from millstream.analysis.rule_runner import load_rules
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
+from millstream.diagnostics.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.checking.scripts.interception.recording import Recording, StartedQuery
+    from millstream.diagnostics.finding import Span
+
+_EMPTIED = {
+    "/tmp": "files in /tmp are deleted at a restart of the machine, or after some days",  # noqa: S108 - what is warned of
+    "/private/tmp": "files in /tmp are deleted at a restart of the machine, or after some days",
+    "/dev/shm": "/dev/shm is in memory: its files are lost when the machine stops",  # noqa: S108 - what is warned of
+}
+_AGAIN = "the query then starts from the beginning and writes its rows again"
+# Seconds between the start of a script and the check of its checkpoints.
+_LONGEST_RUN = 120
+# The length from which a part of a random text is recognised.
+_SHORTEST = 6
+_DELETING = frozenset({"rmtree", "rm", "delete"})
+_ASKING = frozenset({"exists", "isdir", "is_dir"})
+
+
+def find_checkpoint_problems(recording: Recording) -> Iterator[Finding]:
+    """Yield findings about checkpoints that are lost at a restart, and about nested ones."""
+    for query in recording.queries:
+        yield from _temporary_checkpoint(query, recording)
+    yield from _nested_checkpoints(recording)
+
+
+def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
+    folder = _normalize(query.checkpoint)
+    root = next((root for root in _EMPTIED if f"{folder}/".startswith(f"{root}/")), None)
+    is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
+    if not query.checkpoint or not (root or is_lasting):
+        return
+    place, why = f"is in {'/'.join(folder.split('/')[:3])}", f"{_EMPTIED.get(root or '', '')}; {_AGAIN}"
+    fix = "use a persistent folder"
+    if recording.temporary_folder and folder.startswith(recording.temporary_folder):
+        place, why = "is in a temporary folder", f"the next start has another one: {_AGAIN}"
+    elif is_lasting and (source := _find_fresh_part(query.checkpoint, recording)):
+        place, why = f"has {source} in its path", f"each start has a new folder: {_AGAIN}"
+        fix = "use the same folder at each start"
+    elif is_lasting and (deleted := _find_deletion(query)) is not None:
+        place, why = f"is deleted at each start, in line {deleted}", _AGAIN.replace("then ", "")
+        fix = "delete it by hand, when you want to start from the beginning"
+    elif root is None:
+        return
+    yield build_rule_finding(
+        "MS403",
+        f"the checkpoint of '{query.name}' {place}",
+        query.option_spans.get("checkpointLocation", query.span),
+        why=why,
+        fix=fix,
+        query=query.name,
+    )
+
+
+def _find_fresh_part(path: str, recording: Recording) -> str:
+    """Return what makes a path another one at each start: a UUID or a time; "" if nothing does."""
+    if any(text[:_SHORTEST] in path for text in recording.random_texts):
+        return "a random identifier"
+    now = time.time()
+    for digits in re.findall(r"\d{10,}", path):
+        if now - _LONGEST_RUN <= int(digits[:10]) <= now + 1:
+            return "the time of the start"
+    digits = re.sub(r"\D", "", path)
+    for second in range(0, _LONGEST_RUN + 60, 60):
+        moment = datetime.fromtimestamp(now - second, UTC)
+        if any(f"{time_:%Y%m%d%H%M}" in digits for time_ in (moment, moment.astimezone())):
+            return "the time of the start"
+    return ""
+
+
+def _find_deletion(query: StartedQuery) -> int | None:
+    """Return the line on which the script deletes the folder whenever it starts, if there is one."""
+    span = query.option_spans.get("checkpointLocation", query.span)
+    if span is None or MARK in query.checkpoint:
+        return None
+    try:
+        tree = ast.parse(call_sites.find_file(span.file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    constants = {
+        target.id: str(node.value.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    folders = {
+        ast.dump(call.args[1])
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and _function(call) == "option" and len(call.args) == 2
+        and isinstance(call.args[0], ast.Constant) and call.args[0].value == "checkpointLocation"
+        and call.lineno <= span.line <= (call.end_lineno or 0)
+    }  # fmt: skip
+    for call in _list_unconditional_calls(tree):
+        if _function(call) not in _DELETING or not call.args or call.lineno >= span.line:
+            continue
+        argument = call.args[0]
+        value = (
+            argument.value
+            if isinstance(argument, ast.Constant)
+            else constants.get(getattr(argument, "id", ""))
+        )
+        folder = _normalize(str(value)).rstrip("/") if value else None
+        is_same = folder is not None and f"{_normalize(query.checkpoint)}/".startswith(f"{folder}/")
+        if is_same or ast.dump(argument) in folders:
+            return call.lineno
+    return None
+
+
+def _list_unconditional_calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls outside of functions and of conditions, except of one that asks whether a folder exists."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(child, ast.If | ast.IfExp | ast.While) and not (
+            isinstance(child.test, ast.Call) and _function(child.test) in _ASKING
+        ):
+            continue
+        if isinstance(child, ast.Call):
+            yield child
+        yield from _list_unconditional_calls(child)
+
+
+def _function(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _nested_checkpoints(recording: Recording) -> Iterator[Finding]:
+    folders = [
+        (query, _normalize(query.checkpoint))
+        for query in recording.queries
+        if query.checkpoint and MARK not in query.checkpoint
+    ]
+    for (first, outer), (other, inner) in combinations(folders, 2):
+        if _is_inside(inner, outer) or _is_inside(outer, inner):
+            yield build_rule_finding(
+                "MS401",
+                f"one of the checkpoints of '{first.name}' and '{other.name}' is inside the other",
+                other.option_spans.get("checkpointLocation", other.span),
+                severity=Severity.ERROR,
+                why="each would continue at the other's offsets, and rows would be lost silently",
+                fix="give each query a separate folder",
+                query=other.name,
+            )
+
+
+def _normalize(path: str) -> str:
+    """Return a path without `file:`, double slashes and dots."""
+    if "://" in path and not path.startswith("file:"):
+        return path.rstrip("/")
+    return posixpath.normpath("/" + path.removeprefix("file:").lstrip("/") if path[:5] == "file:" else path)
+
+
+def _is_inside(inner: str, outer: str) -> bool:
+    return inner.startswith(outer.rstrip("/") + "/")
+
+
+def build_rule_finding(
+    code: str,
+    message: str,
+    span: Span | None,
+    *,
+    severity: Severity = Severity.WARNING,
+    why: str = "",
+    fix: str = "",
+    query: str | None = None,
+) -> Finding:
+    """Build a finding of a rule, with the rule's name."""
+    return Finding(code, load_rules()[code].name, severity, message, span, why=why, fix=fix, query=query)

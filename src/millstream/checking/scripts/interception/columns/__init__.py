@@ -1,0 +1,1 @@
+"""Columns of which a check knows only the names."""

@@ -1,0 +1,214 @@
+"""Learn the unknown columns of a source from the names by which a script uses them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from pyspark.sql.types import StructType
+
+PLACEHOLDER = "columns_not_known_in_a_check"
+"""The column of a frame used in place of one with unknown columns. No code of a user names it."""
+
+TEXT = "STRING"
+"""The type of a column of which only the name is known. Spark casts it to most others."""
+
+# A column whose fields are read. A map has every field.
+_NESTED = "MAP<STRING, STRING>"
+_DEEPEST = 4
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`|\"?([A-Za-z_]\w*)\"?")
+
+# Functions that need no parentheses, and that are more often the name of a column.
+_FUNCTIONS = re.compile(r"(?<![\w.`'\"])(user|session_user)(?![\w`'\"]|\s*\()", re.IGNORECASE)
+
+# Types that a function may ask for, each with the type that its column gets.
+_TYPES = (
+    ("TIMESTAMP", "TIMESTAMP"),
+    ("ARRAY", "ARRAY<STRING>"),
+    ("MAP", _NESTED),
+    ("BINARY", "BINARY"),
+    ("BOOLEAN", "BOOLEAN"),
+    ("NUMERIC", "DOUBLE"),
+    ("DOUBLE", "DOUBLE"),
+    ("INTEGRAL", "BIGINT"),
+    ("BIGINT", "BIGINT"),
+    ("INT", "INT"),
+    ("DATE", "DATE"),
+)
+
+# Methods whose text arguments are names of columns.
+_NAMING = frozenset(
+    {"select", "groupBy", "groupby", "orderBy", "sort", "dropDuplicates", "dropDuplicatesWithinWatermark", "rollup"}
+)  # fmt: skip
+# Calls whose first argument is the name of a new column.
+_DEFINING = frozenset({"alias", "withColumn", "withColumnRenamed", "name"})
+
+
+class AssumedColumns:
+    """The columns of unknown sources that a script names, with types that its operations accept."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, dict[str, str]] = {}
+        self._aliases: dict[str, set[str]] = {}
+        self._of_others: set[tuple[str, str]] = set()
+        """Sources and names that they do not have, because another source of the same query has them."""
+        self.has_grown = False
+        """True if a further run of the script knows more than this one."""
+
+    def __contains__(self, source: str) -> bool:
+        """Return whether any column of a source is assumed."""
+        return bool(self._types.get(source))
+
+    def alias(self, name: str, sources: Collection[str]) -> None:
+        """Note a name that the script gives to a frame of some sources. Columns are qualified with it."""
+        self._aliases.setdefault(name.lower(), set()).update(sources)
+
+    def ddl(self, source: str, written: StructType | None = None) -> str:
+        """Return the columns of a source as DDL, with a comma before each. `written` are those that it has anyway."""
+        types = (
+            {} if written is None else {field.name: field.dataType.simpleString() for field in written.fields}
+        )
+        own = {name.lower() for name in types} | {PLACEHOLDER}
+        types |= {name: kind for name, kind in self._types.get(source, {}).items() if name.lower() not in own}
+        return "".join(f", `{name}` {kind}" for name, kind in types.items() if name != PLACEHOLDER)
+
+    def types(self, source: str) -> dict[str, str]:
+        """Return the types of a source's columns, by name."""
+        return dict(self._types.get(source, {}))
+
+    def avro(self, source: str) -> str:
+        """Return the columns of a message as a schema of Avro, in which each is a text."""
+        fields = [
+            {"name": name, "type": ["null", "string"]} for name in (PLACEHOLDER, *self._types.get(source, {}))
+        ]
+        return json.dumps({"type": "record", "name": "message", "fields": fields})
+
+    def add(self, sources: Collection[str], names: Collection[str], kind: str = TEXT) -> None:
+        """Assume that the first of some sources has columns of these names."""
+        known = {name.lower() for source in sources for name in self._types.get(source, {})}
+        for name in names:
+            own = next((source for source in sources if (source, name.lower()) not in self._of_others), None)
+            if own is not None and name.lower() not in known and MARK not in name:
+                self._types.setdefault(own, {})[name] = kind
+                known.add(name.lower())
+                self.has_grown = True
+
+    def add_names_of_functions(self, sources: Collection[str], text: str) -> None:
+        """Assume the columns of an SQL text that Spark would take for functions, such as `user`."""
+        self.add(sources, sorted({name.lower() for name in _FUNCTIONS.findall(text)}))
+
+    def learn(self, sources: Collection[str], error: BaseException) -> bool:
+        """Learn from an error that Spark raises because of a column's name or type. Returns whether it says more."""
+        before, self.has_grown = self.has_grown, False
+        if isinstance(error, PySparkException) and sources:
+            self._learn(sources, error)
+        is_new, self.has_grown = self.has_grown, self.has_grown or before
+        return is_new
+
+    def _learn(self, sources: Collection[str], error: PySparkException) -> None:
+        condition, facts = str(error.getCondition() or ""), error.getMessageParameters() or {}
+        if condition.startswith("UNRESOLVED_COLUMN"):
+            parts = _parts(facts.get("objectName", ""))
+            if len(parts) > 1 and parts[0].lower() in self._aliases:
+                own = self._aliases[parts[0].lower()]
+                parts, sources = parts[1:], [source for source in sources if source in own]
+            if parts:
+                self.add(sources, parts[:1], TEXT if len(parts) == 1 else _NESTED)
+                self.add(sources, sorted(_names_in_statement()))
+        elif condition.startswith("AMBIGUOUS_REFERENCE"):
+            self._take_back(sources, _parts(facts.get("name", "")))
+        elif condition.startswith("UNRESOLVED_USING_COLUMN"):
+            side = list(sources)[:1] if facts.get("side") == "left" else list(sources)[-1:]
+            self.add(side, _parts(facts.get("colName", ""))[:1])
+        elif condition.startswith("FIELD_NOT_FOUND"):
+            self.add(sources, _parts(facts.get("fieldName", ""))[:1])
+        elif condition.startswith("DATATYPE_MISMATCH"):
+            required = facts.get("requiredType", "BOOLEAN" if "FILTER" in condition else "")
+            others = " ".join(facts.get(key, "") for key in ("inputType", "dataType", "left", "right"))
+            names = facts.get("inputSql", facts.get("filter", "")) or facts.get("sqlExpr", "")
+            self._retype(sources, names, f"{required or others}".upper())
+        elif condition.startswith("EVENT_TIME_IS_NOT"):
+            self._retype(sources, facts.get("eventName", ""), "TIMESTAMP")
+        elif condition.startswith("INVALID_EXTRACT_BASE"):
+            self._deepen(sources, facts.get("base", ""))
+
+    def _take_back(self, sources: Collection[str], parts: list[str]) -> None:
+        """Take back the column that two sources have, from the first that has it by assumption only."""
+        for source in sources if len(parts) == 1 else ():
+            columns = self._types.get(source, {})
+            for name in [name for name in columns if name.lower() == parts[0].lower()]:
+                del columns[name]
+                self._of_others.add((source, name.lower()))
+                self.has_grown = True
+                return
+
+    def _retype(self, sources: Collection[str], names: str, required: str) -> None:
+        """Change the types of the columns that an error names. The innermost part of a map has its type."""
+        kind = next((kind for word, kind in _TYPES if word in required), None)
+        words = {word.lower() for word in re.findall(r"\w+", names)}
+        for source in sources if kind else ():
+            columns = self._types.get(source, {})
+            for known, before in columns.items():
+                is_map = before.startswith("MAP") and required.find("MAP") < 0
+                if (
+                    known.lower() in words
+                    and (before == TEXT or is_map)
+                    and before.endswith((TEXT, f"{TEXT}>"))
+                ):
+                    head, _, tail = before.rpartition(TEXT)
+                    columns[known] = f"{head}{kind}{tail}"
+                    self.has_grown = True
+
+    def _deepen(self, sources: Collection[str], base: str) -> None:
+        """Give fields to the column that an error names: `a`, `a.b` or `a[b]`."""
+        roots = {part.lower() for part in re.findall(r"\w+", base)[:1]}
+        for source in sources:
+            columns = self._types.get(source, {})
+            for known, kind in columns.items():
+                if known.lower() in roots and kind.count("MAP") < _DEEPEST and TEXT in kind:
+                    head, _, tail = kind.rpartition(TEXT)
+                    columns[known] = f"{head}{_NESTED}{tail}"
+                    self.has_grown = True
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a column's name in an error: `a`.`b`, or "a"."""
+    return [first.replace("``", "`") or second for first, second in _QUOTED.findall(name)]
+
+
+def _names_in_statement() -> set[str]:
+    """Return the columns that the user's current statement reads by name."""
+    frame = call_sites.find_user_frame()
+    statement = None if frame is None else call_sites.find_statement(frame, frame.f_lineno)
+    if statement is None:
+        return set()
+    calls = [node for node in ast.walk(statement[0]) if isinstance(node, ast.Call)]
+    new = {name for call in calls if _function(call) in _DEFINING for name in _texts(call.args[:1])}
+    read = {name for call in calls if _function(call) in ("col", "column") for name in _texts(call.args[:1])}
+    read |= {name for call in calls if _function(call) in _NAMING for name in _texts(call.args)}
+    return read - new
+
+
+def _function(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _texts(arguments: list[ast.expr]) -> Iterator[str]:
+    """Yield the names among arguments, and among the elements of their lists."""
+    for argument in arguments:
+        if isinstance(argument, ast.List | ast.Tuple):
+            yield from _texts(argument.elts)
+        elif isinstance(argument, ast.Constant) and _NAME.fullmatch(str(argument.value)):
+            yield str(argument.value)
