@@ -46,7 +46,8 @@ def test_settings_of_spark_submit_for_s3_precede_ours_and_follow_those_of_the_sp
     pipeline = load_project(tmp_path).pipeline
 
     assert pipeline is not None
-    assert {key.removeprefix(CLIENT): value for key, value in pipeline.spark.items()} == {
+    client = {key: value for key, value in pipeline.spark.items() if key.startswith(CLIENT)}
+    assert {key.removeprefix(CLIENT): value for key, value in client.items()} == {
         ".input.stream.type": "classic",
         ".attempts.maximum": "9",
         ".retry.limit": 7,
