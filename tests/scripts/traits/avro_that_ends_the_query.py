@@ -1,5 +1,5 @@
 # judged: 2 of 2
-"""Messages in Avro, of which the first invalid one ends the query, unless from_avro is told otherwise."""
+"""Read Avro messages. An invalid message ends the first query; the second has a permissive from_avro."""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.avro.functions import from_avro

@@ -1,5 +1,5 @@
 # judged: 3 of 3
-"""A script that deletes its checkpoint when it starts, and one that does so only if it is told to."""
+"""Delete a checkpoint at each start, and another one only if an argument asks for it."""
 
 import os
 import shutil

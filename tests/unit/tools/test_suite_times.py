@@ -38,10 +38,10 @@ def test_it_adds_up_by_folder_file_and_fixture_the_longest_first() -> None:
 @pytest.mark.parametrize(
     ("command", "kind"),
     [
-        ("/usr/bin/java @/tmp/millstream-a/java.args org.apache.spark.deploy.SparkSubmit", "spark jvm"),
+        ("/usr/bin/java @/x/millstream-a/java.args org.apache.spark.deploy.SparkSubmit", "spark jvm"),
         ("/usr/bin/java -Xmx512m -cp a.jar kafka.Kafka server.properties", "kafka broker"),
         ("/usr/bin/java -cp ivy.jar org.apache.ivy.Main", "other jvm"),
-        ("/x/bin/postgres -D /tmp/data", "postgres server"),
+        ("/x/bin/postgres -D /x/data", "postgres server"),
         ("/venv/bin/python -m millstream run", "millstream command"),
         ("/venv/bin/python /venv/bin/millstream run", "millstream command"),
         ("/usr/bin/chromium --headless", "chromium"),

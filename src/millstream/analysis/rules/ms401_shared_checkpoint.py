@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from millstream.analysis.folder_paths import is_inside, normalize_path
 from millstream.analysis.rule_context import Code, Facts
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ CODE = Code.of(__name__)
 def check(facts: Facts) -> Iterator[Finding]:
     """Compare the checkpoints of every two queries, then every checkpoint with the folders that sinks write."""
     pipeline = facts.pipeline
-    folders = {query: _normalize(pipeline.checkpoint(query)) for query in pipeline.queries}
+    folders = {query: normalize_path(pipeline.checkpoint(query)) for query in pipeline.queries}
     for first_query, other_query in combinations(folders, 2):
         if folders[first_query] == folders[other_query]:
             message = f"queries '{first_query}' and '{other_query}' have the same checkpoint"
-        elif _is_inside(folders[first_query], folders[other_query]) or _is_inside(
+        elif is_inside(folders[first_query], folders[other_query]) or is_inside(
             folders[other_query], folders[first_query]
         ):
             message = f"one of the checkpoints of '{first_query}' and '{other_query}' is inside the other"
@@ -38,9 +38,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             query=reported,
         )
     for query, _, entry in facts.sinks():
-        target = _normalize(entry.sink.target())
+        target = normalize_path(entry.sink.target())
         for owner, folder in folders.items():
-            if target.startswith("/") and (target == folder or _is_inside(folder, target)):
+            if target.startswith("/") and (target == folder or is_inside(folder, target)):
                 yield CODE.error(
                     f"the checkpoint of '{owner}' is inside the folder that '{query}' writes",
                     facts.places.value("queries", owner, "checkpoint"),
@@ -48,14 +48,3 @@ def check(facts: Facts) -> Iterator[Finding]:
                     fix="move the checkpoint to another folder",
                     query=owner,
                 )
-
-
-def _normalize(path: str) -> str:
-    """Return a path without `file:`, double slashes and dots."""
-    if "://" in path and not path.startswith("file:"):
-        return path.rstrip("/")
-    return posixpath.normpath("/" + path.removeprefix("file:").lstrip("/") if path[:5] == "file:" else path)
-
-
-def _is_inside(inner: str, outer: str) -> bool:
-    return inner.startswith(outer.rstrip("/") + "/")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import posixpath
 import re
 import time
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from millstream.analysis.folder_paths import is_inside, normalize_path
 from millstream.analysis.rule_runner import load_rules
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
@@ -44,7 +44,7 @@ def find_checkpoint_problems(recording: Recording) -> Iterator[Finding]:
 
 
 def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
-    folder = _normalize(query.checkpoint)
+    folder = normalize_path(query.checkpoint)
     root = next((root for root in _EMPTIED if f"{folder}/".startswith(f"{root}/")), None)
     is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
     if not query.checkpoint or not (root or is_lasting):
@@ -119,8 +119,8 @@ def _find_deletion(query: StartedQuery) -> int | None:
             if isinstance(argument, ast.Constant)
             else constants.get(getattr(argument, "id", ""))
         )
-        folder = _normalize(str(value)).rstrip("/") if value else None
-        is_same = folder is not None and f"{_normalize(query.checkpoint)}/".startswith(f"{folder}/")
+        folder = normalize_path(str(value)).rstrip("/") if value else None
+        is_same = folder is not None and f"{normalize_path(query.checkpoint)}/".startswith(f"{folder}/")
         if is_same or ast.dump(argument) in folders:
             return call.lineno
     return None
@@ -146,12 +146,12 @@ def _function(call: ast.Call) -> str:
 
 def _nested_checkpoints(recording: Recording) -> Iterator[Finding]:
     folders = [
-        (query, _normalize(query.checkpoint))
+        (query, normalize_path(query.checkpoint))
         for query in recording.queries
         if query.checkpoint and MARK not in query.checkpoint
     ]
     for (first, outer), (other, inner) in combinations(folders, 2):
-        if _is_inside(inner, outer) or _is_inside(outer, inner):
+        if is_inside(inner, outer) or is_inside(outer, inner):
             yield build_rule_finding(
                 "MS401",
                 f"one of the checkpoints of '{first.name}' and '{other.name}' is inside the other",
@@ -161,17 +161,6 @@ def _nested_checkpoints(recording: Recording) -> Iterator[Finding]:
                 fix="give each query a separate folder",
                 query=other.name,
             )
-
-
-def _normalize(path: str) -> str:
-    """Return a path without `file:`, double slashes and dots."""
-    if "://" in path and not path.startswith("file:"):
-        return path.rstrip("/")
-    return posixpath.normpath("/" + path.removeprefix("file:").lstrip("/") if path[:5] == "file:" else path)
-
-
-def _is_inside(inner: str, outer: str) -> bool:
-    return inner.startswith(outer.rstrip("/") + "/")
 
 
 def build_rule_finding(

@@ -162,7 +162,7 @@ def _run_once(
                     try:
                         exec(code, vars(module))  # noqa: S102 - the purpose of the check
                     except Exception as error:
-                        # The other cells of a notebook can be run without this one.
+                        # A script may raise anything. The other cells of a notebook can be run without this one.
                         if part is parts[-1] or not script_run.keeps_queries or _is_bug(error):
                             raise
                         if _handle(error, script_run, path, retries, printed.getvalue()):

@@ -150,7 +150,8 @@ class Sessions:
         """Call a function of SQL texts. Databricks accepts more of them than Spark."""
         try:
             return original(*args)
-        except Exception:
+        except PySparkException:
+            # What only Spark refuses: an error of Python's own is the script's.
             texts = [replace_json_paths(value) if isinstance(value, str) else value for value in args]
             if texts == [*args]:
                 raise
