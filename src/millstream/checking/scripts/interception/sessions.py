@@ -7,6 +7,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
@@ -150,8 +151,8 @@ class Sessions:
         """Call a function of SQL texts. Databricks accepts more of them than Spark."""
         try:
             return original(*args)
-        except PySparkException:
-            # What only Spark refuses: an error of Python's own is the script's.
+        except (PySparkException, Py4JError):
+            # Spark's errors, as the JVM raises them or with PySpark's class. Errors of Python are the script's own.
             texts = [replace_json_paths(value) if isinstance(value, str) else value for value in args]
             if texts == [*args]:
                 raise
