@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acceptance.project import until
 from millstream.connectors.failpoints import VARIABLE
-from millstream.devstack.stack import start
+from millstream.devstack.stack import start, stop
 from millstream.devstack.supervisor.state import Home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from acceptance.project import Project, Running
+    from acceptance.project import Done, Project, Running
     from millstream.devstack.supervisor.state import Endpoints
 
 # In this order the batch of the files advances by one at most, so that each point is met.
@@ -123,3 +124,34 @@ def _await_suspension(run: Running) -> Running:
 
     until(is_suspended, 240, "the driver has not come to its failpoint")
     return run
+
+
+def run_through_an_outage(project: Project, folder: Path, server: str, files: int) -> None:
+    """Run until all files are read, while a server of the local stack is away for half a minute."""
+    run = project.start("run", "--json", "--no-page", *SLOWLY)
+    run.await_event("batch_committed", count=2)
+    stop(folder, server)
+    # What is tried is an outage of this length: nothing is awaited.
+    threading.Event().wait(30)
+    start(folder, server)
+
+    for query in ("orders", "totals"):
+        run.await_event("batch_committed", count=files, query=query)
+    run.signal(signal.SIGTERM)
+
+    assert run.ends() == 0, run.words()
+
+
+def refuse_a_second_driver(project: Project, *others: tuple[str, ...]) -> list[Done]:
+    """See a second driver refused while a first one runs, and return what other commands say meanwhile."""
+    first = project.start("run", "--json", "--no-page")
+    first.await_event("query_started", count=2)
+
+    second = project.call("run", "--until-caught-up", "--no-page")
+    answers = [project.call(*words) for words in others]
+
+    assert second.code == 3
+    assert "is held by 'remote.orders' (process " in second.err
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0, first.words()
+    return answers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,9 @@ from cluster.interruptions import (
     SLOWLY,
     assert_taken_over,
     kill_at_each_point,
+    refuse_a_second_driver,
     resume,
+    run_through_an_outage,
     suspend_at_points,
 )
 from cluster.orders import put_on_cluster
@@ -25,7 +25,7 @@ from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.devstack.servers.hdfs import SERVERS
-from millstream.devstack.stack import start, stop, up
+from millstream.devstack.stack import stop, up
 from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
@@ -139,32 +139,14 @@ def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_clu
 def test_a_name_node_that_is_away_for_half_a_minute_costs_no_row(
     spark: SparkSession, project: Project, stack: Endpoints, root: str
 ) -> None:
-    run = project.start("run", "--json", "--no-page", *SLOWLY)
-    run.await_event("batch_committed", count=2)
-    stop(stack.folder, NAME_NODE)
-    threading.Event().wait(30)
-    start(stack.folder, NAME_NODE)
-
-    for query in ("orders", "totals"):
-        run.await_event("batch_committed", count=FILES, query=query)
-    run.signal(signal.SIGTERM)
-
-    assert run.ends() == 0, run.words()
+    run_through_an_outage(project, stack.folder, NAME_NODE, FILES)
     assert_each_row_is_there_once(spark, root)
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_second_driver_is_refused_while_the_first_renews_its_lease(project: Project) -> None:
-    first = project.start("run", "--json", "--no-page")
-    first.await_event("query_started", count=2)
-
-    second = project.call("run", "--until-caught-up", "--no-page")
-
-    assert second.code == 3
-    assert "is held by 'remote.orders' (process " in second.err
-    first.signal(signal.SIGTERM)
-    assert first.ends() == 0, first.words()
+    refuse_a_second_driver(project)
 
 
 @pytest.mark.usefixtures("spark")

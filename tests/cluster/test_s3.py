@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from acceptance.project import Project
+from cluster.interruptions import run_through_an_outage
 from cluster.remote_project import FILES, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
 from millstream.connectors.api.values.bucket_options import set_bucket_settings
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
-from millstream.devstack.stack import start, stop
 from millstream.devstack.supervisor.state import S3_SERVER
 from millstream.spec.location import Location
 
@@ -71,17 +69,7 @@ def test_each_row_is_once_after_a_kill_and_a_restart_and_dead_letters_are_read_w
 def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
     project: Project, stack: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
-    run = project.start("run", "--json", "--no-page", "--set", "defaults.trigger=1 second")
-    run.await_event("batch_committed", count=2)
-    stop(stack.folder, S3_SERVER)
-    threading.Event().wait(30)
-    start(stack.folder, S3_SERVER)
-
-    for query in ("orders", "totals"):
-        run.await_event("batch_committed", count=FILES, query=query)
-    run.signal(signal.SIGTERM)
-
-    assert run.ends() == 0, run.words()
+    run_through_an_outage(project, stack.folder, S3_SERVER, FILES)
     assert_each_row_is_there_once(root, conf)
 
 

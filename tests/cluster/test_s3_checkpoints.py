@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +15,9 @@ from cluster.interruptions import (
     assert_taken_over,
     kill_at_each_point,
     read_files,
+    refuse_a_second_driver,
     resume,
+    run_through_an_outage,
     run_with_kills_of_a_worker_and_the_driver,
     suspend,
     suspend_at_points,
@@ -28,7 +28,6 @@ from cluster.remote_project import FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
-from millstream.devstack.stack import start, stop
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
 from millstream.spec.location import S3_SETTINGS
 
@@ -226,36 +225,17 @@ def test_a_processor_keeps_its_state_on_s3_although_a_worker_and_then_the_driver
 def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
     project: Project, stack: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
-    run = project.start("run", "--json", "--no-page", *SLOWLY)
-    run.await_event("batch_committed", count=2)
-    stop(stack.folder, S3_SERVER)
-    threading.Event().wait(30)
-    start(stack.folder, S3_SERVER)
-
-    for query in ("orders", "totals"):
-        run.await_event("batch_committed", count=FILES, query=query)
-    run.signal(signal.SIGTERM)
-
-    assert run.ends() == 0, run.words()
+    run_through_an_outage(project, stack.folder, S3_SERVER, FILES)
     assert_each_row_is_there_once(root, conf)
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_second_driver_is_refused_while_the_first_renews_its_lease(project: Project) -> None:
-    first = project.start("run", "--json", "--no-page")
-    first.await_event("query_started", count=2)
+    reset, listed = refuse_a_second_driver(project, ("reset", "orders", "--yes"), ("checkpoint", "list"))
 
-    second = project.call("run", "--until-caught-up", "--no-page")
-    reset = project.call("reset", "orders", "--yes")
-    listed = project.call("checkpoint", "list")
-
-    assert second.code == 3
-    assert "is held by 'remote.orders' (process " in second.err
     assert "a reset is not possible for s3a://" in reset.err
     assert listed.code == 0, listed.err
-    first.signal(signal.SIGTERM)
-    assert first.ends() == 0, first.words()
 
 
 @pytest.mark.whole
