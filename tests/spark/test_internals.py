@@ -11,6 +11,8 @@ import numpy
 import pytest
 from pyspark.sql.functions import expr, lit
 
+from millstream.engine.events.event_bus import EventBus
+from millstream.engine.events.progress_listener import Listener
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -125,6 +127,53 @@ def test_a_query_that_waits_is_told_and_ends_by_itself(spark: SparkSession, quer
     assert '"batchId"' in internals.progress_reports(query)[0].json()
     internals.terminate_after_batch(spark, query)
     assert internals.stream_execution(query).state().get().toString() == "TERMINATED"
+
+
+def test_a_listener_hears_of_a_query_until_it_is_removed(spark: SparkSession, checkpoint: Path) -> None:
+    events = EventBus()
+    heard: list[tuple[str, str, int]] = []
+    events.listen(lambda event: heard.append((event.event, event.query, event.data["rows_in"])))
+
+    def run(name: str) -> None:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+        writer = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint / name))
+        query = writer.queryName(name).trigger(availableNow=True).start()
+        query.awaitTermination()
+        internals.wait_for_listeners(spark, 60_000)
+
+    attached = internals.add_query_listener(spark, Listener(events))
+    run("before")
+    internals.remove_query_listener(spark, attached)
+    run("after")
+    events.close()
+
+    assert heard == [("batch_committed", "before", 5)]
+
+
+def test_the_jvm_is_asked_for_a_name_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    client = internals.gateway(spark)._gateway_client
+    send = client.send_command
+
+    def note(command: str, *more: Any, **options: Any) -> Any:
+        asked.append(command)
+        return send(command, *more, **options)
+
+    monkeypatch.setattr(client, "send_command", note)
+    view = internals.jvm(spark)
+    names = [
+        lambda: view.java.util.zip.CRC32,
+        lambda: view.PythonSQLUtils,
+        lambda: view.org.apache.spark.util.Utils,
+    ]
+    found = [name() for name in names]
+    first = len(asked)
+
+    assert [name() for name in names] == found
+    assert len(asked) == first
+    assert view.java.util.zip.CRC32().getValue() == 0
+    with pytest.raises(TypeError, match="not callable"):
+        view.java.util.zip.Absent()
 
 
 def test_the_function_of_a_writer(spark: SparkSession) -> None:

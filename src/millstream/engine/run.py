@@ -28,6 +28,7 @@ from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
+from millstream.spark import internals
 from millstream.spark.settings import require_file_manager
 from millstream.spark.streaming.idle_polling import poll_less_often
 from millstream.spec.trigger import Trigger
@@ -246,12 +247,12 @@ def run_pipeline(
 @contextmanager
 def attach_listener(spark: SparkSession, listener: Listener) -> Iterator[None]:
     """Attach the listener to all queries of the session, until the last batch's metrics have arrived."""
-    spark.streams.addListener(listener)
+    attached = internals.add_query_listener(spark, listener)
     try:
         yield
     finally:
         _drain_listener_bus(spark)
-        spark.streams.removeListener(listener)
+        internals.remove_query_listener(spark, attached)
 
 
 def _build_frames(

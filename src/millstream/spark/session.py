@@ -221,6 +221,7 @@ def _create_session(conf: Mapping[str, object]) -> SparkSession:
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - importing this module must stay cheap
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
+    internals.remember_java_names()
     # This logger prints a stack trace as JSON for every analysis error, which we report as a finding.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_py4j)

@@ -256,6 +256,7 @@ def _sql_settings(cores: int) -> list[Setting]:
         Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
         Setting("spark.scheduler.mode", "FAIR", "no query waits for another query's whole batch"),
         Setting("spark.ui.enabled", "false", "Spark's own page serves everyone without authentication"),
+        Setting("spark.sql.ui.explainMode", "simple", "each job describes its plan to that page"),
         Setting("spark.ui.showConsoleProgress", "false", "the terminal belongs to the pipeline"),
         Setting("spark.sql.execution.arrow.pyspark.enabled", "true", "rows travel to Python in columns"),
         Setting("spark.redaction.regex", HIDDEN, "settings with these names are not written to logs"),

@@ -6,50 +6,49 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
 from millstream.frames.expectations import metric_name
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
-
     from millstream.engine.events.event_bus import EventBus
 
 ROWS_OUT = "millstream:out"
 _EPOCH = "1970-01-01T00:00:00.000Z"
 
 
-class Listener(StreamingQueryListener):
-    """Emits a `batch_committed` event for each progress report. Spark calls it on its listener thread."""
+class Listener:
+    """Emits a `batch_committed` event for each progress report. Spark calls it on its listener thread.
+
+    Events are Spark's own. PySpark's listener would copy each of them to Python, in hundreds of calls to the JVM.
+    """
 
     def __init__(self, events: EventBus) -> None:
         self._events = events
         self._names: dict[str, str] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+    def onQueryStarted(self, event: Any) -> None:
         """Remember the query's name, because an idle event has only a run id. The supervisor emits the start."""
-        if event.name:
-            self._names[str(event.runId)] = event.name
+        if name := event.name():
+            self._names[event.runId().toString()] = name
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+    def onQueryProgress(self, event: Any) -> None:
         """Emit an event for a committed batch."""
-        report = json.loads(event.progress.json)
+        report = json.loads(event.progress().json())
         if report.get("name"):
             self._events.emit("batch_committed", report["name"], **extract_metrics(report))
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+    def onQueryIdle(self, event: Any) -> None:
         """Emit an event for a query without input for ten seconds. An idle query has no metrics, but is alive."""
-        if name := self._names.get(str(event.runId)):
+        if name := self._names.get(event.runId().toString()):
             self._events.emit("idle", name)
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+    def onQueryTerminated(self, event: Any) -> None:
         """Forget the query's name. The supervisor emits the end, with its reason."""
-        self._names.pop(str(event.runId), None)
+        self._names.pop(event.runId().toString(), None)
+
+    class Java:
+        """The Java interface, for Py4J."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
 def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
