@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import jvm_names
 from millstream.devstack.stack import down, up
 from millstream.spark.session import open_session, shut_down_jvm
 from millstream.spec.secrets.redaction import REDACTOR
@@ -71,11 +70,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Fewer collections: nearly all garbage of a test is gone when the next one begins.
         "spark.driver.defaultJavaOptions": "-Xms1g -Xmn400m -XX:MetaspaceSize=256m",
         "spark.sql.shuffle.partitions": 2,
-        # Nobody looks at the plans that Spark describes for its own page.
-        "spark.sql.ui.explainMode": "simple",
         **INTERPRETED,
     }
-    jvm_names.keep()
     session = open_session("tests", conf, tmp_path_factory.mktemp("spark") / "spark.log")
     leave_out_hadoop_defaults(session)
     _sessions.append(session)

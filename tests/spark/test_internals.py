@@ -169,8 +169,8 @@ def test_the_jvm_is_asked_for_a_name_once(spark: SparkSession, monkeypatch: pyte
     found = [name() for name in names]
     first = len(asked)
 
-    assert [name() for name in names] == found
-    assert len(asked) == first
+    assert [name()._fqn for name in names] == [java._fqn for java in found]
+    assert 0 < first == len(asked)
     assert view.java.util.zip.CRC32().getValue() == 0
     with pytest.raises(TypeError, match="not callable"):
         view.java.util.zip.Absent()
