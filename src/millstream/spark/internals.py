@@ -59,13 +59,13 @@ def _remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any
     from py4j.java_gateway import JavaClass, JavaPackage  # noqa: PLC0415 - as above
 
     def look_up_once(parent: Any, name: str) -> Any:
-        found = look_up(parent, name)
+        java_name = look_up(parent, name)
         # What Py4J does not find is a package to it, which an import or a jar can turn into a class. Java's packages
         # have lower-case names.
-        if isinstance(found, JavaClass) or (isinstance(found, JavaPackage) and name.islower()):
+        if isinstance(java_name, JavaClass) or (isinstance(java_name, JavaPackage) and name.islower()):
             # Python looks in `__dict__` before it calls `__getattr__`.
-            vars(parent)[name] = found
-        return found
+            vars(parent)[name] = java_name
+        return java_name
 
     look_up_once.remembers = True  # type: ignore[attr-defined]
     return look_up_once
