@@ -58,4 +58,6 @@ class SpoolRetry:
                     writer.probe()
                     writer.deliver_spooled(self._ended)
                 except Exception:  # noqa: BLE001 - the writer raises what ends a query at its next batch
-                    active_writers.remove(writer)
+                    # Anything else passes, such as an outage of the file system with the spool.
+                    if writer.fatal_error is not None:
+                        active_writers.remove(writer)

@@ -74,7 +74,8 @@ class SpoolingWriter(Writer):
         self.skips_empty = self._inner.skips_empty
         self._lock = threading.Lock()
         self._batch_waits = False
-        self._fatal_error: Exception | None = None
+        self.fatal_error: Exception | None = None
+        """What the next batch raises, to end the query."""
         # To spool a batch is to run it once more.
         self.passes = self._inner.passes + 1
 
@@ -117,8 +118,8 @@ class SpoolingWriter(Writer):
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Deliver one batch after all spooled ones, or spool it. Raises an error that ends the query."""
-        if self._fatal_error is not None:
-            raise self._fatal_error
+        if self.fatal_error is not None:
+            raise self.fatal_error
         if self._spool.has_batch(batch_id):
             return WriteResult(is_skipped=True)
         if self._spool.has_batches():
@@ -326,7 +327,7 @@ class SpoolingWriter(Writer):
             raise error
         if failure.cause not in (FailureKind.OUTAGE, FailureKind.DEFECT):
             # If the retry thread hit this error, it ends the query at the next batch.
-            self._fatal_error = error
+            self.fatal_error = error
             raise error
         self._inner.close()
         self._inner, self._columns = self._make(), None
