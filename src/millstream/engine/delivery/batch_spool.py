@@ -95,7 +95,15 @@ class BatchSpool:
         if not self.folder.is_dir():
             return []
         folders = sorted((int(path.name), path) for path in self.folder.iterdir() if path.name.isdigit())
-        return [self._read_batch(batch, folder) for batch, folder in folders]
+        batches = []
+        for batch, folder in folders:
+            try:
+                batches.append(self._read_batch(batch, folder))
+            except FileNotFoundError:
+                # A run delivers batches while a command lists them.
+                if folder.exists():
+                    raise
+        return batches
 
     def oldest(self) -> SpooledBatch | None:
         """Return the next batch to deliver, or None if none is spooled."""

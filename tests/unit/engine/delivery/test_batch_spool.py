@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from millstream.diagnostics.failure import CheckpointError
-from millstream.engine.delivery.batch_spool import BatchSpool, find_spools
+from millstream.engine.delivery.batch_spool import (
+    BatchSpool,
+    SpooledBatch,
+    find_spools,
+    list_spooled_batches,
+)
 from millstream.engine.delivery.undelivered import check_backfill
 from millstream.pipeline.spec_file import load_text
 
@@ -57,6 +63,31 @@ def test_the_spool_with_the_oldest_batch_comes_first(pipeline: Pipeline) -> None
     empty.folder.mkdir(parents=True)
 
     assert list(find_spools(pipeline, "copy")) == [older, newer, empty]
+
+
+def test_a_batch_that_is_delivered_while_batches_are_listed_is_left_out(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in (3, 4):
+        spool(pipeline, "11", batch, "2026-01-01T00:00:00+00:00")
+    read_batch = BatchSpool._read_batch
+
+    def deliver_first(self: BatchSpool, batch: int, folder: Path) -> SpooledBatch:
+        if batch == 3 and folder.exists():
+            shutil.rmtree(folder)
+        return read_batch(self, batch, folder)
+
+    monkeypatch.setattr(BatchSpool, "_read_batch", deliver_first)
+
+    assert [batch.batch for batch in list_spooled_batches(pipeline, ["copy"])] == [4]
+
+
+def test_a_batch_whose_metadata_is_gone_is_not_left_out(pipeline: Pipeline) -> None:
+    batch_spool = spool(pipeline, "11", 3, "2026-01-01T00:00:00+00:00")
+    (batch_spool.folder / "3" / "_note.json").unlink()
+
+    with pytest.raises(FileNotFoundError):
+        batch_spool.batches()
 
 
 def test_a_backfill_is_refused_while_one_batch_waits_for_its_sink(pipeline: Pipeline) -> None:
