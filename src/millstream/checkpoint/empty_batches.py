@@ -1,4 +1,4 @@
-"""Record in the checkpoint batches without rows that left nothing in a sink, so that they do not seem missing."""
+"""Record in the checkpoint batches that left nothing in a sink, so that they do not seem missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class EmptyBatches:
-    """The batches of one sink that had no rows. `since` is the first batch for which this is known."""
+    """The batches of one sink that had no rows, or no effect. `since` is the first batch for which this is known."""
 
     since: int
     batches: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ def begin(checkpoint: CheckpointPath, sink: str, batch: int) -> None:
 
 
 def add(checkpoint: CheckpointPath, sink: str, batch: int) -> None:
-    """Record that a batch had no rows for a sink and was not committed there."""
+    """Record that a batch had no rows for a sink, or no effect on it, and was not committed there."""
     with _lock:
         entries = _read_entries(checkpoint)
         entry = entries.setdefault(sink, {"since": batch, "batches": []})

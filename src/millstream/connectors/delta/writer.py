@@ -76,8 +76,7 @@ class DeltaWriter(Writer):
         self._is_last_known = False
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
         self._small = SmallMerge.of(sink, GONE, self._deletion_condition) if self._merges else None
-        # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
-        # the deletions first, so it executes the batch three times.
+        # A merge first checks whether the batch has rows. A merge of changes also stores its deletions first.
         self.passes = (3 if self._changes else 2) if self._merges else 1
         self.has_checksums = self._merges
         self.skips_empty = self._merges
@@ -141,8 +140,7 @@ class DeltaWriter(Writer):
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Commit one batch, or nothing if it was committed before. Only merged rows are counted.
 
-        A batch without rows is not merged. Spark runs one after each move of the watermark, and its replay has no
-        rows either.
+        A batch without rows, as Spark runs one after each move of the watermark, is not merged.
 
         Raises `MillstreamError` if the rows are rejected, `Outage` if other writers win repeatedly.
         """
@@ -152,8 +150,7 @@ class DeltaWriter(Writer):
             if self.has_batch(batch_id):
                 return self._passed_over(batch_id) if attempt else WriteResult(rows=0, is_skipped=True)
             if rows == 0 and self._exists:
-                if self.checkpoint is not None:
-                    empty_batches.add(self.checkpoint, self.identity.sink, batch_id)
+                self._record_empty(batch_id)
                 return WriteResult(rows=0)
             if attempt:
                 self.reset_metrics()
@@ -182,9 +179,15 @@ class DeltaWriter(Writer):
                 and is_skipped(self._session, cached_snapshot(self._session, self._sink), commit_options)
             ):
                 return self._passed_over(batch_id)
+            if outcome is MergeOutcome.UNCHANGED:
+                self._record_empty(batch_id)
             self._last, self._exists = batch_id, True
             break
-        return WriteResult(rows=rows, way=BY_DELTA_RS if outcome is MergeOutcome.COMMITTED else "")
+        return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
+
+    def _record_empty(self, batch_id: int) -> None:
+        if self.checkpoint is not None:
+            empty_batches.add(self.checkpoint, self.identity.sink, batch_id)
 
     def _passed_over(self, batch_id: int) -> WriteResult:
         """Return the result of a batch whose number another commit used after this writer had read the log.
@@ -278,10 +281,9 @@ class DeltaWriter(Writer):
             if self._sink.path is not None:
                 writer.save(str(self._sink.path))
             else:
-                assert self._sink.table is not None
                 # A commit that creates a catalog table takes its metadata from the session, not from options.
                 with _with_settings(frame.sparkSession, {"userMetadata": options["userMetadata"]}):
-                    writer.saveAsTable(self._sink.table)
+                    writer.saveAsTable(str(self._sink.table))
 
     def _replace(
         self, frame: DataFrame, batch_id: int, commit_options: dict[str, str], time_range: EventTimeRange

@@ -11,6 +11,7 @@ from millstream.backfill.batches import backfill_batches
 from millstream.backfill.sink_write import open_backfill_write
 from millstream.backfill.targets import BackfillTarget
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.connectors.delta.commit import small_merge
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 from millstream.engine.run import RunOptions
 from millstream.spec.output_mode import OutputMode
@@ -250,6 +251,22 @@ def test_update_mode_by_batch_cannot_be_taken_over(project: Project) -> None:
     output = run_until_refused(project)
     assert "starts at 0 again" in output["reason"]
     assert "--adopt" not in output["fix"]
+
+
+@pytest.mark.parametrize("most_rows", [small_merge.MOST_ROWS, 0], ids=["delta-rs", "Spark"])
+def test_a_batch_that_deletes_only_rows_that_a_table_never_had_is_not_missing(
+    most_rows: int, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_merge, "MOST_ROWS", most_rows)
+    table = {"path": str(project.folder / "out"), "merge_on": ["id"], "delete_when": "amount < 0"}
+    spec = one_sink(delta=table)
+    for row in (A, {"id": "never there", "amount": -1, "at": "2026-01-01T12:03:00Z"}, B):
+        project.add_lines(row)
+
+        assert run(project, **spec)
+
+    assert ids(project, spec) == ["a", "b"]
+    assert project.list_events("warning") == []
 
 
 def keep(project: Project, spec: dict[str, Any]) -> None:

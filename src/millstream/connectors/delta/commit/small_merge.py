@@ -76,6 +76,8 @@ class MergeOutcome(Enum):
     """What became of an attempt."""
 
     COMMITTED = "committed"
+    UNCHANGED = "unchanged"
+    """No row of the table is concerned, as with deletions of keys that it does not have. delta-rs makes no commit."""
     ALREADY_THERE = "already there"
     """The table's log has this batch or a later one."""
     UNFIT = "unfit"
@@ -133,11 +135,12 @@ class SmallMerge:
             max_commit_retries=0,
             app_transactions=[Transaction(writer, batch_id, int(time.time() * 1000))],
         )
+        version = table.version()
         try:
             self._merge(table, rows, schema, properties)
         except Exception:  # noqa: BLE001 - deltalake raises its own errors and Python's; Spark's merge tells the reason
             return MergeOutcome.UNKNOWN
-        return MergeOutcome.COMMITTED
+        return MergeOutcome.UNCHANGED if table.version() == version else MergeOutcome.COMMITTED
 
     def _merge(
         self, table: DeltaTable, rows: pa.Table, schema: StructType, properties: CommitProperties
