@@ -319,6 +319,10 @@ class Supervisor:
 
     def _finish(self) -> None:
         """Let running queries finish their batch; a second request interrupts them."""
+        for watched in self.watched:
+            if watched.state is QueryPhase.RUNNING and watched.query.has_ended():
+                # It has failed, or ended, since the last look.
+                self._check_running(watched)
         running = [
             watched
             for watched in self.watched

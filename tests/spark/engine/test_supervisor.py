@@ -14,6 +14,7 @@ from millstream.engine.streaming_query import RunningQuery
 from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.model import SinkEntry
+from millstream.spark.internals import stream_execution
 from millstream.spec.backoff import Backoff
 from millstream.spec.duration import Duration
 from millstream.spec.guarantee import Guarantee
@@ -21,6 +22,7 @@ from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import DataFrame
 
     from millstream.connectors.api.writer import SinkIdentity
@@ -147,6 +149,35 @@ def test_asked_to_end_a_query_finishes_and_commits_its_batch(project: Project) -
     assert Troubled.taken[0] == (0, 1)
     assert project.numbers("copy", "offsets") == project.numbers("copy", "commits")
     assert messages[-1].event == "query_stopped"
+
+
+def test_a_failure_right_before_the_run_is_asked_to_end_is_reported(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millstream.engine.supervisor.LOOK", 60.0)
+    project.add_lines(A)
+    pipeline = troubled(project, MillstreamError("a row has no key"))
+    events = EventBus()
+    messages: list[Event] = []
+    events.listen(messages.append)
+    frames = build_frames(project.spark, pipeline)
+    query = RunningQuery(project.spark, pipeline, "copy", frames["orders"], Trigger(), events)
+    supervisor = Supervisor([query], Backoff(), events)
+    result: list[bool] = []
+    thread = threading.Thread(target=lambda: result.append(supervisor.run()))
+    thread.start()
+    assert Troubled.writing.wait(60)
+    assert query.handle is not None
+    stream_execution(query.handle).queryExecutionThread().join(60_000)
+
+    supervisor.end()
+    thread.join(60)
+    events.close()
+
+    assert result == [False]
+    assert [message.data["reason"] for message in messages if message.event == "query_failed"] == [
+        "a row has no key"
+    ]
 
 
 def test_asked_to_end_while_spark_plans_a_batch_the_batch_is_delivered_and_committed(
