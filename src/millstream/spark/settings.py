@@ -254,6 +254,11 @@ def _sql_settings(cores: int) -> list[Setting]:
             "memory: a report has the dead letters of its batch; a hundred were kept",
         ),
         Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
+        Setting(
+            "spark.rdd.cache.visibilityTracking.enabled",
+            "true",
+            "the metrics of a task that failed after it had cached its rows are counted by the next one",
+        ),
         Setting("spark.scheduler.mode", "FAIR", "no query waits for another query's whole batch"),
         Setting("spark.ui.enabled", "false", "Spark's own page serves everyone without authentication"),
         Setting("spark.sql.ui.explainMode", "simple", "each job describes its plan to that page"),
