@@ -109,16 +109,24 @@ class Delivery:
             name: writer for name, writer in self.writers.items() if not self._is_delivered(writer, batch_id)
         }
         skipping_writers = [writer for name, writer in self.writers.items() if name not in missing]
-        cached = sum(writer.passes for writer in missing.values()) > 1
+        # A user's function may execute its frame often, or in part. Each record counts once for the dead letters.
+        counts_first = self.letters is not None and not all(
+            writer.always_executes for writer in missing.values()
+        )
+        cached = counts_first or sum(writer.passes for writer in missing.values()) > 1
         if cached:
             frame = persisted(frame)
         # The second run of a cached batch adds to no metric.
         reset = keep_metrics if cached else partial(reset_metrics, frame, self.handle)
         try:
+            if counts_first:
+                _execute(frame)
             for name, writer in missing.items():
                 writer.reset_metrics = reset
                 began = time.monotonic()
-                result = writer.write(frame, batch_id)
+                # A function that ends with `unpersist()` must not drop this cache: to Spark it has another plan.
+                rows = frame.where("true") if cached and not writer.always_executes else frame
+                result = writer.write(rows, batch_id)
                 if result.is_skipped:
                     skipping_writers.append(writer)
                 if result.is_spooled:
@@ -138,7 +146,7 @@ class Delivery:
             )
             if is_unread and not self.notes.passed(batch_id):
                 # State is committed by running the batch. Spark rejects a batch if not all partitions were read.
-                frame.write.format("noop").mode("overwrite").save()
+                _execute(frame)
         finally:
             if cached:
                 frame.unpersist()
@@ -210,3 +218,8 @@ class Delivery:
                 if records
             ],
         )
+
+
+def _execute(frame: DataFrame) -> None:
+    """Execute a batch without writing it."""
+    frame.write.format("noop").mode("overwrite").save()

@@ -71,7 +71,7 @@ class SpoolingWriter(Writer):
         self._probe_at = 0.0
         self._verify: Callable[[Sequence[LedgerEntry]], None] | None = None
         self.has_checksums, self.has_ledger = self._inner.has_checksums, self._inner.has_ledger
-        self.skips_empty = self._inner.skips_empty
+        self.skips_empty, self.always_executes = self._inner.skips_empty, self._inner.always_executes
         self._lock = threading.Lock()
         self._batch_waits = False
         self.fatal_error: Exception | None = None
