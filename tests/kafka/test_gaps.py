@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from millstream.checkpoint import gap_log
-from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
+from millstream.connectors.delta.writer import DeltaWriter
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, Outage
 from millstream.engine.events.event_bus import Event, EventBus
 from millstream.engine.recovery.data_loss import accept_gaps
 from millstream.engine.run import RunOptions, probe_connections, run_pipeline
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from conftest import Broker
+    from millstream.connectors.api.writer import WriteResult
 
 
 class Copy:
@@ -154,6 +156,28 @@ def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
         copy.run(accepted=True)
 
     assert copy.rows() == ["a", "b"]
+
+
+def test_a_topic_that_is_made_again_while_its_query_waits_for_a_sink_is_refused(
+    copy: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy.run(accepted=True)
+    copy.broker.send(copy.topic, 0, "f")
+
+    def recreate_topic(*_: object) -> WriteResult:
+        monkeypatch.undo()
+        copy.broker.recreate_topic(copy.topic)
+        copy.broker.send(copy.topic, 0, *"uvwxyz")
+        raise Outage("the sink is away")
+
+    monkeypatch.setattr(DeltaWriter, "write", recreate_topic)
+
+    assert not copy.run()
+
+    (failed,) = copy.list_events("query_failed")
+    assert failed["cause"] == "checkpoint"
+    assert f"topic '{copy.topic}' was deleted and recreated" in failed["reason"]
+    assert copy.rows() == ["a", "b", "e"]
 
 
 def test_a_batch_that_must_be_repeated_is_looked_at_from_its_own_start(copy: Copy) -> None:

@@ -26,7 +26,7 @@ from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.engine.recovery.checkpoint_check import check_unplanned_batches
 from millstream.engine.recovery.checkpoint_record import build_record
-from millstream.engine.recovery.data_loss import explain_data_loss, has_passed_gaps
+from millstream.engine.recovery.data_loss import explain_data_loss, has_passed_gaps, require_same_sources
 from millstream.engine.recovery.missing_batches import suggest_remedy
 from millstream.engine.recovery.poison_record import compute_rows, find_poison_record
 from millstream.engine.recovery.sink_reconciliation import SinkReconciliation
@@ -143,6 +143,9 @@ class RunningQuery:
         checkpoint = Checkpoint(self._folder())
         # This process may have stood still during an outage. Starting then would fence the other run.
         require_owner(checkpoint.folder)
+        if self.handle is not None:
+            # The sources were probed before the first start of the run. A topic may have been recreated since.
+            require_same_sources(self.pipeline, self.name)
         checkpoint.ensure_id()
         planned = checkpoint.planned()
         newest = None if planned is None or self.trigger.continuous else checkpoint.offsets(planned)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import gap_log, metadata
 from millstream.checkpoint.folder import Checkpoint
-from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, NotReady
 from millstream.engine.events.event_bus import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from millstream.checkpoint.metadata import QueryMetadata
+    from millstream.connectors.api.source import Source
     from millstream.connectors.api.values.offsets import OffsetGap
     from millstream.engine.events.event_bus import EventBus
     from millstream.pipeline.model import Pipeline
@@ -50,17 +52,36 @@ def find_missing_offsets(pipeline: Pipeline, query: str, probed: ProbeResults) -
         start = starts[index] if index < len(starts) else None
         if entry is None or start is None:
             continue
-        if change := entry.source.identity_change(recorded, probed.get(name, {})):
-            raise CheckpointMismatch(
-                f"query '{query}': {change} since it last ran: offsets of the old one would skip records of the "
-                "other, or end the query",
-                f"start '{query}' with an empty checkpoint folder; its sinks keep the rows that they have",
-            )
+        _require_same(query, entry.source, recorded, probed.get(name, {}))
         try:
             missing_offsets += [MissingOffsets(name, index, gap) for gap in entry.source.gaps(start)]
         except CheckpointMismatch as unfit:
             raise CheckpointMismatch(f"query '{query}': {unfit.what}", unfit.fix) from unfit
     return missing_offsets
+
+
+def require_same_sources(pipeline: Pipeline, query: str) -> None:
+    """Raise `CheckpointMismatch` if a source of a query was replaced since its last start. Connects.
+
+    A source that does not respond is left to Spark, which waits for it.
+    """
+    record = metadata.read(pipeline.checkpoint_folder(query))
+    for recorded in record.sources if record is not None else ():
+        entry = pipeline.sources.get(recorded.get("name", ""))
+        if entry is not None:
+            with suppress(NotReady):
+                _require_same(query, entry.source, recorded, entry.source.probe())
+
+
+def _require_same(
+    query: str, source: Source, recorded: Mapping[str, str], current: Mapping[str, str]
+) -> None:
+    if change := source.identity_change(recorded, current):
+        raise CheckpointMismatch(
+            f"query '{query}': {change} since it last ran: offsets of the old one would skip records of the "
+            "other, or end the query",
+            f"start '{query}' with an empty checkpoint folder; its sinks keep the rows that they have",
+        )
 
 
 def accept_gaps(
