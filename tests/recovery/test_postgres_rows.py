@@ -141,6 +141,18 @@ def test_a_row_marked_as_deleted_removes_the_row_of_its_key(
     assert len(rows) == ROWS
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_of_fixed_length_is_compared_whole(way: str, stack: Endpoints, spark: SparkSession) -> None:
+    sink = sink_of(stack, way, merge_on=["land"], columns=["land", "n"], delete_when="op = 'D'")
+    make(stack, f"CREATE TABLE {sink.target()} (land char(2) PRIMARY KEY, n int)")
+    write_frame(sink, spark.sql("SELECT * FROM VALUES ('DE', 1, 'I'), ('DK', 1, 'I') AS t(land, n, op)"))
+
+    changes = spark.sql("SELECT * FROM VALUES ('DE', 2, 'U'), ('DK', 2, 'D') AS t(land, n, op)")
+    write_frame(sink, changes, batch_id=1)
+
+    assert rows_of(stack, sink) == [("DE", 2)]
+
+
 def test_a_task_that_ran_twice_counts_once(
     stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

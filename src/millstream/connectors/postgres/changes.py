@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.cdc import Cdc
     from millstream.connectors.postgres.copy.incoming import Incoming
 
-_TEXT = ("text", "character varying", "character")
+_TEXT = ("text", "character varying", "bpchar")
 _CHANGES = Identifier("pg_temp", "millstream_changes")
 _CHAIN = Identifier("pg_temp", "millstream_chain")
 

@@ -29,9 +29,10 @@ _FIND = SQL(
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
+# Without a length, char(2) is `character`, and a cast to that cuts a value to one character. With -1 it is `bpchar`.
 _COLUMNS = SQL(
     "SELECT attname, attnotnull AND NOT atthasdef AND attidentity = '', attnotnull,"
-    " (SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = atttypid), format_type(atttypid, NULL)"
+    " (SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = atttypid), format_type(atttypid, -1)"
     " FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
 )
 # Unique indexes that ON CONFLICT (…) can use: whole-table, over plain columns, checked immediately.
