@@ -153,6 +153,22 @@ def test_a_key_of_fixed_length_is_compared_whole(way: str, stack: Endpoints, spa
     assert rows_of(stack, sink) == [("DE", 2)]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_null_key_that_an_index_accepts_once_is_deleted(
+    way: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way, merge_on=["id", "part"], columns=["id", "part"], delete_when="op = 'D'")
+    make(
+        stack,
+        f"CREATE TABLE {sink.target()} (id int NOT NULL, part text, UNIQUE NULLS NOT DISTINCT (id, part))",
+    )
+    write_frame(sink, spark.sql("SELECT * FROM VALUES (1, NULL, 'I'), (2, NULL, 'I') AS t(id, part, op)"))
+
+    write_frame(sink, spark.sql("SELECT 1 AS id, CAST(NULL AS STRING) AS part, 'D' AS op"), batch_id=1)
+
+    assert rows_of(stack, sink) == [(2, None)]
+
+
 def test_a_task_that_ran_twice_counts_once(
     stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

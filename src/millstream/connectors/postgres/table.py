@@ -66,6 +66,10 @@ class Table:
         """Schema and table, quoted."""
         return Identifier(*split_table_name(self.name))
 
+    def has_equal_nulls(self, key: tuple[str, ...]) -> bool:
+        """Return whether key columns allow nulls and the index treats them as equal, as any other value."""
+        return self.unique.get(frozenset(key), False) and not self.filled.issuperset(key)
+
     def distinct_nulls(self, key: tuple[str, ...]) -> tuple[str, ...]:
         """Return key columns that allow nulls and treat them as distinct, so that two such rows would both stay."""
         return (

@@ -296,6 +296,8 @@ class PostgresWriter(Writer):
             raise repeated
         if self._sink.delete_when is not None:
             connection.execute(incoming.delete(self._sink.merge_on))
+            if self._target.has_equal_nulls(self._sink.merge_on):
+                connection.execute(incoming.delete_nulls(self._sink.merge_on))
         connection.execute(incoming.upsert(self._sink.merge_on))
 
     def _copy(self, connection: psycopg.Connection[Any], rows: CopyRows, target: Identifier) -> None:

@@ -10,6 +10,8 @@ from psycopg.sql import SQL, Composed, Identifier
 from millstream.connectors.postgres.table import comma_separated
 
 if TYPE_CHECKING:
+    from typing import LiteralString
+
     from millstream.connectors.postgres.copy.rows import CopyColumn
     from millstream.connectors.postgres.table import Table
 
@@ -71,9 +73,25 @@ class Incoming:
 
     def delete(self, key: tuple[str, ...]) -> Composed:
         """Delete the rows whose key is marked as deleted."""
-        same_key = [SQL("held.{} = {}").format(Identifier(name), self._cast("gone", name)) for name in key]
-        return SQL("DELETE FROM {} AS held USING {} AS gone WHERE {} AND gone.{} AND {}").format(
-            self.target.identifier, self.place, SQL(" AND ").join(same_key), Identifier(DELETED), self.chosen
+        return self._delete("held.{} = {}", key, SQL("true"))
+
+    def delete_nulls(self, key: tuple[str, ...]) -> Composed:
+        """Delete the rows whose key is marked as deleted and contains a null, which equals null.
+
+        Not part of `delete`, because Postgres uses no index and no hash table for such a comparison.
+        """
+        has_null = SQL(" OR ").join([SQL("gone.{} IS NULL").format(Identifier(name)) for name in key])
+        return self._delete("held.{} IS NOT DISTINCT FROM {}", key, has_null)
+
+    def _delete(self, comparison: LiteralString, key: tuple[str, ...], condition: Composed | SQL) -> Composed:
+        same_key = [SQL(comparison).format(Identifier(name), self._cast("gone", name)) for name in key]
+        return SQL("DELETE FROM {} AS held USING {} AS gone WHERE {} AND gone.{} AND {} AND ({})").format(
+            self.target.identifier,
+            self.place,
+            SQL(" AND ").join(same_key),
+            Identifier(DELETED),
+            self.chosen,
+            condition,
         )
 
     def nulls(self, name: str, columns: tuple[str, ...] = ()) -> Composed:
