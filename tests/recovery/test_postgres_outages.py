@@ -85,6 +85,19 @@ def test_a_connection_lost_in_a_batch_is_an_outage_and_the_next_attempt_succeeds
     assert count(stack, sink) == ROWS
 
 
+def test_a_server_that_accepts_only_reads_as_a_standby_does_is_an_outage(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession
+) -> None:
+    writer._connection.execute("SET default_transaction_read_only = on")
+
+    with pytest.raises(Outage, match="read-only"):
+        writer.write(batch(spark, 0), 0)
+    writer.close()
+    writer.write(batch(spark, 0), 0)
+
+    assert count(stack, sink) == ROWS
+
+
 def test_a_commit_whose_answer_is_lost_is_found_in_the_ledger(
     writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

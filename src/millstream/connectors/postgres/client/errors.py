@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     import psycopg
 
 # SQLSTATE classes and codes after which the same statement may succeed later: connection lost, resources short,
-# server stopping or starting, deadlock, serialization failure, lock or statement timeout.
+# server stopping or starting, deadlock, serialization failure, lock or statement timeout. 25006 is a standby that is
+# not yet promoted, or that an address names for a while after a failover.
 _TRANSIENT_CLASSES = ("08", "53")
-_TRANSIENT = frozenset({"57P01", "57P02", "57P03", "57P04", "57014", "40001", "40P01", "55P03", "25P03"})
+_TRANSIENT = frozenset(
+    {"57P01", "57P02", "57P03", "57P04", "57014", "40001", "40P01", "55P03", "25P03", "25006"}
+)
 
 # A refused connection has no SQLSTATE: libpq returns only the server's text, in the language of lc_messages.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
