@@ -70,10 +70,11 @@ class DeadLetterWriter(ABC):
         """Prepare for writing, once per start. Raises `NotReady` or `Outage` if dead letters could not be written."""
 
     @abstractmethod
-    def keep(self, frame: DataFrame, batch_id: int, size: int) -> None:
+    def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
         """Write one batch's dead letters, in the columns of `COLUMNS`, atomically with the batch's number.
 
-        `size` is their approximate size in bytes. Raises as a sink's writer does.
+        `size` is their approximate size in bytes. Returns False if dead letters of that batch were written before.
+        Raises as a sink's writer does.
         """
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:

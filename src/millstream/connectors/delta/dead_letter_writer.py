@@ -45,17 +45,18 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
     def open(self, spark: SparkSession) -> None:
         """Do nothing: the first dead letter creates the table."""
 
-    def keep(self, frame: DataFrame, batch_id: int, size: int) -> None:
+    def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
         """Commit one batch's dead letters with the batch number."""
         if self._location.local is not None and size < FEW:
             # So few that a task for each partition of each topic would be mostly overhead.
             cores = frame.sparkSession.sparkContext.defaultParallelism
-            self.keep_rows(frame.sparkSession, frame.coalesce(cores).toArrow(), batch_id)
-            return
+            rows = frame.coalesce(cores).toArrow()
+            with commit_lock(self._location.local, interruptible_pause(frame.sparkSession)):
+                return self._commit(self._location.local, batch_id, rows)
         if not self._open:
             self._writer.open(frame.sparkSession, frame.schema)
             self._open = True
-        self._writer.write(frame, batch_id)
+        return not self._writer.write(frame, batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
         """Commit dead letters with the batch number, without a Spark job if the table is local."""
@@ -69,12 +70,12 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         """Close the writer."""
         self._writer.close()
 
-    def _commit(self, folder: Path, batch_id: int, rows: pa.Table) -> None:
-        """Commit the rows, unless the log has the batch. The caller holds the table's lock."""
+    def _commit(self, folder: Path, batch_id: int, rows: pa.Table) -> bool:
+        """Commit the rows. Returns False if the log has the batch. The caller holds the table's lock."""
         table = self._current_table(folder)
         last_batch = None if table is None else table.transaction_version(self._key)
         if last_batch is not None and last_batch >= batch_id:
-            return
+            return False
         properties = CommitProperties(
             app_transactions=[Transaction(self._key, batch_id)], max_commit_retries=RETRIES
         )
@@ -89,6 +90,7 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         self._table = None
         if table is not None and (commit := _newest_commit(folder, table)) is not None:
             self._table = table, commit
+        return True
 
     def _current_table(self, folder: Path) -> DeltaTable | None:
         """Return the table with all commits to its log; None if there is no table."""

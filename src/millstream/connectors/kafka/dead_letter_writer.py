@@ -46,10 +46,10 @@ class KafkaDeadLetterWriter(DeadLetterWriter):
         self._writer.checkpoint = self.checkpoint
         self._writer.open(spark, spark.createDataFrame([], COLUMNS).schema)
 
-    def keep(self, frame: DataFrame, batch_id: int, size: int) -> None:
+    def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
         """Write the dead letters and the ledger entry in one transaction."""
         self._writer.portions = 1 + size // PORTION if size >= FEW else 1
-        self._writer.write(frame, batch_id)
+        return not self._writer.write(frame, batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
         """Write the dead letters and the ledger entry in one transaction, without a Spark job."""

@@ -31,9 +31,9 @@ class PostgresDeadLetterWriter(DeadLetterWriter):
         """Create missing tables, and take over from an earlier start."""
         self._writer.open(spark, _to_table_rows(spark.createDataFrame([], COLUMNS)).schema)
 
-    def keep(self, frame: DataFrame, batch_id: int, size: int) -> None:  # noqa: ARG002 - the writer counts by itself
+    def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:  # noqa: ARG002 - the writer counts by itself
         """Write the rows and the batch number in one transaction."""
-        self._writer.write(_to_table_rows(frame), batch_id)
+        return not self._writer.write(_to_table_rows(frame), batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
         """Write the rows and the batch number in one transaction, without a Spark job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from millstream.connectors.api.dead_letters import COLUMNS
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
+from millstream.diagnostics.failure import MillstreamError
 from millstream.engine.delivery.frame_cache import persisted
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.frames.expectations import row_as_json
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from millstream.connectors.api.batch_ledger import LedgerEntry
-    from millstream.connectors.api.dead_letters import DeadLetterWriter
+    from millstream.connectors.api.dead_letters import DeadLetterStore, DeadLetterWriter
     from millstream.engine.events.event_bus import EventBus
     from millstream.pipeline.model import Pipeline
 
@@ -39,19 +41,21 @@ class RowIsolatingWriter(Writer):
 
     The refused rows are stored before the rest is written, both once under the batch's id. A batch that is replayed
     in between is split again, and its dead letters are already there. If the sink by then accepts a row that it had
-    refused, the sink has the row and the dead letter remains.
+    refused, the sink has the row and the dead letter remains. If it refuses another row, the query ends.
     """
 
     def __init__(
         self,
         identity: SinkIdentity,
         inner: Writer,
+        store: DeadLetterStore,
         keeper: DeadLetterWriter,
         source: str,
         events: EventBus | None,
     ) -> None:
         super().__init__(identity)
         self._inner = inner
+        self._store = store
         self._keeper = keeper
         self._source = source
         self._events = events
@@ -146,7 +150,8 @@ class RowIsolatingWriter(Writer):
         )
         try:
             rows, size = frame.agg(F.count(F.lit(1)), F.sum(F.length("value"))).collect()[0]
-            self._keeper.keep(frame, batch_id, int(size or 0))
+            if not self._keeper.keep(frame, batch_id, int(size or 0)):
+                self._require_stored(frame, batch_id)
         finally:
             frame.unpersist()
         hit_failpoint("rows.kept")
@@ -160,6 +165,27 @@ class RowIsolatingWriter(Writer):
                 records=rows,
                 reasons=reasons,
             )
+
+    def _require_stored(self, frame: DataFrame, batch_id: int) -> None:
+        """Raise `MillstreamError` unless an earlier attempt at the batch has stored all of these dead letters.
+
+        The sink may have changed since, and refuse a row that it would have accepted then.
+        """
+        batch = self.identity.query, self._source, batch_id
+        stored = Counter(
+            letter.value
+            for letter in self._store.all()
+            if (letter.query, letter.source, letter.batch_id) == batch
+        )
+        rows = frame.select("value", "reason").collect()
+        if Counter(bytes(row.value) for row in rows) <= stored:
+            return
+        reason = next(row.reason for row in rows if bytes(row.value) not in stored)
+        raise MillstreamError(
+            f"batch {batch_id} is written again after a failure, and a row is refused that is not among its dead "
+            f"letters: {reason}",
+            "let the sink accept the row, or write 'on_error: dead_letter' to keep the whole batch until it does",
+        )
 
 
 REASON = "_millstream_refused"
@@ -242,4 +268,4 @@ def create_row_isolation_writer(
     source = pipeline.reads(identity.query)
     keeper = pipeline.letters.keeper(letter_identity)
     keeper.checkpoint = inner.checkpoint
-    return RowIsolatingWriter(identity, inner, keeper, source, events)
+    return RowIsolatingWriter(identity, inner, pipeline.letters, keeper, source, events)

@@ -14,6 +14,7 @@ from millstream.connectors.api.dead_letters import read_unique
 
 if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
+    from millstream.engine.events.event_bus import Event
     from spark.conftest import Project
 
 _count = itertools.count()
@@ -100,6 +101,28 @@ def test_a_failure_between_the_letters_and_the_rows_doubles_nothing(
 
     assert (table.ids(), [id_ for id_, _ in table.rejected_rows()]) == (["a"], ["low"])
     assert len(table.project.list_events("retry")) == 1
+
+
+def test_a_row_that_is_refused_only_when_the_batch_comes_again_is_not_lost(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failpoints, "_counts", {})
+    monkeypatch.setenv(failpoints.VARIABLE, "rows.kept=raise@1")
+    table.project.add_lines(
+        *({"id": id_, "amount": amount, "at": AT} for id_, amount in (("a", 1), ("low", -1)))
+    )
+
+    def take_key(event: Event) -> None:
+        if event.event == "retry":
+            table.ask(f"INSERT INTO {table.name} VALUES ('a', 7)")
+
+    assert not table.project.run(table.pipeline, on_event=take_key)
+
+    (failed,) = table.project.list_events("query_failed")
+    assert "already has a row with the same key" in failed.data["reason"]
+    table.ask(f"DELETE FROM {table.name}")
+    assert table.run()
+    assert (table.ids(), [id_ for id_, _ in table.rejected_rows()]) == (["a"], ["low"])
 
 
 def test_rows_that_are_refused_only_together_end_the_query(table: Table) -> None:
