@@ -62,7 +62,9 @@ _OUTAGES = (
     r"|org\.apache\.hadoop\.(?:net\.ConnectTimeoutException|ipc\.(?:RetriableException|StandbyException))"
     # A name node that has just started, and data nodes that have not come back yet.
     r"|org\.apache\.hadoop\.hdfs\.(?:server\.namenode\.SafeModeException|BlockMissingException)"
-    r"|could only be written to 0 of the"
+    r"|could only be written to 0 of the|does not have enough number of replicas|datanodes .* are bad"
+    # A server that was killed while it had a call. Hadoop's client has an EOFException of its own, which says so.
+    r"|End of File Exception between local host|java\.io\.IOException: (?:Connection reset by peer|Broken pipe)"
     r"|org\.apache\.hadoop\.fs\.s3a\.(?:AWSServiceThrottled|AWSStatus500|AWSApiCallTimeout)Exception"
     # What the client of S3 says of any connection that failed, such as one that was closed without a response.
     r"|Unable to execute HTTP request"
@@ -118,14 +120,16 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
         return QueryFailure(FailureKind.FENCED, COMMITTED_ELSEWHERE, "stop the other run")
     if _pattern(_GONE, "data_losses").search(text):
         return QueryFailure(FailureKind.GONE, _extract_message(text), GONE)
-    if _DAMAGED.search(text):
+    outage = _pattern(_OUTAGES, "outages").search(text)
+    # Spark says of any file of state that it could not read it, also if the file system was away.
+    if _DAMAGED.search(text) and outage is None:
         return QueryFailure(
             FailureKind.CHECKPOINT, f"a checkpoint file is missing or damaged: {_extract_message(text)}", COPY
         )
     if match := _CRASH.search(text):
         return QueryFailure(FailureKind.CRASH, _extract_line(text, match[0]))
-    if match := _pattern(_OUTAGES, "outages").search(text):
-        return QueryFailure(FailureKind.OUTAGE, _extract_line(text, match[0]))
+    if outage is not None:
+        return QueryFailure(FailureKind.OUTAGE, _extract_line(text, outage[0]))
     return QueryFailure(FailureKind.DEFECT, _extract_message(text))
 
 

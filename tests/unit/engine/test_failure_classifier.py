@@ -20,6 +20,11 @@ RAISED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborte
 org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record in source 'clicks': the value is not
  JSON, topic clicks, partition 0, offset 17 SQLSTATE: P0001"""
 
+AWAY_AT_LOAD = """[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. SQLSTATE: 58030
+Caused by: java.net.ConnectException: Call From node/127.0.0.1 to localhost:8020 failed on connection exception"""
+# What Hadoop's client says of a name node that was killed while it had a call.
+KILLED = "DestHost:destPort localhost:8020 , Failed on local exception: java.io.{} local host is: (unknown)"
+
 
 @pytest.mark.parametrize(
     ("reported", "raised", "cause"),
@@ -47,6 +52,26 @@ org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] malformed record
             None,
             FailureKind.OUTAGE,
         ),
+        (Exception(AWAY_AT_LOAD), None, FailureKind.OUTAGE),
+        (Exception(KILLED.format("EOFException: End of File Exception between")), None, FailureKind.OUTAGE),
+        (
+            Exception(KILLED.format("IOException: Connection reset by peer; Host Details :")),
+            None,
+            FailureKind.OUTAGE,
+        ),
+        (
+            Exception(
+                "Unable to close file because the last block blk_1 does not have enough number of replicas."
+            ),
+            None,
+            FailureKind.OUTAGE,
+        ),
+        (
+            Exception("java.io.IOException: All datanodes [DatanodeInfoWithStorage[127.0.0.1:1]] are bad."),
+            None,
+            FailureKind.OUTAGE,
+        ),
+        (Exception("java.io.EOFException: Premature EOF in a Parquet file"), None, FailureKind.DEFECT),
         (Exception(CAST), None, FailureKind.DEFECT),
         (Exception("..."), MillstreamError("a row has no key"), FailureKind.DEFECT),
         (Exception("..."), ValueError("in the user's function"), FailureKind.DEFECT),

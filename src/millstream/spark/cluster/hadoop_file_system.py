@@ -189,5 +189,6 @@ _ERRORS: dict[str, tuple[type[OSError], int]] = {
 _AWAY = re.compile(
     r"ConnectException|SocketException|SocketTimeoutException|NoRouteToHostException|ConnectTimeoutException"
     r"|UnknownHostException|EOFException|SafeModeException|StandbyException|RetriableException"
-    r"|could only be written to 0 of the|Unable to execute HTTP request|Status Code: (?:429|5\d\d)"
+    r"|could only be written to 0 of the|does not have enough number of replicas|datanodes .* are bad"
+    r"|Connection reset by peer|Broken pipe|Unable to execute HTTP request|Status Code: (?:429|5\d\d)"
 )
