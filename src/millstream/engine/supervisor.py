@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from millstream.diagnostics.failure import RESTART, CheckpointError, InvalidInput, MillstreamError
@@ -182,7 +183,8 @@ class Supervisor:
     def _start_query(self, watched: SupervisedQuery) -> None:
         try:
             watched.query.start()
-        except (MillstreamError, PySparkException, OSError) as error:
+        except (MillstreamError, PySparkException, Py4JJavaError, OSError) as error:
+            # A remote file system that is away is an exception of Java's, which PySpark does not translate.
             self._handle_failure(watched, classify(None, error))
         else:
             watched.state = QueryPhase.RUNNING
@@ -239,7 +241,7 @@ class Supervisor:
             return failure
         try:
             error = query.explain_data_loss()
-        except MillstreamError:
+        except (MillstreamError, OSError):
             return failure
         return failure if error is None else QueryFailure(FailureKind.GONE, error.what, error.fix)
 

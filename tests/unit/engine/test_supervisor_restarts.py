@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from millstream.diagnostics.failure import InvalidInput
 from millstream.engine import supervisor as supervision
@@ -94,6 +95,30 @@ def test_a_defect_in_a_batch_is_named_at_once() -> None:
 
     assert watched.fail(BROKEN) is QueryPhase.FAILED
     assert watched.told[-1][1]["reads"] == list(READS)
+
+
+class RaisedInJava(Py4JJavaError):
+    """An exception that PySpark does not translate, without a JVM."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        return "An error occurred while calling o1.start.\n: java.net.ConnectException: Connection refused"
+
+
+def test_a_start_that_fails_in_java_because_a_server_is_away_is_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start() -> None:
+        raise RaisedInJava
+
+    watched = watching()
+    monkeypatch.setattr(watched.query, "start", start, raising=False)
+
+    watched.supervisor._start_query(watched.watched)
+
+    assert watched.watched.state is QueryPhase.RETRYING
 
 
 def test_an_outage_is_never_blamed_on_its_batch(clock: list[float]) -> None:

@@ -23,11 +23,18 @@ class UncommittedBatch:
 
 
 def find_uncommitted_batch(pipeline: Pipeline, query: str) -> UncommittedBatch | None:
-    """Return the batch in progress according to the checkpoint, or None between batches. Does not connect."""
+    """Return the batch in progress according to the checkpoint, or None between batches, or if it cannot be read.
+
+    Connects to nothing but the file system of a remote checkpoint.
+    """
     folder = pipeline.checkpoint_folder(query)
     checkpoint = Checkpoint(folder)
-    batch = checkpoint.planned()
-    if batch is None or batch == checkpoint.committed():
+    try:
+        batch = checkpoint.planned()
+        if batch is None or batch == checkpoint.committed():
+            return None
+    except OSError:
+        # That the file system is away may be why the query failed.
         return None
     try:
         return UncommittedBatch(batch, tuple(_describe_input(pipeline, checkpoint, batch)))

@@ -9,6 +9,7 @@ import pytest
 from millstream.checkpoint import metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata
+from millstream.checkpoint.remote.file_system import set_file_system
 from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
@@ -16,6 +17,7 @@ from millstream.engine.recovery.missing_batches import suggest_remedy
 from millstream.engine.recovery.poison_record import _read_batch_input
 from millstream.engine.recovery.uncommitted_batch import UncommittedBatch, find_uncommitted_batch
 from millstream.pipeline.spec_file import load_text
+from remote_files import MemoryFileSystem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +75,21 @@ def test_a_planned_batch_is_in_progress_until_it_is_committed(pipeline: Pipeline
 
     (tmp_path / "copy" / "commits" / "2").write_text("v1\n{}")
     assert find_uncommitted_batch(pipeline, "copy") is None
+
+
+def test_a_query_that_failed_with_the_file_system_of_its_checkpoint_has_no_known_batch(
+    pipeline: Pipeline,
+) -> None:
+    defaults = pipeline.defaults.model_copy(update={"checkpoints": "hdfs://nn/checkpoints"})
+    away = MemoryFileSystem()
+    away.is_away = True
+    set_file_system(away)
+    try:
+        batch = find_uncommitted_batch(pipeline.model_copy(update={"defaults": defaults}), "copy")
+    finally:
+        set_file_system(None)
+
+    assert batch is None
 
 
 def test_a_batch_whose_range_is_known_is_read_from_where_the_one_before_ended(pipeline: Pipeline) -> None:
