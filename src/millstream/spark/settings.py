@@ -54,6 +54,12 @@ S3_CLIENT = {
     f"{S3_SETTINGS}retry.limit": "4",
 }
 
+# A file on HDFS is complete once a data node has reported its last block, some milliseconds after it was written.
+# Hadoop's client asks at once, and if that is too early waits for 400 ms, doubled with each question; a batch writes
+# three or more files one after the other. These delays begin with 5 ms, and give up later than Hadoop's in total.
+_COMPLETION = "spark.hadoop.dfs.client.block.write.locateFollowingBlock."
+HDFS_CLIENT = {f"{_COMPLETION}initial.delay.ms": "5", f"{_COMPLETION}retries": "12"}
+
 # Hadoop's local file system runs `readlink` and `chmod`, because PySpark has no native library of Hadoop. This one
 # asks the JVM instead.
 LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
@@ -252,6 +258,12 @@ def _sql_settings(cores: int) -> list[Setting]:
             "spark.sql.streaming.numRecentProgressUpdates",
             "20",
             "memory: a report has the dead letters of its batch; a hundred were kept",
+        ),
+        *(
+            Setting(
+                key, value, "a batch with files on HDFS waits milliseconds for a data node's report, not 400"
+            )
+            for key, value in HDFS_CLIENT.items()
         ),
         Setting(ROCKSDB_CHANGES, "true", "if state is in RocksDB, a batch writes only what changed"),
         Setting(
