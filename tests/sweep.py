@@ -57,6 +57,7 @@ def size(part: int, whole: int, variable: str) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "sweep(*features, by=None): runs for a part of its parameters; see tests/sweep.py",
+        "kills(number): kills so many drivers, workers or servers of a cluster; all of these together: -m kills",
         "whole: runs in whole sweeps alone, as another test notices the same",
     ):
         config.addinivalue_line("markers", line)
@@ -76,6 +77,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]
+
+
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> list[str]:
+    kills = sum(mark.args[0] for item in items for mark in item.iter_markers("kills"))
+    return [f"kills on a cluster: {kills}"] if kills else []
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:

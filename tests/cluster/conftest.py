@@ -11,7 +11,8 @@ import pytest
 
 from acceptance.oracle import STREAMS
 from acceptance.project import Project, adapt, database
-from cluster.orders import SIZE, put_on_cluster
+from cluster.orders import SIZE, put_checkpoints_in, put_on_cluster
+from millstream.devstack.servers import hdfs as hdfs_servers
 from millstream.devstack.servers.spark_cluster import SERVERS
 from millstream.devstack.servers.topics import create_topics
 from millstream.devstack.stack import bucket_settings, stop, up
@@ -49,19 +50,34 @@ def shop(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
     project.close()
 
 
-@pytest.fixture
-def ecommerce(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
-    """A copy of the example with topics and a database of its own, whose spec names the cluster."""
-    folder, prefix = tmp_path / "ecommerce", "cluster-"
+@pytest.fixture(params=["local", "hdfs", "s3"])
+def ecommerce(cluster: Endpoints, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
+    """A copy of the example with topics and a database of its own, whose spec names the cluster.
+
+    Its checkpoints are in a folder of this machine, on HDFS or on S3.
+    """
+    place = request.param
+    folder, prefix, name = tmp_path / "ecommerce", f"cluster-{place}-", f"ecommerce_on_{place}"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".millstream", "lake"))
     adapt(folder, prefix)
     put_on_cluster(folder, cluster, **{"spark.master": cluster.spark})
+    if place != "local":
+        conf = request.getfixturevalue("conf") if place == "s3" else {}
+        root = request.getfixturevalue("bucket" if place == "s3" else "hdfs")
+        put_checkpoints_in(folder, f"{root}/{tmp_path.name}/checkpoints", **conf)
     create_topics(cluster.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
     with psycopg.connect(cluster.postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE ecommerce_on_cluster")
-    project = Project(folder, cluster.kafka, database(cluster.postgres, "ecommerce_on_cluster"), prefix)
+        connection.execute(f"CREATE DATABASE {name}")
+    project = Project(folder, cluster.kafka, database(cluster.postgres, name), prefix)
     yield project
     project.close()
+
+
+@pytest.fixture(scope="session")
+def hdfs(stack: Endpoints) -> Iterator[str]:
+    yield up(stack.folder, servers=(), with_hdfs=True, attached=True).hdfs
+    for server in reversed(hdfs_servers.SERVERS):
+        stop(stack.folder, server)
 
 
 @pytest.fixture(scope="session")

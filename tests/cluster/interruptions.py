@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from acceptance.project import until
 from millstream.connectors.failpoints import VARIABLE
-from millstream.devstack.stack import start, stop
+from millstream.devstack.stack import start
 from millstream.devstack.supervisor.state import Home
 
 if TYPE_CHECKING:
@@ -54,11 +54,7 @@ def run_with_kills_of_a_worker_and_the_driver(shop: Project, cluster: Endpoints,
     for query in ("totals", "priced"):
         first.await_event("batch_committed", query=query)
 
-    state = Home(cluster.folder).state()
-    assert state is not None
-    worker = state.servers["spark-worker-1"].process
-    assert worker is not None
-    worker.send(signal.SIGKILL)
+    _kill_server(cluster.folder, "spark-worker-1")
     first.await_event("batch_committed", len(first.list_events("batch_committed")) + 2)
     first.kill()
     start(cluster.folder, "spark-worker-1")
@@ -109,6 +105,15 @@ def assert_taken_over(run: Running) -> None:
     assert any("taken over by" in reason or "another run committed" in reason for reason in reasons), reasons
 
 
+def _kill_server(folder: Path, server: str) -> None:
+    """Kill a server of the local stack, which stays away until it is started."""
+    state = Home(folder).state()
+    assert state is not None
+    process = state.servers[server].process
+    assert process is not None
+    process.send(signal.SIGKILL)
+
+
 def _list_processes(run: Running) -> list[int]:
     """Return the driver's processes: Python, and the JVM that it has started."""
     python = run.process.pid
@@ -127,10 +132,10 @@ def _await_suspension(run: Running) -> Running:
 
 
 def run_through_an_outage(project: Project, folder: Path, server: str, files: int) -> None:
-    """Run until all files are read, while a server of the local stack is away for half a minute."""
+    """Run until all files are read, while a server of the local stack is killed, and away for half a minute."""
     run = project.start("run", "--json", "--no-page", *SLOWLY)
     run.await_event("batch_committed", count=2)
-    stop(folder, server)
+    _kill_server(folder, server)
     # What is tried is an outage of this length: nothing is awaited.
     threading.Event().wait(30)
     start(folder, server)

@@ -28,6 +28,16 @@ def put_on_cluster(folder: Path, cluster: Endpoints, **more: str) -> None:
     file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
 
 
+def put_checkpoints_in(folder: Path, checkpoints: str, **spark: str) -> None:
+    """Let a project have its checkpoints there, with settings that reach them, and dead letters in its folder."""
+    file = folder / "pipeline.yml"
+    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+    spec["spark"] = {**spec.get("spark", {}), **spark}
+    spec["defaults"]["checkpoints"] = checkpoints
+    spec["dead_letters"] = str(folder / "dead_letters")
+    file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+
+
 def send_orders(kafka: str, topic: str, ids: range) -> None:
     """Send an order for each number, of seven users, into two partitions."""
     producer = Producer({"bootstrap.servers": kafka})

@@ -87,6 +87,7 @@ def assert_all_sinks_have(shop: Project, table: str, orders: int) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.kills(2)
 def test_every_row_arrives_once_although_a_worker_and_then_the_driver_are_killed(
     shop: Project, cluster: Endpoints
 ) -> None:

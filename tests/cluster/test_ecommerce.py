@@ -25,6 +25,7 @@ BRISK = ("--set", "defaults.trigger=1 seconds")
 # test_cluster.py kills a driver in each run of the tests.
 @pytest.mark.whole
 @pytest.mark.timeout(600 + 180 * KILLS)
+@pytest.mark.kills(KILLS)
 def test_the_tables_of_the_example_equal_the_batch_answer_after_kills_and_a_graceful_stop(
     ecommerce: Project,
 ) -> None:

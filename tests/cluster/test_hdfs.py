@@ -10,22 +10,24 @@ import pytest
 from acceptance.project import Project
 from cluster.interruptions import (
     MANY_FILES,
+    POINTS,
     SLOWLY,
     assert_taken_over,
     kill_at_each_point,
     refuse_a_second_driver,
     resume,
     run_through_an_outage,
+    run_with_kills_of_a_worker_and_the_driver,
     suspend_at_points,
 )
-from cluster.orders import put_on_cluster
+from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
 from cluster.remote_project import FILES, ROWS, write_input, write_project
+from cluster.test_cluster import ORDERS as SHOP_ORDERS
+from cluster.test_cluster import assert_all_sinks_have
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import RemotePath
-from millstream.devstack.servers.hdfs import SERVERS
-from millstream.devstack.stack import stop, up
 from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
@@ -39,13 +41,6 @@ if TYPE_CHECKING:
 
     from millstream.devstack.supervisor.state import Endpoints
     from millstream.pipeline.model import Pipeline
-
-
-@pytest.fixture(scope="session")
-def hdfs(stack: Endpoints) -> Iterator[str]:
-    yield up(stack.folder, servers=(), with_hdfs=True, attached=True).hdfs
-    for server in reversed(SERVERS):
-        stop(stack.folder, server)
 
 
 @pytest.fixture
@@ -109,6 +104,7 @@ def test_suspended_drivers_end_after_another_has_taken_over_and_nothing_is_lost_
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
+@pytest.mark.kills(len(POINTS))
 def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
     spark: SparkSession, project: Project, root: str
 ) -> None:
@@ -121,6 +117,7 @@ def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_cluster(
     spark: SparkSession, project: Project, cluster: Endpoints, root: str
 ) -> None:
@@ -136,6 +133,22 @@ def test_each_row_is_once_in_files_tables_and_dead_letters_after_a_kill_on_a_clu
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
+@pytest.mark.kills(2)
+def test_a_processor_keeps_its_state_on_hdfs_although_a_worker_and_then_the_driver_are_killed(
+    shop: Project, cluster: Endpoints, root: str
+) -> None:
+    put_checkpoints_in(shop.folder, f"{root}/checkpoints")
+    send_orders(shop.kafka, f"{shop.prefix}orders", range(SHOP_ORDERS))
+
+    run_with_kills_of_a_worker_and_the_driver(shop, cluster, PREFIX=shop.prefix, TABLE="on_hdfs")
+
+    assert_all_sinks_have(shop, "on_hdfs", SHOP_ORDERS)
+    assert not list(shop.folder.rglob("offsets"))
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_a_name_node_that_is_away_for_half_a_minute_costs_no_row(
     spark: SparkSession, project: Project, stack: Endpoints, root: str
 ) -> None:

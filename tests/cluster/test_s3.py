@@ -50,6 +50,7 @@ def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_each_row_is_once_after_a_kill_and_a_restart_and_dead_letters_are_read_without_spark(
     project: Project, root: str, conf: dict[str, str]
 ) -> None:
@@ -66,6 +67,7 @@ def test_each_row_is_once_after_a_kill_and_a_restart_and_dead_letters_are_read_w
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
     project: Project, stack: Endpoints, root: str, conf: dict[str, str]
 ) -> None:

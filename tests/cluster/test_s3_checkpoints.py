@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from acceptance.project import Project, until
 from cluster.interruptions import (
     MANY_FILES,
+    POINTS,
     SLOWLY,
     assert_taken_over,
     kill_at_each_point,
@@ -22,7 +22,7 @@ from cluster.interruptions import (
     suspend,
     suspend_at_points,
 )
-from cluster.orders import put_on_cluster, send_orders
+from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
 from cluster.proxies import HoldingProxy, LosingProxy
 from cluster.remote_project import FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
@@ -168,6 +168,7 @@ def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
+@pytest.mark.kills(len(POINTS))
 @pytest.mark.parametrize(("on_cluster", "time"), [(False, 2), (True, 1)])
 def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
     project: Project,
@@ -189,6 +190,7 @@ def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_each_row_is_once_after_a_kill_on_a_cluster(
     project: Project, cluster: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
@@ -204,14 +206,11 @@ def test_each_row_is_once_after_a_kill_on_a_cluster(
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
+@pytest.mark.kills(2)
 def test_a_processor_keeps_its_state_on_s3_although_a_worker_and_then_the_driver_are_killed(
     shop: Project, cluster: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
-    file = shop.folder / "pipeline.yml"
-    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
-    spec["spark"] |= conf
-    spec["defaults"]["checkpoints"] = f"{root}/checkpoints"
-    file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+    put_checkpoints_in(shop.folder, f"{root}/checkpoints", **conf)
     send_orders(shop.kafka, f"{shop.prefix}orders", range(SHOP_ORDERS))
 
     run_with_kills_of_a_worker_and_the_driver(shop, cluster, PREFIX=shop.prefix, TABLE="on_s3")
@@ -222,6 +221,7 @@ def test_a_processor_keeps_its_state_on_s3_although_a_worker_and_then_the_driver
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
+@pytest.mark.kills(1)
 def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
     project: Project, stack: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
