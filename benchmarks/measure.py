@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PR_SET_CHILD_SUBREAPER = 36
 TICK = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/stat behind the name.
+_OWN, _OWN_AND_ENDED_CHILDRENS = slice(11, 13), slice(11, 15)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,16 @@ def tree_cpu_seconds(root: int) -> float:
     return sum(used.get(pid, 0) for pid in tree) / TICK
 
 
-def _processes() -> tuple[dict[int, int], dict[int, int]]:
+def own_ticks(roots: Container[int]) -> dict[int, int]:
+    """The user and system ticks of each living process below these, without those of its children."""
+    parents, used = _processes(_OWN)
+    below: set[int] = set()
+    while more := {pid for pid, parent in parents.items() if parent in roots or parent in below} - below:
+        below |= more
+    return {pid: used[pid] for pid in below}
+
+
+def _processes(ticks: slice = _OWN_AND_ENDED_CHILDRENS) -> tuple[dict[int, int], dict[int, int]]:
     """The parent of each process, and the ticks that it and its ended children have used."""
     parents: dict[int, int] = {}
     used: dict[int, int] = {}
@@ -97,7 +108,7 @@ def _processes() -> tuple[dict[int, int], dict[int, int]]:
             except OSError:
                 continue
             parents[int(entry.name)] = int(fields[1])
-            used[int(entry.name)] = sum(int(ticks) for ticks in fields[11:15])
+            used[int(entry.name)] = sum(map(int, fields[ticks]))
     return parents, used
 
 

@@ -42,6 +42,8 @@ class Bench:
     folder: Path
     kafka: str
     postgres: str
+    master: str = "local[*]"
+    partitions: int = 2
     wanted: Tables | None = None
     costs: dict[str, list[Cost]] = field(default_factory=dict)
 
@@ -101,11 +103,13 @@ class Bench:
 
     def _command(self, name: str, place: Path, url: str) -> list[str]:
         if name == OURS:
-            return [COMMAND, "run", "--until-caught-up", "--json"]
+            master = [] if self.master == "local[*]" else ["--master", self.master]
+            return [COMMAND, "run", "--until-caught-up", "--json", *master]
         locked = ",".join(str(path) for path in jar_cache.ensure_jars("spark"))
         words = {
             "kafka": self.kafka, "postgres": url, "lake": place / "lake", "state": place / "state",
             "catalog": self.project / "data" / "product_catalog", "jars": locked,
+            "master": self.master, "partitions": self.partitions,
         }  # fmt: skip
         item = [word for key, value in words.items() for word in (f"--{key}", str(value))]
         return [sys.executable, str(HERE / "handwritten.py"), *item, *(["--naive"] if name == NAIVE else [])]

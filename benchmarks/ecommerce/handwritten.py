@@ -47,11 +47,11 @@ class Places:
     """What the topics' names begin with."""
 
 
-def session(jars: str, *, naive: bool) -> SparkSession:
-    """A local session on all cores; the expert's has the settings that matter."""
+def session(jars: str, master: str, partitions: str, *, naive: bool) -> SparkSession:
+    """A session; the expert's has the settings that matter."""
     builder = (
         SparkSession.builder.appName("handwritten")
-        .master("local[*]")
+        .master(master)
         .config("spark.jars", jars)
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
@@ -60,7 +60,7 @@ def session(jars: str, *, naive: bool) -> SparkSession:
     )
     if not naive:
         builder = (
-            builder.config("spark.sql.shuffle.partitions", "2")
+            builder.config("spark.sql.shuffle.partitions", partitions)
             .config("spark.databricks.delta.snapshotPartitions", "2")
             .config("spark.scheduler.mode", "FAIR")
             .config("spark.driver.memory", "4g")
@@ -227,6 +227,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("kafka", "postgres", "lake", "state", "catalog", "jars"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--partitions", default="2", help="Of the expert's shuffles.")
     parser.add_argument("--naive", action="store_true")
     parser.add_argument("--prefix", default="", help="What the topics' names begin with.")
     parser.add_argument("--trigger", help="Run on, with this trigger, in place of ending once caught up.")
@@ -236,7 +238,7 @@ def main() -> None:
     trigger: dict[str, object] = {"processingTime": args.trigger} if args.trigger else {"availableNow": True}
     with psycopg.connect(places.postgres) as connection:
         connection.execute(TABLE)
-    spark = session(args.jars, naive=args.naive)
+    spark = session(args.jars, args.master, args.partitions, naive=args.naive)
     catalog = spark.read.parquet(str(places.catalog)).select("product_id", "category", "price")
     joined = events(spark, places, "purchases").join(catalog, "product_id", "left")
     joined = joined.withColumn("day", F.to_date("event_time"))

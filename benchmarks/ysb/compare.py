@@ -85,7 +85,7 @@ class Bench:
         """One run of one program, from nothing."""
         place = self.folder / f"turn{turn}-{name.replace(', ', '-').replace(' ', '-')}"
         shutil.copytree(self.folder / "ads", place / "data" / "ads")
-        shutil.copy(HERE / "pipeline.yml", place)
+        self._write_spec(place)
         base = f"ysb{turn}_{(OURS, TUTORIAL, ONE_BATCH, FLINK).index(name)}"
         with psycopg.connect(self.postgres, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {base}")
@@ -107,6 +107,9 @@ class Bench:
         )
         self.figures.setdefault(name, []).append(figures)
         return figures
+
+    def _write_spec(self, place: Path) -> None:
+        shutil.copy(HERE / "pipeline.yml", place)
 
     def _command(self, name: str, place: Path, url: str) -> list[str]:
         if name == OURS:

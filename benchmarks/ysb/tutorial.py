@@ -38,10 +38,14 @@ def main() -> None:
     parser.add_argument(
         "--batch", type=int, default=0, help="Most records of a batch; 0 for Spark's default, all."
     )
+    parser.add_argument("--master", default="local[*]")
     asked = parser.parse_args()
 
     spark = (
-        SparkSession.builder.appName("ysb").master("local[*]").config("spark.jars", asked.jars).getOrCreate()
+        SparkSession.builder.appName("ysb")
+        .master(asked.master)
+        .config("spark.jars", asked.jars)
+        .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
 
