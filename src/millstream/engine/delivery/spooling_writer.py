@@ -204,12 +204,11 @@ class SpoolingWriter(Writer):
             except Exception as error:  # noqa: BLE001 - raised again if it ends the query
                 self._record_failure(error)
 
-    def deliver_spooled(self, ended: threading.Event) -> int:
+    def deliver_spooled(self, ended: threading.Event) -> None:
         """Deliver spooled batches in order until a new batch needs the writer, the sink fails or the run ends.
 
-        Returns the number of delivered batches. Raises an error that ends the query.
+        Raises an error that ends the query.
         """
-        delivered = 0
         while self._columns is not None and not self._batch_waits and not ended.is_set():
             with self._lock:
                 if self._columns is None or self._ready is None:
@@ -222,8 +221,6 @@ class SpoolingWriter(Writer):
                 except Exception as error:  # noqa: BLE001 - as above
                     self._record_failure(error)
                     break
-                delivered += 1
-        return delivered
 
     def _background_session(self, spark: SparkSession) -> SparkSession:
         """Return a copy of the run's session, for deliveries in the retry thread.
