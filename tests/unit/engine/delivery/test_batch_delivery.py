@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -85,3 +86,14 @@ def test_a_batch_of_other_records_ends_the_query(note: BatchMetadata) -> None:
 
 def test_a_batch_of_other_rows_is_a_warning() -> None:
     assert delivered(BatchMetadata(MINE.offsets, MINE.planned, "2:41")) == ["warning"]
+
+
+def test_a_batch_that_waits_for_a_start_that_failed_is_let_go() -> None:
+    delivery = Delivery("q", {"parquet:out": Holding(None)}, None, Told(), Notes(), None)  # type: ignore[arg-type]
+    batch = threading.Thread(target=delivery, args=(None, 3), daemon=True)
+    batch.start()
+
+    delivery.close()
+
+    batch.join(10)
+    assert not batch.is_alive()

@@ -11,6 +11,7 @@ import pytest
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CheckpointMismatch
+from millstream.engine.delivery import spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
@@ -124,3 +125,55 @@ def test_a_batch_that_its_sink_passes_over_and_lacks_goes_on_waiting(
     assert batch.folder in error.what
     assert "millstream deadletter delete copy --sink delta:out --batch 1" in error.fix
     assert not batch.is_deleted
+
+
+class Taking(Writer):
+    """A writer that takes every batch."""
+
+    def __init__(self, batches: list[int]) -> None:
+        super().__init__(IDENTITY)
+        self.batches = batches
+
+    def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002 - the contract's signature
+        self.batches.append(batch_id)
+        return WriteResult()
+
+
+class Spool(BatchSpool):
+    """Batches without rows."""
+
+    def __init__(self, folder: Path, *waiting: int) -> None:
+        super().__init__(folder)
+        self.waiting = [Batch(batch=number) for number in waiting]
+
+    def oldest(self) -> Any:
+        return next((batch for batch in self.waiting if not batch.is_deleted), None)
+
+    def has_batch(self, batch: int) -> bool:
+        return batch in self.numbers()
+
+    def has_batches(self) -> bool:
+        return bool(self.numbers())
+
+    def spool(self, frame: Any, batch: int, reason: str, metadata: BatchMetadata = UNTOLD) -> None:  # noqa: ARG002 - as above
+        self.waiting.append(Batch(batch=batch))
+
+    def numbers(self) -> list[int]:
+        return [batch.batch for batch in self.waiting if not batch.is_deleted]
+
+
+def test_two_batches_that_wait_are_delivered_before_one_that_comes_though_no_time_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spooling_writer, "DRAIN", -1.0)
+    written: list[int] = []
+    spool = Spool(tmp_path, 1, 2, 3)
+    writer = SpoolingWriter(IDENTITY, lambda: Taking(written), spool, None)
+    nobody: Any = None
+    columns: Any = []
+    writer.open(nobody, columns)
+    frame: Any = SimpleNamespace(schema=[], sparkSession=None)
+
+    result = writer.write(frame, 4)
+
+    assert (result.is_spooled, written, spool.numbers()) == (True, [1, 2], [3, 4])
