@@ -167,3 +167,23 @@ def test_many_letters_of_one_batch_never_stand_in_the_driver_together(
         FULL["value"],
         FULL["headers"],
     )
+
+
+def test_letters_of_every_partition_are_read(broker: Broker, spark: SparkSession) -> None:
+    topic = broker.topic(2)
+    result = store_letters(broker, topic, spark, FULL)
+    letter = {
+        **{name: FULL[name] for name in ("query", "source", "topic", "partition", "file", "reason")},
+        "expectation": None,
+        "batch_id": 1,
+        "timestamp": None,
+        "at": NOON.isoformat(),
+    }
+    producer = Producer({"bootstrap.servers": broker.address})
+    for partition in (0, 1):
+        text = json.dumps({**letter, "offset": 100 + partition})
+        headers = [("millstream-letter", text.encode())]
+        producer.produce(topic, b"x", partition=partition, headers=headers)
+    assert producer.flush(10) == 0
+
+    assert sorted(letter.offset or 0 for letter in read_unique(result)) == [7, 100, 101]

@@ -146,6 +146,19 @@ def test_a_ledger_made_without_sizes_of_segments_gets_them_and_keeps_what_was_se
     assert (settings["segment.bytes"].value, settings["segment.ms"].value) == (str(8 * 1024 * 1024), "60000")
 
 
+def test_a_new_ledger_can_be_compacted_hourly_and_not_into_a_file_for_each_batch(broker: Broker) -> None:
+    topic = f"ledger-{uuid.uuid4().hex[:8]}"
+
+    ledger.ensure_topic({"bootstrap.servers": broker.address}, topic)
+
+    place = admin.ConfigResource("topic", topic)
+    settings = broker.admin.describe_configs([place])[place].result(10)
+    assert (settings["cleanup.policy"].value, settings["segment.ms"].value) == (
+        "compact",
+        str(60 * 60 * 1000),
+    )
+
+
 def test_an_older_run_is_turned_away(spark: SparkSession, broker: Broker) -> None:
     topic, query = broker.topic(), uuid.uuid4().hex
     older = opened(spark, broker, topic, query)

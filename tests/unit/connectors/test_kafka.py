@@ -6,15 +6,18 @@ import json
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pydantic import ValidationError
 
 from millstream.connectors.api.values.offsets import OffsetRange
 from millstream.connectors.api.values.problem import RequiredResource
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka.client import admin
 from millstream.connectors.kafka.client.security import Security
 from millstream.connectors.kafka.offsets.offset_split import offset_bounds
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.source import KafkaSource
+from millstream.connectors.kafka.transactions import TransactionalWriter
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.output_mode import OutputMode
 
@@ -318,3 +321,16 @@ def test_a_sink_that_cannot_work_says_why(settings: dict[str, Any], mode: Output
 
 def test_a_sink_that_can_work_has_no_problems() -> None:
     assert sink(key="user_id").problems(OutputMode.UPDATE) == []
+
+
+def test_a_transactional_writer_that_is_closed_waits_for_no_broker() -> None:
+    writer = sink(transactional=True).writer(SinkIdentity("shop", "q", "1", "kafka:q", OutputMode.APPEND))
+    assert isinstance(writer, TransactionalWriter)
+    writer.close()
+    producer = writer._producer = Producer({"bootstrap.servers": "localhost:1", "log_level": 0})
+    producer.produce("funnel", b"a record of a batch that has failed")
+
+    writer.close()
+
+    producer.poll(0)
+    assert len(producer) == 0
