@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity
@@ -132,3 +133,24 @@ def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
         copy.write(spark.range(3, 6), 1)
 
     assert spark.read.format("delta").load(str(sink.path)).count() == 6
+
+
+def test_a_batch_whose_commit_delta_has_deleted_from_the_log_is_known_by_its_number(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink, rows = DeltaSink.model_validate({"path": str(tmp_path / "t")}), spark.range(3)
+    first, second = opened(spark, sink, rows, "one"), opened(spark, sink, rows, "two")
+    first.write(rows, 7)
+    for batch_id in range(2):
+        second.write(rows, batch_id)
+    # As Delta does once a commit is older than delta.logRetentionDuration.
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    (tmp_path / "t/_delta_log/00000000000000000000.json").unlink()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+    entries = opened(spark, sink, rows, "one").last_committed_batches(spark)
+
+    assert {entry.writer: entry.batch for entry in entries} == {
+        first.identity.key: 7,
+        second.identity.key: 1,
+    }

@@ -70,6 +70,8 @@ def table(project: Project, stack: Endpoints) -> Table:
 
 def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reason(table: Table) -> None:
     good = [(f"g{number}", 1) for number in range(20)]
+    context = table.project.spark.sparkContext._jsc
+    cached = len(context.getPersistentRDDs())  # type: ignore[attr-defined]
 
     assert table.run(*good[:7], ("low", -1), *good[7:], ("lower", -2))
 
@@ -80,6 +82,7 @@ def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reaso
     )
     (event,) = table.project.list_events("dead_letter")
     assert [(part["reason"], part["records"]) for part in event.data["reasons"]] == [("refused", 2)]
+    assert len(context.getPersistentRDDs()) == cached  # type: ignore[attr-defined]
 
 
 def test_a_batch_that_comes_again_adds_no_row_and_no_letter(table: Table) -> None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.connectors.api.values.offsets import OffsetRange
+from millstream.engine.recovery.poison_record import SHOWN, _Search
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from millstream.pipeline.model import Pipeline
     from spark.conftest import Project
 
@@ -86,3 +94,15 @@ def test_a_batch_that_kills_its_worker_each_time_is_poisoned(project: Project) -
     assert failed.data["cause"] == "crash"
     assert (failed.data["batch"], failed.data["reads"]) == (1, [f"file file://{project.folder}/in/002.json"])
     assert project.rows("table") == [("a", 3)]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(b"x" * SHOWN, ""), (b"x" * SHOWN + b"y", " …"), (None, None)])
+def test_a_value_that_is_cut_off_says_so(value: bytes | None, shown: str | None, spark: SparkSession) -> None:
+    record = spark.createDataFrame([(value,)], "value BINARY")
+    source = SimpleNamespace(has_payload=True, read_range=lambda *_: record, halves=lambda _: None)
+    entry: Any = SimpleNamespace(source=source, ddl=None)
+    pipeline: Any = None
+
+    actual = _Search(spark, pipeline, "copy", "orders", ())._record_value(entry, OffsetRange(None, "{}"))
+
+    assert actual == ("null" if value is None else f"'{'x' * SHOWN}'{shown}")
