@@ -66,7 +66,7 @@ class Processes:
 
     def look(self) -> tuple[float, list[str]]:
         """CPU seconds of all that live, with those of their ended children; and kinds of those that are new."""
-        numbers = {int(folder.name) for folder in Path("/proc").glob("[0-9]*")}
+        numbers = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - ten times faster
         self._other &= numbers
         total, started = 0, []
         for number in numbers - self._other:
@@ -84,8 +84,8 @@ class Processes:
                         started.append(kind)
                 total += sum(int(word) for word in words[11:15])
             except OSError:
-                # It ended while we looked, or is not ours to look at.
-                continue
+                # It ended while we looked, or is not ours to look at, as those of the kernel.
+                self._other.add(number)
         return total / _TICKS, started
 
 
@@ -143,7 +143,8 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
         """Write what a fixture took, those that it asks for left out: they are set up before."""
-        began, cpu = time.monotonic(), self._look()
+        # Not the other way round: a look takes as long as a small fixture.
+        cpu, began = self._look(), time.monotonic()
         value = yield
         seconds = time.monotonic() - began
         if seconds > 0.01:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from suite_record import kind_of
+from suite_record import Processes, kind_of
 from suite_times import report
 
 LINES = [
@@ -51,3 +54,14 @@ def test_it_adds_up_by_folder_file_and_fixture_the_longest_first() -> None:
 )
 def test_a_process_is_known_by_its_command(command: str, kind: str | None) -> None:
     assert kind_of(command.split()) == kind
+
+
+def test_a_look_reads_no_process_twice_that_is_not_the_workers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes, read = Processes((b"the mark of no process",)), Path.read_text
+    before, files = set(Path("/proc").iterdir()), []
+    processes.look()
+    monkeypatch.setattr(Path, "read_text", lambda file: files.append(file) or read(file))
+
+    processes.look()
+
+    assert {file.parent for file in files} & before == {Path(f"/proc/{os.getpid()}")}
