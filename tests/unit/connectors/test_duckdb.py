@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -163,28 +162,52 @@ def test_the_ledger_keeps_the_last_batches(tmp_path: Path, monkeypatch: pytest.M
     assert made.entry(4).note == made.note(4)
 
 
-@pytest.mark.parametrize("point", ["duckdb.staged", "duckdb.open", "duckdb.committed"])
-def test_a_process_killed_around_its_commit_leaves_the_whole_batch_or_nothing(
-    point: str, tmp_path: Path
-) -> None:
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path; from test_duckdb import rows, writer\n"
-        "made = writer(Path(sys.argv[2]))\n"
-        "made.write(rows(('a', 1)), 0); made.write(rows(('b', 2), ('c', 3)), 1)"
-    )
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]
-    done = subprocess.run(command, env={**os.environ, VARIABLE: f"{point}=kill@2"}, check=False)
-    assert done.returncode == -signal.SIGKILL
+POINTS = ("duckdb.staged", "duckdb.open", "duckdb.committed")
+KILLED = """
+import os, sys
+import pandas  # DuckDB would import it in each of the processes
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from test_duckdb import rows, writer
 
-    again = writer(tmp_path, opened=False)
+writer(Path(sys.argv[2]), opened=False)  # imports what each of them needs
+for point in sys.argv[4:]:
+    process = os.fork()
+    if not process:
+        os.environ[sys.argv[3]] = f"{point}=kill@2"
+        made = writer(Path(sys.argv[2], point))
+        made.write(rows(("a", 1)), 0)
+        made.write(rows(("b", 2), ("c", 3)), 1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders by failpoint, each with the file of a process that was killed there in its second batch."""
+    folder = tmp_path_factory.mktemp("killed")
+    for point in POINTS:
+        (folder / point).mkdir()
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(folder), VARIABLE, *POINTS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(POINTS)
+    return folder
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_process_killed_around_its_commit_leaves_the_whole_batch_or_nothing(
+    point: str, killed: Path
+) -> None:
+    folder = killed / point
+    again = writer(folder, opened=False)
     (entry,) = again.last_committed_batches(Spark())
     again.open(Spark(), rows(("a", 1)).table.schema)
     is_committed = point == "duckdb.committed"
 
     assert entry.batch == int(is_committed)
     assert again.write(rows(("b", 2), ("c", 3)), 1).is_skipped is is_committed
-    assert stored(tmp_path) == [("a", 1), ("b", 2), ("c", 3)]
+    assert stored(folder) == [("a", 1), ("b", 2), ("c", 3)]
 
 
 HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
