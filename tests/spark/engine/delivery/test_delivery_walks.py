@@ -305,7 +305,8 @@ def take(walk: Walk, words: list[str]) -> None:
     for at, word in enumerate(words):
         text = " ".join(words[: at + 1])
         name = word.lower()
-        before, refusal = walk.state(), walk.is_refused(name)
+        refusal = walk.is_refused(name)
+        before = walk.state() if refusal else None
         assert word != word.upper() or refusal, f"{text}: the model takes it"
         step = walk.step(name)
         assert step is not refusal, f"{text}: taken is {step}"
