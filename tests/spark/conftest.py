@@ -137,10 +137,11 @@ def prepared(
         if name in projects:
             projects[name].restore()
         else:
-            project = projects[name] = Project(tmp_path_factory.mktemp("prepared"), spark)
+            project = Project(tmp_path_factory.mktemp("prepared"), spark)
             steps(project)
             project.events.clear()
             project.keep()
+            projects[name] = project
         return projects[name]
 
     return prepare

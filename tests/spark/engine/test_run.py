@@ -15,11 +15,35 @@ from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
 from millstream.pipeline.model import OnMalformed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spark.conftest import Project
 
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
 C = {"id": "c", "amount": 5, "at": "2026-01-01T12:14:00Z"}
+
+
+@pytest.fixture
+def project_with_run(prepared: Callable[..., Project]) -> Project:
+    """The project after a run over one row."""
+
+    def run_once(project: Project) -> None:
+        project.add_lines(A)
+        assert project.run(project.pipeline())
+
+    return prepared("run", run_once)
+
+
+@pytest.fixture
+def project_with_letter(prepared: Callable[..., Project]) -> Project:
+    """The project after a run over two rows and a malformed record."""
+
+    def run_once(project: Project) -> None:
+        project.add_lines(A, B, "{broken")
+        assert project.run(project.pipeline())
+
+    return prepared("run with a dead letter", run_once)
 
 
 def sums(project: Project) -> list[tuple[str, int]]:
@@ -36,12 +60,15 @@ def test_every_sink_of_every_query_gets_every_row(project: Project) -> None:
     assert sums(project) == [("12:00", 7), ("12:10", 5)]
     assert [row[0] for row in project.rows("files", "parquet")] == ["a", "b", "c"]
     assert [row[0] for row in project.rows("table")] == ["a", "b", "c"]
+    committed = [event.data for event in project.list_events("batch_committed") if event.data["rows_in"]]
+    assert {data["newest"][:16] for data in committed} == {"2026-01-01T12:02", "2026-01-01T12:14"}
 
 
-def test_a_second_run_goes_on_where_the_first_ended(project: Project) -> None:
-    project.add_lines(A)
-    project.run(project.pipeline())
+def test_a_second_run_goes_on_where_the_first_ended(project_with_run: Project) -> None:
+    project = project_with_run
+    assert sums(project) == [("12:00", 3)]
     project.add_lines(B)
+
     project.run(project.pipeline())
 
     assert sums(project) == [("12:00", 7)]
@@ -49,20 +76,22 @@ def test_a_second_run_goes_on_where_the_first_ended(project: Project) -> None:
 
 
 @pytest.mark.parametrize("query", ["sums", "copy"])
-def test_a_batch_that_spark_did_not_commit_is_not_delivered_again(project: Project, query: str) -> None:
-    project.add_lines(A, B, "{broken")
-    project.run(project.pipeline())
-    before = [sums(project), project.rows("files", "parquet"), project.rows("table"), read_sink(project)]
+def test_a_batch_that_spark_did_not_commit_is_not_delivered_again(
+    project_with_letter: Project, query: str
+) -> None:
+    project = project_with_letter
+    before = read_sinks(project)
+    assert [len(rows) for rows in before] == [1, 2, 2, 1]
 
     project.forget_last_commit(query)
     project.run(project.pipeline())
 
-    assert [
-        sums(project),
-        project.rows("files", "parquet"),
-        project.rows("table"),
-        read_sink(project),
-    ] == before
+    assert read_sinks(project) == before
+
+
+def read_sinks(project: Project) -> list[list[tuple[Any, ...]]]:
+    """What every sink holds, and the dead letters."""
+    return [sums(project), project.rows("files", "parquet"), project.rows("table"), read_sink(project)]
 
 
 def read_sink(project: Project) -> list[tuple[Any, ...]]:
@@ -112,11 +141,8 @@ def test_a_malformed_row_ends_the_run_when_the_spec_says_so(project: Project) ->
     assert "002.json" in failed.data["reason"]
 
 
-def test_from_its_first_batch_a_checkpoint_says_what_made_it(project: Project) -> None:
-    project.add_lines(A)
-    project.run(project.pipeline())
-
-    result = metadata.read(project.folder / ".millstream" / "checkpoints" / "sums")
+def test_from_its_first_batch_a_checkpoint_says_what_made_it(project_with_run: Project) -> None:
+    result = metadata.read(project_with_run.folder / ".millstream" / "checkpoints" / "sums")
 
     assert result is not None
     assert [operator.kind for operator in result.operators].count("Aggregate") == 1
@@ -125,9 +151,8 @@ def test_from_its_first_batch_a_checkpoint_says_what_made_it(project: Project) -
     assert result.pinned["spark.sql.shuffle.partitions"] == "2"
 
 
-def test_another_aggregate_has_another_fingerprint(project: Project) -> None:
-    project.add_lines(A)
-    project.run(project.pipeline())
+def test_another_aggregate_has_another_fingerprint(project_with_run: Project) -> None:
+    project = project_with_run
     checkpoint = project.folder / ".millstream" / "checkpoints" / "sums"
     before = metadata.read(checkpoint)
     sql = "SELECT window.start AS since, max(amount) AS amount FROM orders GROUP BY window(at, '10 minutes')"
