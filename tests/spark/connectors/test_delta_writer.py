@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
 
 from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity
+from millstream.connectors.delta.commit.log import TableSnapshot, read_entry
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.diagnostics.failure import CheckpointMismatch, NotReady
@@ -154,3 +155,39 @@ def test_a_batch_whose_commit_delta_has_deleted_from_the_log_is_known_by_its_num
         first.identity.key: 7,
         second.identity.key: 1,
     }
+
+
+class LogWithoutFiles:
+    """A table's log whose files cannot be read, and what Java says of them."""
+
+    def __init__(self, spark: SparkSession, error: str) -> None:
+        self._spark, self._error = spark, error
+
+    def deltaLog(self) -> LogWithoutFiles:  # noqa: N802 - Delta's name
+        return self
+
+    store = deltaLog
+
+    def newDeltaHadoopConf(self) -> None: ...  # noqa: N802 - Delta's name
+
+    def logPath(self) -> Any:  # noqa: N802 - Delta's name
+        return self._spark._jvm.org.apache.hadoop.fs.Path("/table/_delta_log")  # type: ignore[union-attr]
+
+    def readAsIterator(self, *_: Any) -> None:  # noqa: N802 - Delta's name
+        raise OSError(self._error)
+
+
+@pytest.mark.parametrize("name", ["java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"])
+def test_a_commit_that_is_missing_is_known_by_the_names_that_file_systems_give_it(
+    name: str, spark: SparkSession
+) -> None:
+    snapshot = TableSnapshot(3, (), (), LogWithoutFiles(spark, f"{name}: 00000000000000000003.json"))
+
+    assert read_entry(spark, snapshot, "one", 0) is None
+
+
+def test_a_commit_that_cannot_be_read_is_not_missing(spark: SparkSession) -> None:
+    snapshot = TableSnapshot(3, (), (), LogWithoutFiles(spark, "AccessDeniedException: denied"))
+
+    with pytest.raises(OSError, match="denied"):
+        read_entry(spark, snapshot, "one", 0)

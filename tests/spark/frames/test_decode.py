@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import sweep
-from millstream.frames.decode import REASON, decode_rows
+from millstream.connectors.files.source import FILE
+from millstream.frames.decode import REASON, decode_rows, select_view_columns
 from millstream.pipeline.model import SourceEntry
 
 if TYPE_CHECKING:
@@ -115,3 +116,20 @@ def test_one_bad_record_among_many_is_found_at_its_place(spark: SparkSession) ->
     )
 
     assert [tuple(row) for row in frame.collect()] == [("orders", 0, BAD, "the value is not JSON")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns"),
+    [
+        (None, ["id", "amount"]),
+        ({"id": "string", "amount": "int"}, ["id", "amount"]),
+        ({"id": "string", "amount": "int", "_corrupt_record": "string"}, ["id", "amount", "_corrupt_record"]),
+    ],
+)
+def test_views_see_the_columns_of_files_but_not_what_the_reader_adds(
+    spark: SparkSession, schema: dict[str, str] | None, columns: list[str]
+) -> None:
+    source = SourceEntry.model_validate({"json": {"path": "in"}, "schema": schema, "static": True})
+    raw = spark.createDataFrame([], f"id STRING, amount INT, _corrupt_record STRING, {FILE} STRING")
+
+    assert raw.select(*select_view_columns(source, raw)).columns == columns
