@@ -19,14 +19,15 @@ _WORDS = {
 _OTHER = "right rows with this input, **wrong rows, no error** with other input"
 HEADING = """# What a changed query does with its checkpoint
 
-Each line is one change of a query that had run: what `millstream plan` says, and what Spark 4.2.0 then does with
-the checkpoint. *Right rows* are those that the changed query writes if it has always been like this, for the input
-after the change. Some changes of a query's state show only with certain rows: they were run with a second input too.
+Each row of these tables is one change of a query that has already run: the verdict of `millstream plan`, and what
+Spark 4.2.0 does when the changed query continues from the checkpoint. *Right rows* means: for the input after the
+change, Spark writes the same rows as if the query had been defined in the new way from the start. Some changes of a
+query's state have an effect only with certain rows; they were tried with a second input too.
 
-*Cannot tell* stands for changed Python code. Whether the new code can continue with values that the former code
-stored is not decided by its text: the table has changes of both kinds.
+*Cannot tell* is the verdict for changed Python code. The text of the code does not show whether the new code can
+continue with the values that the old code stored; the tables contain examples of both cases.
 
-The table is written by `MILLSTREAM_SWEEP=all pytest tests/spark/restarts`, which runs every line.
+`MILLSTREAM_SWEEP=all pytest tests/spark/restarts` runs every row and writes these tables.
 """
 
 

@@ -20,7 +20,10 @@ class Metric:
 
 METRICS = (
     Metric(
-        "millstream_up", "gauge", ("pipeline",), "1 while the run is active and no query has failed for good."
+        "millstream_up",
+        "gauge",
+        ("pipeline",),
+        "1 while the run is active, unless a query has failed and is not restarted.",
     ),
     Metric(
         "millstream_query_up",
@@ -66,7 +69,12 @@ METRICS = (
         "Newest event time so far; absent without event time.",
     ),
     Metric("millstream_state_rows", "gauge", _QUERY, "Rows in the state of the query's operators."),
-    Metric("millstream_state_bytes", "gauge", _QUERY, "Memory of that state, in bytes."),
+    Metric(
+        "millstream_state_bytes",
+        "gauge",
+        _QUERY,
+        "Memory used by the state of the query's operators, in bytes.",
+    ),
     Metric(
         "millstream_rows_dropped_total",
         "counter",
@@ -77,7 +85,8 @@ METRICS = (
         "millstream_offsets_behind",
         "gauge",
         (*_QUERY, "topic", "partition"),
-        "Records of a partition that the query has not read yet; of a topic if queries read over 2,000 partitions.",
+        "Records of a partition that the query has not read yet; of a whole topic if queries read more than 2,000 "
+        "partitions.",
     ),
     Metric(
         "millstream_dead_letters_total",
@@ -113,7 +122,7 @@ METRICS = (
         "millstream_export_lost_total",
         "counter",
         ("pipeline", "to"),
-        "Messages that a receiver did not accept, and events that were dropped because it was too slow.",
+        "Messages that a receiver did not accept, and events that were dropped because the receiver was too slow.",
     ),
     Metric(
         "millstream_open_files",
@@ -125,7 +134,8 @@ METRICS = (
         "millstream_open_files_max",
         "gauge",
         ("pipeline", "process"),
-        "Most files that the process may have open; for a JVM that leaves sockets open, at most the local ports.",
+        "Maximum number of files that the process may open; for a JVM that leaves sockets open, at most the "
+        "number of local ports.",
     ),
     Metric(
         "millstream_process_cpu_seconds_total",

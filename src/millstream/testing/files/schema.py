@@ -41,8 +41,8 @@ class RecordForm(Spec):
 class StepForm(Spec):
     """One step: the actions of one micro-batch and the expectations after it.
 
-    The order within a step is fixed: first the clock advances, then a restart, then the feed, then a crash in that
-    same batch, then the expectations. The word `restart` alone is also a step.
+    The keys of a step take effect in a fixed order: `advance`, a restart, `feed`, `crash` in the batch that reads
+    these rows, and then the expectations. The word `restart` alone is also a step.
     """
 
     advance: Duration | None = Field(default=None, examples=["10 minutes"])
