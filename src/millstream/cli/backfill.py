@@ -35,22 +35,28 @@ if TYPE_CHECKING:
 )
 @click.option("--to", "end", metavar="TIME", help="End of the range, exclusive.")
 @click.option("--column", metavar="NAME", help="Event-time column of the rows.")
-@click.option("--into", metavar="NAME", help="Write to another table, folder or topic.")
-@click.option("--sink", metavar="KIND", help="Kind of the sink, if the query has several.")
 @click.option(
-    "--replace", is_flag=True, help="Delete rows in the range that the recomputed result does not contain."
+    "--into", metavar="NAME", help="Write to this table, folder or topic instead of that of the sink."
 )
 @click.option(
-    "--compare", is_flag=True, help="Write nothing; print the rows that differ, and exit with 1 if any do."
+    "--sink", metavar="KIND", help="Kind of the sink (such as delta), if the query has several sinks."
+)
+@click.option(
+    "--replace", is_flag=True, help="Also delete the rows in the range that are not in the recomputed result."
+)
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Write nothing; print the rows that differ, and exit with 1 if there are any.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; print how many rows would be written.")
 @click.option(
     "--batches",
     metavar="N-M",
-    help="Write these batches, by the numbers that a run prints, to sinks that lack them.",
+    help="Write the batches with these numbers, which a run prints, to the sinks that lack them.",
 )
 @click.option(
-    "--accept-gap", is_flag=True, help="Continue even if sources no longer have all input of the range."
+    "--accept-gap", is_flag=True, help="Continue although the sources no longer have all input of the range."
 )
 @click.option(
     "-n",
@@ -58,7 +64,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Maximum number of differences to print of each kind.",
+    help="Maximum number of differences of each kind to print.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
@@ -80,16 +86,19 @@ def command(
     accept_gap: bool,
     as_json: bool,
 ) -> int:
-    """Recompute queries over all data in their sources, as one batch run, and write the rows that their sinks lack.
+    """Recompute queries in one batch run over their sources, and write the rows that their sinks lack.
 
-    Only rows whose event time is in the range are written; a window is in the range if its start is, and is always
-    computed in full. Running the same backfill again changes nothing; if a backfill is killed, run it again to
-    finish it. A running query is not disturbed: no lock is taken, and rows that it has yet to write are left to it.
+    Only rows whose event time is in the range from --from to --to are written. A window belongs to the range
+    if its start does, and is always computed from all its rows. Running the same backfill again changes
+    nothing; if a backfill was killed, run it again to finish it. The query may be running: a backfill takes
+    no lock, and does not write rows that the query has not written yet.
 
-    With --compare nothing is written, and the exit code is 1 if a sink differs from the recomputed result.
+    With --compare nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
+    result.
 
-    With --batches those batches of one query are recomputed from the offsets in its checkpoint and written under
-    their original numbers, to sinks whose ledger lacks them. The checkpoint is locked meanwhile.
+    With --batches, these batches of one query are recomputed from the offsets in its checkpoint. They are
+    written with their original batch numbers to the sinks that have not recorded them. Meanwhile the
+    checkpoint is locked, so the query cannot run.
     """
     from millstream.backfill.options import BackfillOptions, parse_time, require_ordered_range
 

@@ -48,13 +48,14 @@ class EnvironmentCheck:
 @click.option(
     "--bucket",
     metavar="s3a://BUCKET",
-    help="Also check that this machine may write to a bucket, with the key in its environment or the local stack's.",
+    help="Also check that this machine may write to this bucket, with the access key from the environment "
+    "or that of the local stack.",
 )
 def command(as_json: bool, master: str | None, bucket: str | None) -> int:
-    """Check what this machine needs, and say how to install it.
+    """Check that this machine has what Millstream needs, and print how to install what is missing.
 
-    Exits with 4 if something that every pipeline needs is missing. With --master an application is started on the
-    cluster and ended again. With --bucket an empty object is written and deleted.
+    Exits with 4 if something is missing that every pipeline needs. --master briefly starts an application on
+    the cluster. --bucket writes an empty object and deletes it again.
     """
     checks = [
         *examine(),

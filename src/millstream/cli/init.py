@@ -63,7 +63,9 @@ def name_project(folder: Path, example: str) -> None:
 @click.command("init", short_help="Start a project from an example, a topic or files.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option("--from", "name", metavar="EXAMPLE", help=f"Example to copy. [default: {DEFAULT}]")
-@click.option("--from-topic", "topic", metavar="TOPIC", help="Write the spec from records of a Kafka topic.")
+@click.option(
+    "--from-topic", "topic", metavar="TOPIC", help="Derive the spec from the records of this Kafka topic."
+)
 @click.option(
     "--servers",
     metavar="HOST:PORT",
@@ -73,17 +75,18 @@ def name_project(folder: Path, example: str) -> None:
     "--security",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting of the login of --from-topic, such as 'password=${KAFKA_PASSWORD}'. Repeatable.",
+    help="Login setting for the broker of --from-topic, such as 'password=${KAFKA_PASSWORD}'; can be "
+    "repeated.",
 )
 @click.option(
     "--avro-schema",
     "schema",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Schema of the Avro values of --from-topic.",
+    help="Avro schema of the topic's values, for --from-topic.",
 )
 @click.option(
-    "--from-files", "pattern", metavar="GLOB", help="Write the spec from JSON, CSV or Parquet files."
+    "--from-files", "pattern", metavar="GLOB", help="Derive the spec from these JSON, CSV or Parquet files."
 )
 @click.option("--list", "listed", is_flag=True, help="List the examples.")
 def command(
@@ -97,11 +100,11 @@ def command(
     *,
     listed: bool,
 ) -> None:
-    """Create a runnable project in FOLDER: pipeline.yml, its views and data, and a JSON schema for your editor.
+    """Create a project in FOLDER that is ready to run: pipeline.yml, its views and data, and a schema for editors.
 
-    With --from-topic or --from-files, read up to 1,000 real records, and write a pipeline.yml with the columns,
-    types, event time and watermark that they show. No existing file is changed. For a broker with a login, name
-    variables: --security username=${KAFKA_USER} --security 'password=${KAFKA_PASSWORD}'.
+    With --from-topic or --from-files, read up to 1,000 records and derive the columns, types, event time and
+    watermark of pipeline.yml from them. Existing files are not changed. If the broker requires a login, pass
+    it as variables: --security 'username=${KAFKA_USER}' --security 'password=${KAFKA_PASSWORD}'.
     """
     if listed:
         for example in example_names():

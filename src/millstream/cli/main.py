@@ -24,7 +24,7 @@ GROUPS = {
     "Start": {
         "init": "Start a project from an example, a topic or files.",
         "demo": "Run the e-commerce example with its servers and traffic.",
-        "doctor": "Check what this machine needs, and say how to install it.",
+        "doctor": "Check that this machine has what Millstream needs.",
         "docs": "Open the documentation of this version.",
     },
     "Write": {
@@ -41,13 +41,13 @@ GROUPS = {
         "run": "Run the pipeline.",
         "show": "Print the latest rows of a view or a sink.",
         "deadletter": "Handle rejected records and batches that a sink refused.",
-        "plan": "Say what a changed pipeline would do with each checkpoint.",
+        "plan": "Show whether changed queries can continue from their checkpoints.",
         "checkpoint": "Inspect, check, copy, move and rewind checkpoints.",
-        "state": "Look into the state of a query.",
+        "state": "Print, compare or export the state of a query.",
         "reset": "Delete the checkpoint of a query, so that it starts from scratch.",
         "backfill": "Recompute past results, or compare tables with a batch run.",
         "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
-        "package": "Write one archive to deploy: spec, code, jars, versions of packages.",
+        "package": "Write one archive for deployment: spec, code, jars, package versions.",
     },
     "Local servers": {
         "up": "Start a local Kafka broker, Postgres server and Spark cluster.",
@@ -58,7 +58,7 @@ GROUPS = {
     },
     "Setup": {
         "jars": "Download and verify the jars that Spark needs.",
-        "lsp": "Show findings in an editor, by the Language Server Protocol.",
+        "lsp": "Show findings in an editor (Language Server Protocol).",
         "completion": "Print a script that completes commands in your shell.",
     },
 }

@@ -30,14 +30,14 @@ def project_options(command: Command) -> Command:
         click.option(
             "--env-file",
             type=click.Path(path_type=Path, dir_okay=False),
-            help="File with lines of the form NAME=value.",
+            help="File with values for the variables of the spec, one NAME=value on each line.",
         ),
         click.option(
             "--set",
             "overrides",
             multiple=True,
             metavar="A.B=C",
-            help="Override one value of the spec; can be repeated.",
+            help="Replace one value of the spec, such as name=shop; can be repeated.",
         ),
         click.option(
             "-f",

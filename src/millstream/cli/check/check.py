@@ -97,25 +97,32 @@ def _is_target(path: Path) -> bool:
 @click.argument("targets", nargs=-1, type=_PATH, metavar="[TARGET]...")
 @project_options
 @click.option(
-    "--fast", is_flag=True, help="Run only the checks that need no Spark; takes about half a second."
+    "--fast", is_flag=True, help="Run only the checks that do not need Spark; this takes about half a second."
 )
 @click.option("--connect", is_flag=True, help="Also connect to brokers, databases and tables.")
 @click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, then check again.")
-@click.option("--unsafe-fixes", is_flag=True, help="Also apply the other fixes; they may change results.")
-@click.option("--diff", is_flag=True, help="Print the fixes as a patch, and apply none.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also apply the fixes that may change results.")
+@click.option("--diff", is_flag=True, help="Print the fixes as a patch instead of applying them.")
 @click.option(
     "--schema",
     "schemas",
     multiple=True,
     metavar="NAME=FILE",
-    help="Columns of a topic, path or table that a script reads: a DDL, Avro or JSON schema file.",
+    help="Columns of a topic, path or table that a script reads, from a file with DDL, an Avro schema or Spark's "
+    "JSON form of a schema.",
 )
 @click.option(
-    "--table", "tables", multiple=True, metavar="NAME=DDL", help="The same, as a DDL: 'orders=id INT'."
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=DDL",
+    help="The same, with the columns as DDL: 'orders=id INT, total DOUBLE'.",
 )
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
 @click.option(
-    "--server", is_flag=True, help="Check the files named on stdin, in one warm Spark; for editors."
+    "--server",
+    is_flag=True,
+    help="For editors: read file names from stdin, and check each file in a Spark session that stays open.",
 )
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Output format.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
@@ -134,22 +141,24 @@ def command(
     tables: tuple[str, ...],
     **chosen: bool,
 ) -> int:
-    """Find errors in pipelines before anything runs.
+    """Find errors in pipelines before they run.
 
-    A TARGET is a spec, a PySpark script or notebook, the spec of a declarative project, or a folder with any of
-    them. The default is the spec in this folder or the nearest one above. All words after a script's name, or
-    after --, are the script's arguments.
+    A TARGET is a Millstream spec, a PySpark script or notebook, the spec of a Spark declarative pipeline, or
+    a folder that contains any of these. The default is the spec in this folder or the nearest folder above.
+    All words after a script's name, or after --, are passed to the script as its arguments.
 
-    A script may read topics, paths and tables of a catalog whose columns are not in the script. Give them with
-    --schema and --table, or write them into a file millstream-check.yml next to the script.
+    If a script reads a topic, path or catalog table without declaring its columns, declare them with --schema
+    or --table, or in a file millstream-check.yml next to the script.
 
-    The rules run first. Then Spark plans every view and query over empty streams. A query that would not continue
-    from its checkpoint gets a warning; 'millstream plan' explains it. No broker or database is contacted unless
-    --connect is given: it checks that each source and sink of a spec exists, and that sinks accept the rows.
+    First, Millstream applies its rules to the text. Then Spark plans every view and query over empty streams.
+    If a query can no longer continue from its checkpoint, a warning says so, and 'millstream plan' explains
+    why. No broker or database is contacted without --connect; with it, the command also checks that each
+    source and sink of a spec exists and that the sinks accept the rows.
 
-    Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot be
-    read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked. With
-    several targets, the highest code is returned, and 5 only if no other applies.
+    Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot
+    be read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked.
+    With several targets, the exit code is the highest one of 1, 2 and 4; 5 is returned only if none of these
+    applies.
     """
     from millstream.checking.batch_check import Checker
     from millstream.checking.given_columns import read_columns

@@ -11,15 +11,16 @@ import click
 from millstream.diagnostics.failure import NotReady
 
 
-@click.command("lsp", short_help="Show findings in an editor, by the Language Server Protocol.")
-@click.option("--no-spark", is_flag=True, help="Never start Spark: only the checks that need none.")
+@click.command("lsp", short_help="Show findings in an editor (Language Server Protocol).")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark; run only the checks that do not need it.")
 def command(*, no_spark: bool) -> int:
-    """Serve an editor by the Language Server Protocol, on stdin and stdout.
+    """Show findings in an editor, through the Language Server Protocol on stdin and stdout.
 
-    Findings appear while a spec or a test file is edited. When it is saved, Spark checks it too, and so it does
-    with PySpark scripts. Fixes are offered as quick fixes, and hovering over a finding shows its page.
+    Findings appear while you edit a spec or a test file. When you save a spec, a test file or a PySpark
+    script, Spark checks it too. Fixes are offered as quick fixes. Hover over a finding to read its
+    explanation.
 
-    An editor starts this command. Needs the extra `lsp`: pip install 'millstream[lsp]'.
+    Your editor starts this command. It needs the extra `lsp`: pip install 'millstream[lsp]'.
     """
     try:
         from millstream.language_server.server import create_server

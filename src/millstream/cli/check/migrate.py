@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     "samples",
     multiple=True,
     metavar="SOURCE=FILE",
-    help="For --prove: rows of a source from a file, not generated ones. A topic's file has a message per line.",
+    help="With --prove: read the rows of this source from a file instead of generating them. For a topic, "
+    "each line of the file is one message.",
 )
 @click.option(
     "--tests/--no-tests",
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     default=True,
     help="Write an event-time test for each query. Default: yes.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the verdicts of --prove as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result of --prove as JSON.")
 def command(
     script: Path,
     arguments: tuple[str, ...],
@@ -62,26 +63,29 @@ def command(
     with_tests: bool,
     as_json: bool,
 ) -> int:
-    """Write a project for a PySpark script: a spec, the code of its views, tests, and MIGRATION.md.
+    """Convert a PySpark script into a project: a spec, the code of its views, tests, and MIGRATION.md.
 
-    SCRIPT is a script, or the spec or folder of a project of Spark declarative pipelines, whose tables become views
-    and queries.
+    SCRIPT is a PySpark script, or the spec or folder of a Spark declarative pipeline. The tables of a
+    declarative pipeline become views and queries.
 
-    The script runs with its reads and writes intercepted, as in 'millstream check', and is not changed. Sources,
-    sinks, output modes and triggers become a spec. The statements that build the table of a query become a view in
-    transforms.py. MIGRATION.md lists what was moved, what the project does in another way, and what was not moved,
-    with lines. Words after the script are its arguments.
+    The script is executed, but its reads and writes are intercepted, as in 'millstream check'; its file is
+    not changed. Sources, sinks, output modes and triggers go into the spec. The statements that build a
+    query's DataFrame become a view in transforms.py. MIGRATION.md lists, with line numbers, what was
+    converted, what the project does differently, and what was not converted. Words after SCRIPT are passed to
+    it as its arguments.
 
-    Each query gets an event-time test in tests/: rows are generated, and the query runs over them batch by batch. The
-    comment of a test says whether a batch run gives the same rows; if not, its expectations are only what the query
-    returned. --no-tests leaves them out.
+    For each query, a test with generated rows is written to tests/. Its expected rows are those that the
+    query returned when it ran over the generated rows, batch by batch. A comment in the test says whether a
+    single batch over all rows returned the same; if it did not, check the expected rows yourself. --no-tests
+    writes no tests.
 
-    --prove then runs both over the same generated rows, and compares the tables of each query. Every read and write
-    of the script is redirected. The flows of a declarative project run in this process, without its server. A project
-    that exists is not written again, so that you can prove it after you have changed it.
+    --prove then runs the script and the project over the same generated rows, and compares the tables that
+    each query writes. All reads and writes of the script are redirected. The flows of a declarative pipeline
+    run in this process, without a Spark Connect server. If the project already exists it is not written
+    again, so you can change the project and then prove it.
 
-    Exits with 0 if at least one query was moved, and with 5 if none was. With --prove, exits with 0 if all compared
-    tables are the same, with 1 if one differs, and with 5 if none could be compared.
+    Exits with 0 if at least one query was converted, and with 5 if none was. With --prove, exits with 0 if
+    all compared tables are equal, with 1 if a table differs, and with 5 if no table could be compared.
     """
     from millstream.checking.batch_check import NOTHING_JUDGED, Checker
     from millstream.checking.targets import TargetKind

@@ -39,21 +39,21 @@ PORTION = 1000
 
 @click.group("deadletter", short_help="Handle rejected records and batches that a sink refused.")
 def command() -> None:
-    """Handle dead letters (malformed records, rows that broke an expectation) and batches that a sink refused."""
+    """Inspect, deliver and delete dead letters (rejected records) and spooled batches (refused by a sink)."""
 
 
 @command.command("list")
 @project_options
-@click.option("--source", "sources", multiple=True, help="Only records of this source; can be repeated.")
+@click.option("--source", "sources", multiple=True, help="Only dead letters of this source; can be repeated.")
 @click.option(
     "-n",
     "--limit",
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="Number of newest records to print; --json prints all.",
+    help="Number of dead letters to print, newest ones; --json prints all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all of them as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 def show_all(
     file: Path | None,
     overrides: Sequence[str],
@@ -65,8 +65,8 @@ def show_all(
 ) -> None:
     """List dead letters and spooled batches.
 
-    Shows the newest records, numbered from the oldest unless --source is given. --json prints every record, in no
-    particular order. Works while the pipeline runs.
+    Prints the newest dead letters. Each has a number, counted from the oldest; with --source there are no numbers.
+    --json prints all dead letters, in no particular order. The command can be used while the pipeline runs.
     """
     from millstream.connectors.api.dead_letters import count_records
     from millstream.engine.delivery.batch_spool import list_orphaned_batches, list_spooled_batches
@@ -133,7 +133,7 @@ def show(
 ) -> None:
     """Print one dead letter in full.
 
-    WHICH is its number in `list`, or its place as TOPIC/PARTITION@OFFSET.
+    WHICH is the number that `list` prints, or the original position of the record as TOPIC/PARTITION@OFFSET.
     """
     letter = _find(_pipeline(file, overrides, env_file).letters, which)
     if as_json:
@@ -146,15 +146,15 @@ def show(
 @command.command("replay")
 @click.argument("query", required=False)
 @project_options
-@click.option("--sink", help="Only batches for this sink: its kind, or its name in `list`.")
+@click.option("--sink", help="Only batches for this sink: its kind, or the name that `list` prints.")
 def replay(
     query: str | None, file: Path | None, overrides: Sequence[str], env_file: Path | None, sink: str | None
 ) -> None:
     """Deliver spooled batches to their sinks.
 
-    These are batches that a sink refused (`on_error: dead_letter`). They are delivered in order and each once. The
-    query must not be running; a running query delivers its batches itself when the sink is back. The sink's
-    `on_error` may have changed since; with `dead_letter_rows`, rows that the sink refuses become dead letters.
+    A batch is spooled if a sink with `on_error: dead_letter` refuses it. Batches are delivered in order and exactly
+    once. Stop the query first: a running query delivers its batches itself when the sink accepts them. If `on_error`
+    is now `dead_letter_rows`, rows that the sink refuses become dead letters.
     """
     from millstream.engine.delivery.batch_spool import list_spooled_batches
     from millstream.engine.delivery.spool_replay import replay
@@ -195,7 +195,7 @@ def _print_delivery(batch: SpooledBatch, result: WriteResult) -> None:
 @command.command("delete")
 @click.argument("query")
 @project_options
-@click.option("--sink", help="Only batches for this sink: its kind, or its name in `list`.")
+@click.option("--sink", help="Only batches for this sink: its kind, or the name that `list` prints.")
 @click.option("--batch", "number", type=click.IntRange(0), help="Only the batch with this number.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(
@@ -210,8 +210,8 @@ def delete(
 ) -> None:
     """Delete spooled batches of a query permanently; for dead letters use `purge`.
 
-    Use it for batches that are no longer needed, or whose query or sink is no longer in
-    the spec. The sink never gets their rows; `millstream backfill` can add them if the sources still have the data.
+    Use it for batches that you no longer need, or whose query or sink is no longer in the spec. Their rows are not
+    written to the sink; `millstream backfill` can recompute them if the sources still have the data.
     """
     from millstream.checkpoint import adoption_log
     from millstream.checkpoint.lock import CheckpointLock
@@ -268,8 +268,8 @@ def delete(
 @command.command("resend")
 @click.argument("which", nargs=-1)
 @project_options
-@click.option("--to", "topic", required=True, metavar="TOPIC", help="Target topic, on the records' broker.")
-@click.option("--source", help="Send all records of this source, instead of WHICH.")
+@click.option("--to", "topic", required=True, metavar="TOPIC", help="Target topic, on the original broker.")
+@click.option("--source", help="Send all dead letters of this source, instead of WHICH.")
 def resend(
     which: tuple[str, ...],
     file: Path | None,
@@ -280,14 +280,14 @@ def resend(
 ) -> None:
     """Send dead letters to a Kafka topic.
 
-    The records, which must have come from a topic, keep their original value, key and headers. Other programs can fix
-    them there, or the pipeline can read them again. WHICH are numbers in `list` or places as TOPIC/PARTITION@OFFSET.
-    The records stay in the list. A record that is sent twice is in the topic twice; the header
-    `millstream-dead-letter` has its original place.
+    Only records that came from a topic can be sent; each keeps its value, key and headers. Another program can then
+    correct them, or the pipeline can read them again. WHICH are the numbers that `list` prints, or original positions
+    as TOPIC/PARTITION@OFFSET. The dead letters stay in the list: if you send one twice, the topic contains it twice.
+    The header `millstream-dead-letter` contains the original position.
     """
     if bool(which) == (source is not None):
         raise InvalidInput(
-            "resend needs to know what to send", "name records by number or place, or give --source"
+            "resend needs the records to send", "name records by number or position, or pass --source"
         )
     pipeline = _pipeline(file, overrides, env_file)
     chosen = (
@@ -316,16 +316,16 @@ def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> No
         has_topic = entry is not None and all(letter.topic is not None for letter in records)
         if entry is None or not has_topic or not entry.source.resend(topic, records):
             raise InvalidInput(
-                f"records of '{name}' did not come from a topic, so they cannot be sent to one",
-                "fix them where they came from; 'millstream deadletter show' prints them in full",
+                f"the records of '{name}' did not come from a topic, so they cannot be sent to a topic",
+                "correct the records in their source; 'millstream deadletter show' prints them in full",
             )
 
 
 @command.command("purge")
 @project_options
-@click.option("--before", metavar="DATE", help="Only records rejected before this UTC time: 2026-01-31.")
-@click.option("--source", help="Only records of this source or view.")
-@click.option("--all", "everything", is_flag=True, help="All records.")
+@click.option("--before", metavar="DATE", help="Only if rejected before this UTC time, such as 2026-01-31.")
+@click.option("--source", help="Only dead letters of this source or view.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def purge(
     file: Path | None,
@@ -339,13 +339,14 @@ def purge(
 ) -> None:
     """Delete dead letters permanently; for spooled batches use `delete`.
 
-    --before and --source can be combined.
+    If both --before and --source are given, only dead letters that match both are deleted.
     """
     from millstream.connectors.api.dead_letters import count_records
 
     if everything == bool(before or source):
         raise InvalidInput(
-            "purge needs to know what to delete", "give --before, --source or both; or --all alone"
+            "purge needs a selection of the dead letters to delete",
+            "pass --before, --source or both, or pass --all",
         )
     pipeline = _pipeline(file, overrides, env_file)
     time = None if before is None else _time(before)

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 @click.command("dev", short_help="Check, test and show rows whenever a file is saved.")
 @project_options
-@click.option("--view", metavar="NAME", help="Show this view or source. [default: the one that changed last]")
+@click.option(
+    "--view", metavar="NAME", help="Show this view or source. [default: the view that changed last]"
+)
 @click.option(
     "-n",
     "--limit",
     type=click.IntRange(0, 1000),
     default=10,
     show_default=True,
-    help="Number of rows to print.",
+    help="Maximum number of rows to print.",
 )
-@click.option("--live", is_flag=True, help="Read the newest records of the sources, not samples.")
+@click.option("--live", is_flag=True, help="Read the newest records of every source instead of samples.")
 @click.option(
-    "-k", "words", metavar="WORDS", help="Run only tests with all these words in their file or name."
+    "-k", "words", metavar="WORDS", help="Run only the tests whose file or name contains all these words."
 )
 def command(
     file: Path | None,
@@ -38,15 +40,15 @@ def command(
     live: bool,
     words: str | None,
 ) -> int:
-    """Work on a pipeline: save a file, and see what it does.
+    """Watch the files of a pipeline, and show what changes whenever you save one.
 
-    After each save, `dev` checks the spec, prints the newest rows of the view that changed, and runs the tests that
-    depend on the change. Spark stays warm, so that this takes about a second. Nothing is written to a sink, and
-    Ctrl-C ends it.
+    After each save, `dev` checks the spec, prints the newest rows of the view that changed, and runs the
+    tests that depend on the change. Spark keeps running between saves, so this takes about a second. Nothing
+    is written to a sink. Press Ctrl-C to stop.
 
-    Rows are computed as a batch, from samples of the sources: generated rows of a rate source, the lines of
-    samples/SOURCE.jsonl, the newest records of files and tables, or the rows that a test feeds. --live reads the
-    newest records of all sources, also from brokers.
+    The rows are computed in one batch from a sample of each source: generated rows for a rate source, the
+    lines of samples/SOURCE.jsonl if this file exists, the newest records for files and tables, or else the
+    input rows of a test. With --live, the newest records of every source are read instead, also from brokers.
     """
     from millstream.cli.dev.loop import DevLoop
     from millstream.cli.project import find_spec

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def command(file: Path | None, overrides: tuple[str, ...], env_file: Path | None, as_json: bool) -> None:
     """Print the spec with variables replaced and every default filled in.
 
-    A value that the spec does not set has the comment '# default'. Secrets are hidden. The output is itself a spec
-    with the same meaning.
+    Values that the spec does not set are marked with the comment '# default'. Secrets are hidden. The output
+    is a valid spec and, apart from the secrets, equivalent to the original.
     """
     from millstream.pipeline.export.dump import resolve_spec
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("explain", short_help="Explain a finding, a source or sink kind, a query, or a term.")
 @click.argument("what", metavar="CODE|KIND|QUERY|TERM", shell_complete=complete_query)
 @project_options
-@click.option("--fast", is_flag=True, help="Explain a query without its plan; does not start Spark.")
+@click.option("--fast", is_flag=True, help="Explain a query without its plan, which only Spark can compute.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation of a query as one JSON object.")
 def command(
     what: str,
@@ -35,10 +35,11 @@ def command(
     fast: bool,
     as_json: bool,
 ) -> None:
-    """Explain a finding (MS201), a source or sink kind (kafka), a query, or a term (watermark).
+    """Explain a finding (MS201), a kind of source or sink (kafka), a query of the spec, or a term (watermark).
 
-    For a query, print its path from sources to sinks, each operator of its plan with the state it stores, the effect
-    of a late row and of a crash, and the guarantee of each sink. No broker or database is contacted.
+    For a query, print the path from its sources to its sinks, each operator of its plan and the state that
+    the operator stores, what happens to a late row and after a crash, and the delivery guarantee of each
+    sink. No broker or database is contacted.
     """
     from millstream.connectors import registry
 

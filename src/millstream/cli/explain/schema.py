@@ -15,14 +15,14 @@ TESTS = Path(".millstream", "tests.schema.json")
 
 
 @click.command("schema")
-@click.option("-f", "--file", type=click.Path(path_type=Path), help="The spec, or its folder, for --write.")
+@click.option("-f", "--file", type=click.Path(path_type=Path), help="With --write: the spec, or its folder.")
 @click.option("--write", is_flag=True, help=f"Write {PLACE} next to the spec instead of printing.")
 @click.option("--tests", is_flag=True, help=f"Use the schema of test files; --write writes {TESTS}.")
 def command(file: Path | None, *, write: bool, tests: bool) -> None:
     """Print the JSON schema of a spec, or of test files.
 
-    An editor with YAML support uses it when the spec begins with
-    '# yaml-language-server: $schema=.millstream/schema.json'.
+    An editor with YAML support uses the schema for completion if the spec begins with '#
+    yaml-language-server: $schema=.millstream/schema.json'.
     """
     if not write:
         click.echo(_tests_text() if tests else _text(), nl=False)

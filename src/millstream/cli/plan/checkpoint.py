@@ -23,14 +23,17 @@ _MIB = 1 << 20
 
 @click.group("checkpoint", short_help="Inspect, check, copy, move and rewind checkpoints.")
 def command() -> None:
-    """Handle the checkpoint folders of the queries. Commands that change one are refused while a run uses it."""
+    """Inspect and change the checkpoint folders of the queries.
+
+    A checkpoint that a run is using cannot be changed.
+    """
 
 
 @command.command("list")
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_all(file: Path | None, overrides: Sequence[str], env_file: Path | None, *, as_json: bool) -> None:
-    """List the checkpoint of each query: batches, watermark, size and the run that has it."""
+    """List the checkpoint of each query: batches, watermark, size, and the run that is using it."""
     from millstream.checkpoint.operations.summary import summarize_checkpoint
     from millstream.cli.table import format_table
 
@@ -61,7 +64,7 @@ def show_all(file: Path | None, overrides: Sequence[str], env_file: Path | None,
 def show(
     query: str, file: Path | None, overrides: Sequence[str], env_file: Path | None, *, as_json: bool
 ) -> None:
-    """Print what is in the checkpoint of a query: offsets, batches, sizes, versions, settings that Spark keeps."""
+    """Print the contents of a query's checkpoint: offsets, batches, sizes, versions and stored Spark settings."""
     from millstream.checkpoint.operations.summary import summarize_checkpoint
 
     pipeline = _pipeline(file, overrides, env_file)
@@ -93,7 +96,7 @@ def show(
 def verify(
     queries: tuple[str, ...], file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> int:
-    """Read the files that a start needs, and report those that are corrupt or missing.
+    """Read the checkpoint files that a query needs at its start, and report corrupt or missing ones.
 
     Exits with 3 if a checkpoint is damaged.
     """
@@ -120,7 +123,10 @@ def verify(
 def repair(
     queries: tuple[str, ...], file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> None:
-    """Make the repairs that lose no row, as 'run --repair' does. Exits with 3 if one is not possible."""
+    """Repair damaged checkpoints if the repair loses no rows, as 'run --repair' does.
+
+    Exits with 3 if a checkpoint cannot be repaired.
+    """
     from contextlib import ExitStack
 
     from millstream.engine.recovery.checkpoint_check import check_checkpoints
@@ -155,7 +161,7 @@ def copy(
 def move(
     query: str, target: Path, file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> None:
-    """Move the checkpoint of a query to a new folder. Sinks recognise it there."""
+    """Move the checkpoint of a query to a new folder. Sinks still recognise the batches of the query."""
     from millstream.checkpoint.operations.transfer import move_checkpoint
 
     pipeline = _pipeline(file, overrides, env_file)
@@ -169,9 +175,10 @@ def move(
 @click.argument("now")
 @project_options
 def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], env_file: Path | None) -> None:
-    """Give the query that is now called NOW the checkpoint that it had as BEFORE.
+    """Rename a checkpoint: query NOW gets the checkpoint that it had under its former name BEFORE.
 
-    Rename the query in the spec first. The sinks recognise the checkpoint by its id.
+    Rename the query in the spec first. The checkpoint keeps its id, so sinks still recognise the batches of
+    the query.
     """
     from millstream.checkpoint.operations.transfer import move_checkpoint
     from millstream.engine.delivery.batch_spool import list_orphaned_batches
@@ -180,27 +187,32 @@ def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], e
     target = _folder(pipeline, now)
     if waiting := [batch for batch in list_orphaned_batches(pipeline) if batch.query == before]:
         raise InvalidInput(
-            f"{len(waiting)} batches of query '{before}' wait for a sink under that name",
-            "deliver them first under the former name: 'millstream deadletter replay'",
+            f"{len(waiting)} batches of query '{before}' are spooled under its former name",
+            "deliver them before you rename the query: 'millstream deadletter replay'",
         )
     source = target.parent / before
     if not source.is_dir():
-        raise InvalidInput(f"there is no folder {source}", "name the former query, or use 'checkpoint move'")
+        raise InvalidInput(
+            f"there is no checkpoint folder {source}", "name the former query, or use 'checkpoint move'"
+        )
     click.echo(f"{now}: has the checkpoint of {before}, {move_checkpoint(source, target)}")
     click.echo("next: millstream plan", err=True)
 
 
 @command.command("rewind")
 @click.argument("query")
-@click.option("--to-batch", type=click.IntRange(0), required=True, help="The batch that becomes the newest.")
+@click.option(
+    "--to-batch", type=click.IntRange(0), required=True, help="Last batch to keep; the next one is run again."
+)
 @project_options
 def rewind(
     query: str, to_batch: int, file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> None:
-    """Let a query continue after an earlier batch. Its checkpoint as it was is kept as a copy.
+    """Set the checkpoint of a query back to an earlier batch. A copy of the unchanged checkpoint is kept.
 
-    The next run reads the input of later batches again. A sink that remembers its batches has them already,
-    and the run exits with 3 until you restore the sink to that batch too, or empty it.
+    The next run reads the input of all later batches again. If a sink records its batches, it already
+    contains the later ones; the run then exits with 3 until you restore the sink to the same batch, or empty
+    it.
     """
     from millstream.checkpoint.operations.rewind import rewind_checkpoint
 
@@ -212,7 +224,7 @@ def rewind(
 
 @command.command("prune")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
-@click.option("--yes", is_flag=True, help="Delete; without it the folders are only listed.")
+@click.option("--yes", is_flag=True, help="Delete the folders; without this option they are only listed.")
 @project_options
 def prune(
     queries: tuple[str, ...],
@@ -222,9 +234,9 @@ def prune(
     *,
     yes: bool,
 ) -> None:
-    """Delete what was kept: corrupt files that a repair moved away, and checkpoints that were replaced.
+    """Delete copies that are no longer needed: corrupt files moved away by a repair, and replaced checkpoints.
 
-    The former checkpoint of one that has yet to commit a batch stays.
+    A replaced checkpoint is not deleted before the new checkpoint has committed its first batch.
     """
     from millstream.checkpoint.former_checkpoint import find_base
     from millstream.checkpoint.lock import CheckpointLock

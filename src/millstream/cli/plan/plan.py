@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from millstream.plan.query_plan import QueryPlan
 
 
-@click.command("plan", short_help="Say what a changed pipeline would do with each checkpoint.")
+@click.command("plan", short_help="Show whether changed queries can continue from their checkpoints.")
 @project_options
 @click.option("--select", multiple=True, metavar="QUERY", help="Only this query; can be repeated.")
-@click.option("--exclude", multiple=True, metavar="QUERY", help="Leave this query out; can be repeated.")
+@click.option("--exclude", multiple=True, metavar="QUERY", help="Exclude this query; can be repeated.")
 @click.option(
     "--against",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -29,15 +29,22 @@ if TYPE_CHECKING:
     help="Compare with another spec, or with a saved record.json, instead of the checkpoints.",
 )
 @click.option(
-    "--apply", "is_applied", is_flag=True, help="Make the queries continue; asks before each change."
+    "--apply",
+    "is_applied",
+    is_flag=True,
+    help="Change the checkpoints so that the queries can continue; asks before each change.",
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask before each change.")
 @click.option(
     "--past",
     type=click.Choice(("backfill", "continue", "now")),
-    help="With --apply: what happens to the rows in the sinks of a query that gets a new checkpoint.",
+    help="With --apply: what a query that gets a new checkpoint does with earlier data (see above).",
 )
-@click.option("--fast", is_flag=True, help="Start no Spark: a changed view gives 'cannot tell'.")
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Do not start Spark; the verdict for a query with a changed view is then 'cannot tell'.",
+)
 @click.option(
     "--format",
     "form",
@@ -61,18 +68,21 @@ def command(
     is_applied: bool,
     yes: bool,
 ) -> int:
-    """Compare the pipeline with the record that each checkpoint has of the query that wrote it.
+    """Show whether each query can continue from its checkpoint after a change of the pipeline.
 
-    Spark refuses some changes of a query that has run, and accepts others although the rows are then wrong. Each
-    query gets a verdict. Each change is explained: what Spark does with it, what the sinks then contain, what to do.
-    Nothing is written, and neither brokers nor sinks are connected to.
+    After some changes, Spark refuses to continue a query from its checkpoint; after others it continues, but
+    writes wrong rows. A checkpoint records the definition of the query that wrote it. This command compares
+    the recorded definition with the current one and prints a verdict for each query. For each change it
+    explains what Spark does, what the sinks then contain, and what you can do. Without --apply nothing is
+    written, and neither brokers nor sinks are contacted.
 
-    With --apply the checkpoints are changed so that each query continues: a renamed query gets its checkpoint, state
-    is repartitioned, and a query that cannot continue gets a new checkpoint, while the former one is kept. The rows
-    in its sinks are replaced (--past backfill), or stay while the query reads on without its state (--past continue),
-    or stay while the query skips what it has not read (--past now).
+    With --apply, the checkpoints are changed so that each query can continue: a renamed query gets the
+    checkpoint of its former name, and state is repartitioned if needed. A query that cannot continue gets a
+    new checkpoint, and the old one is kept in another folder. For such a query, --past says what happens to
+    earlier data: 'backfill' recomputes the rows in its sinks, 'continue' keeps them and reads from the old
+    offsets with empty state, and 'now' keeps them and skips all records that the query has not read yet.
 
-    Exits with 0 if every query continues, and with 1 if one does not.
+    Exits with 0 if every query can continue from its checkpoint, else with 1.
     """
     from millstream.cli.plan.apply import apply_cures
     from millstream.cli.plan.plan_output import render_plans

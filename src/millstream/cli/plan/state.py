@@ -22,21 +22,27 @@ if TYPE_CHECKING:
     from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.state.stores import StateStore
 
-_operator = click.option("--operator", type=click.IntRange(0), help="Only this operator with state.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print one object per line.")
+_operator = click.option(
+    "--operator", type=click.IntRange(0), help="Only this stateful operator, by its number."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 
 
-@click.group("state", short_help="Look into the state of a query.")
+@click.group("state", short_help="Print, compare or export the state of a query.")
 def command() -> None:
-    """Read the state of a query from its checkpoint, by Spark's state data source. Nothing is changed."""
+    """Read the state of a query from its checkpoint, with Spark's state data source. Nothing is changed."""
 
 
 @command.command("show")
 @click.argument("query")
 @_operator
-@click.option("--batch", type=click.IntRange(0), help="The state after this batch. [default: the newest]")
-@click.option("--key", metavar="TEXT", help="Only keys that contain this text.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of keys.")
+@click.option(
+    "--batch", type=click.IntRange(0), help="Show the state after this batch. [default: the newest]"
+)
+@click.option("--key", metavar="TEXT", help="Only keys whose text contains this.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of keys to print."
+)
 @_json
 @project_options
 def show(
@@ -51,7 +57,7 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Print keys and values: which window, which value, and the watermark that removes them."""
+    """Print the keys and values in the state, and the watermark at which each key is removed."""
     from millstream.state.read_state import read_store
 
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
@@ -66,7 +72,11 @@ def show(
 @click.argument("query")
 @_operator
 @click.option(
-    "--batches", type=click.IntRange(1), default=2, show_default=True, help="Growth over these batches."
+    "--batches",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Number of batches over which the growth is computed.",
 )
 @_json
 @project_options
@@ -98,7 +108,12 @@ def size(
 @click.option("--batch", "batches", type=click.IntRange(0), multiple=True, required=True, help="Two batches.")
 @_operator
 @click.option(
-    "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of changes."
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Maximum number of changes to print.",
 )
 @_json
 @project_options
@@ -113,7 +128,7 @@ def diff(
     *,
     as_json: bool,
 ) -> None:
-    """Print what the batches after the first named one, up to the second, changed in the state."""
+    """Print how the state changed between two batches: pass --batch twice, the earlier batch first."""
     from millstream.state.read_state import read_changes
 
     if len(batches) != 2 or batches[0] >= batches[1]:
@@ -129,7 +144,9 @@ def diff(
 @click.argument("query")
 @click.argument("target", type=click.Path(path_type=Path))
 @_operator
-@click.option("--batch", type=click.IntRange(0), help="The state after this batch. [default: the newest]")
+@click.option(
+    "--batch", type=click.IntRange(0), help="Show the state after this batch. [default: the newest]"
+)
 @project_options
 def export(
     query: str,
@@ -140,7 +157,7 @@ def export(
     overrides: Sequence[str],
     env_file: Path | None,
 ) -> None:
-    """Write the state to Parquet: a folder in TARGET for each operator, side of a join and variable."""
+    """Write the state to Parquet files: one folder in TARGET for each operator, join side and state variable."""
     from millstream.state.read_state import read_store
 
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
@@ -183,7 +200,7 @@ def _stores(
         reason = str(error).splitlines()[0]
         raise CheckpointError(
             f"the state of query '{query}' cannot be read: {reason}",
-            "a batch that Spark has not kept cannot be read; 'millstream checkpoint show' lists the batches",
+            "name a batch that Spark still keeps; 'millstream checkpoint show' lists them",
         ) from error
     finally:
         stop_session(spark)

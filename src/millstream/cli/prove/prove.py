@@ -50,8 +50,18 @@ class ProveArguments:
 )
 @click.argument("queries", nargs=-1, metavar="[QUERY]…")
 @project_options
-@click.option("--kills", type=click.IntRange(1), default=20, show_default=True, help="Number of kills.")
-@click.option("--seed", type=int, help="Random seed, to repeat input and kills of a proof. [default: random]")
+@click.option(
+    "--kills",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many times the pipeline is killed.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    help="Random seed; the same seed repeats the input and the kills of a proof. [default: random]",
+)
 @click.option(
     "--rows",
     type=click.IntRange(1),
@@ -59,17 +69,21 @@ class ProveArguments:
     show_default=True,
     help="Approximate number of input rows.",
 )
-@click.option("--point", metavar="POINT", help="Kill only at this failpoint, such as batch.delivered.")
+@click.option(
+    "--point",
+    metavar="POINT",
+    help="Kill only at this failpoint (a named place in the code), such as batch.delivered.",
+)
 @click.option("--faults", metavar="NAMES", help="Also inject these faults: a comma-separated list, or all.")
 @click.option(
     "--backfill",
     is_flag=True,
-    help="Also delete rows of past ranges from the sinks, and restore them with 'millstream backfill'.",
+    help="Also test 'millstream backfill': delete rows of past time ranges from the sinks, and restore them.",
 )
 @click.option(
-    "--json", "report", type=click.Path(path_type=Path), help="Write the report to this file, as JSON."
+    "--json", "report", type=click.Path(path_type=Path), help="Write the report as JSON to this file."
 )
-@click.option("--keep", is_flag=True, help="Do not delete the topics and tables of the proof.")
+@click.option("--keep", is_flag=True, help="Keep the topics and tables of the copy at the end.")
 @click.option("--driver", type=click.Path(path_type=Path), hidden=True, help="Run the copy in this folder.")
 def command(
     *,
@@ -81,9 +95,10 @@ def command(
 ) -> int:
     """Kill a copy of the pipeline repeatedly, and compare every sink with a batch run of the same spec.
 
-    The copy has separate checkpoints, topics, tables and folders; those of the pipeline are not touched. Its input
-    is the traffic that traffic.yml declares, or random rows of the schemas. Exits with 0 if every sink fulfils its
-    guarantee, else with 1. The same --seed repeats the same input and the same kills.
+    The copy uses its own checkpoints, topics, tables and folders; those of the pipeline are not touched. Its
+    input is the traffic that traffic.yml declares or, without that file, random rows that match the schemas
+    of the sources. Exits with 0 if every sink kept its delivery guarantee, else with 1. With the same --seed,
+    the input and the kills are the same.
     """
     project = ProveProject(find_spec(file).resolve(), overrides, env_file)
     return _prove(project, ProveArguments(**arguments)) if driver is None else run_driver(driver, project)

@@ -44,19 +44,22 @@ COUNTS = {"clicks": "click_count", "cart_events": "cart_count", "purchases": "pu
 
 @click.command("demo", short_help="Run the e-commerce example with its servers and traffic.")
 @click.option(
-    "--for", "length", metavar="TIME", help="Stop after this time, such as 60s, and print the funnel."
+    "--for",
+    "length",
+    metavar="TIME",
+    help="Stop after this time, such as 60s, and print the result: the sales funnel of the shop.",
 )
 @click.option(
     "--rate", type=click.FloatRange(1), help="Events per second. [default: the rate in traffic.yml]"
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
 def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
-    """Start a Kafka broker and a Postgres server, generate the traffic of a shop, and run the pipeline on it.
+    """Run an example: a local Kafka broker and Postgres server, generated events of a shop, and a pipeline.
 
-    All files are in .millstream/demo, which each demo deletes first. Ctrl-C or closing the terminal stops
-    everything within ten seconds. After a first demo that ended by Ctrl-C or --for, one process remains for about
-    a minute: it creates an archive of Java classes, from which Spark starts faster.
-    MILLSTREAM_ARCHIVE=use prevents it.
+    All files are in .millstream/demo; each demo first deletes this folder. Ctrl-C or closing the terminal
+    stops everything within ten seconds. After the first demo, one process may remain for about a minute: it
+    creates an archive of Java classes with which Spark starts faster. Set MILLSTREAM_ARCHIVE=use to prevent
+    this.
     """
     from millstream.cli.run.run import start
     from millstream.devstack import stack

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from millstream.deployment.pipeline_package import PipelinePackage
 
 
-@click.command("package", short_help="Write one archive to deploy: spec, code, jars, versions of packages.")
+@click.command("package", short_help="Write one archive for deployment: spec, code, jars, package versions.")
 @click.option(
     "-f",
     "--file",
@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Add files of the spec's folder, such as 'data/*.csv'; can be repeated.",
+    help="Also add these files from the spec's folder, such as 'data/*.csv'; can be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
-    """Write one archive that installs offline, to run with Python, spark-submit, a container or Kubernetes.
+    """Write one archive with everything that a deployment needs.
 
-    It has the spec, its views and modules, the files that the spec names, Millstream, the locked jars, the versions
-    of all Python packages, a Dockerfile and Kubernetes manifests. Variables of the spec are not replaced, and
-    .env and other secrets are left out. The same project always gives the same bytes.
+    The archive installs offline, and runs with Python, spark-submit, a container or Kubernetes.
+
+    The archive contains the spec, its views and modules, the files that the spec names, Millstream itself,
+    the jars, the versions of all Python packages, a Dockerfile and Kubernetes manifests. Variables in the
+    spec are not replaced, and .env and other secrets are left out. The same project always gives the same
+    archive, byte for byte.
     """
     from millstream.cli.project import exit_on_errors, find_spec
     from millstream.deployment.archive import is_archive, write_archive

@@ -39,11 +39,12 @@ def command(
 ) -> None:
     """Delete the checkpoint of each QUERY: its offsets and its state.
 
-    At the next run the query reads its sources from their starting position, as a new query does. Use this after a
-    change that a checkpoint cannot follow, such as other windows or another GROUP BY. The rows in the sinks stay,
-    unless --sinks is given. The command first prints what each sink does when the rows come again.
+    At the next run the query reads its sources from their starting position, as a new query does. Use this
+    command after a change with which the query cannot continue from its checkpoint, such as a different
+    window or GROUP BY. The rows in the sinks stay unless --sinks is given. Before it deletes anything, the
+    command prints what each sink will do when the same rows are written again.
 
-    A running query, or one with batches that still wait for a sink, is refused.
+    A query cannot be reset while it runs, or while it has spooled batches.
     """
     from millstream.checkpoint.remote.lease import empty_checkpoint
     from millstream.checkpoint.remote.path import RemotePath
@@ -124,8 +125,9 @@ def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
     if waiting:
         first = waiting[0]
         raise CheckpointError(
-            f"{len(waiting)} batches of query '{first.query}' wait for {first.sink}, and would be lost",
-            f"deliver them: millstream deadletter replay {first.query}; or delete them: millstream deadletter delete",
+            f"{len(waiting)} spooled batches of query '{first.query}' for {first.sink} would be lost",
+            f"deliver them first: millstream deadletter replay {first.query}; or delete them: millstream "
+            f"deadletter delete",
         )
 
 
@@ -136,7 +138,8 @@ def _refuse_object_store(folder: CheckpointPath) -> None:
     if isinstance(folder, RemotePath) and folder.is_object:
         place = str(folder).replace("s3a://", "s3://", 1)
         raise InvalidInput(
-            f"a reset is not possible for {folder}: if it were suspended, it could delete files of the next run",
+            f"a checkpoint on S3 cannot be reset ({folder}): if this command were suspended, it could later "
+            f"delete files of the next run",
             f"end every run of the query and delete the folder: aws s3 rm --recursive {place}; or give the query "
             "another checkpoint",
         )
@@ -162,7 +165,7 @@ def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
                 if place in entry.source.reads_from():
                     raise CheckpointError(
                         f"{_from_here(pipeline, Path(place))} is read by source '{source}'",
-                        "leave --sinks out, and reset the queries that read it too if you empty it",
+                        "leave --sinks out; if you empty the folder yourself, also reset the queries that read it",
                     )
             folders.append(Path(place))
     return folders

@@ -47,29 +47,38 @@ if TYPE_CHECKING:
     help="Do not run this query; can be repeated.",
 )
 @click.option(
-    "--until-caught-up", is_flag=True, help="Process all data that the sources have now, then stop."
+    "--until-caught-up", is_flag=True, help="Process all data that is in the sources at the start, then stop."
 )
 @click.option(
     "--for",
     "length",
     metavar="TIME",
-    help="Stop gracefully this long after the first batch, such as 60s or '5 minutes'.",
+    help="Stop gracefully when this time has passed since the first batch, such as 60s or '5 minutes'.",
 )
 @click.option(
     "--master",
     metavar="URL",
     help="Run on this cluster, such as spark://HOST:7077, instead of the spec's spark.master.",
 )
-@click.option("--repair", is_flag=True, help="Repair a damaged checkpoint where that is safe, then run.")
 @click.option(
-    "--accept-gap", is_flag=True, help="Continue although records were deleted before they were read."
+    "--repair", is_flag=True, help="Repair damaged checkpoints if the repair loses no rows, then run."
 )
-@click.option("--adopt", is_flag=True, help="Continue from sink state written by an earlier checkpoint.")
+@click.option(
+    "--accept-gap",
+    is_flag=True,
+    help="Continue although a source has deleted records before the query read them.",
+)
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Accept sinks that already have rows from another checkpoint of the query, and write to them.",
+)
 @click.option(
     "--accept",
     multiple=True,
     metavar="CODE",
-    help="Start a changed query although its checkpoint does not fit; 'millstream plan' prints the code.",
+    help="Start a changed query although its checkpoint does not match it; 'millstream plan' prints the "
+    "CODE for the change.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one JSON object per line.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
@@ -82,14 +91,15 @@ if TYPE_CHECKING:
 @click.option(
     "--host",
     metavar="ADDRESS",
-    help="Bind the live page to this address; other than loopback requires a token. [default: 127.0.0.1]",
+    help="Serve the live page at this address; viewers need a token unless it is a loopback address. "
+    "[default: 127.0.0.1]",
 )
 @click.option(
     "--history",
     is_flag=False,
     flag_value="",
     metavar="[RUN]",
-    help="List past runs, or serve the page of one of them.",
+    help="List past runs, or serve the live page of past run RUN.",
 )
 def command(
     file: Path | None,
@@ -114,9 +124,10 @@ def command(
 ) -> int:
     """Check the pipeline, then run its queries in one Spark session.
 
-    Exits with 0 if it was stopped gracefully or is caught up, with 1 if a query failed for good, with 3 if a
-    query cannot resume from its checkpoint, and with 75 if it must start again because few files are left to open.
-    The first Ctrl-C, SIGTERM or closed terminal lets the batches in progress finish; the second stops at once.
+    Exits with 0 after a graceful stop or when --until-caught-up is done, with 1 if a query failed and cannot
+    be restarted, with 3 if a query cannot resume from its checkpoint, and with 75 if the process is about to
+    reach its limit of open files and must be started again. On the first Ctrl-C, SIGTERM or closed terminal,
+    the batches in progress are finished first; on the second, the process stops at once.
     """
     from millstream.dashboard.http.app import LOCAL, refuse_taken_port
     from millstream.dashboard.live_run import PageOptions

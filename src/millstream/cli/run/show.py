@@ -34,9 +34,11 @@ READ = 10_000
     type=click.IntRange(1, 1_000_000),
     default=20,
     show_default=True,
-    help="Number of rows to print.",
+    help="Maximum number of rows to print.",
 )
-@click.option("--sink", "kind", metavar="KIND", help="Kind of the sink, if the query has several.")
+@click.option(
+    "--sink", "kind", metavar="KIND", help="Kind of the sink (such as delta), if the query has several sinks."
+)
 @click.option("--view", "as_view", is_flag=True, help="Treat NAME as a view or source, not as a query.")
 @click.option("--json", "as_json", is_flag=True, help="Print each row as one JSON object per line.")
 def command(
@@ -50,11 +52,11 @@ def command(
     as_view: bool,
     as_json: bool,
 ) -> None:
-    """Print the latest rows that query NAME wrote, or the rows of view or source NAME for the newest input.
+    """Print the latest rows in the sink of query NAME, or the rows of view or source NAME for the newest records.
 
-    A sink is read directly, without Spark: the newest rows first, by the first column with a time. A view is computed
-    by Spark from the newest records of its sources alone, so its rows can differ from those that the running stream
-    computes with its state.
+    A sink is read directly, without Spark, and sorted by its first time column, newest rows first. A view is
+    computed by Spark from the newest records of its sources only. Its rows can therefore differ from those of
+    a running query, which also has state from earlier records.
     """
     loaded = open_project(file, overrides, env_file)
     pipeline = loaded.pipeline
@@ -93,7 +95,7 @@ def _of_sink(
             print_hint(f"{query} in {sink.describe().replace(f'{pipeline.folder}/', '')}")
             return result
     raise MillstreamError(
-        f"{candidates[0].describe()} cannot be read back",
+        f"{candidates[0].describe()} cannot be read",
         "show its view instead: millstream show --view NAME",
     )
 

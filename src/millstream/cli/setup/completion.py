@@ -14,14 +14,13 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    r"""Print a script that completes commands, options and names of queries.
+    """Print a script that completes commands, options and names of queries.
 
-    For bash, add this line to ~/.bashrc:
+    For bash, add this line to ~/.bashrc: eval "$(millstream completion bash)".
 
-    \b
-        eval "$(millstream completion bash)"
+    For zsh, add this line to ~/.zshrc: eval "$(millstream completion zsh)".
 
-    For zsh the same in ~/.zshrc; for fish: millstream completion fish > ~/.config/fish/completions/millstream.fish
+    For fish, run: millstream completion fish > ~/.config/fish/completions/millstream.fish
     """
     completion = get_completion_class(shell)
     if completion is None:

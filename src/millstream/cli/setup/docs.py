@@ -55,15 +55,15 @@ class _Pages(SimpleHTTPRequestHandler):
 
 @click.command("docs", short_help="Open the documentation of this version.")
 @click.argument("page", required=False)
-@click.option("--path", is_flag=True, help="Print the path of the page, and serve nothing.")
+@click.option("--path", is_flag=True, help="Only print the path of the page's file.")
 @click.option(
     "--no-browser", is_flag=True, help="Serve the pages and print the address, but open no browser."
 )
 def command(page: str | None, *, path: bool, no_browser: bool) -> None:
     """Open the documentation in a browser: the start page, or PAGE, such as triggers, cli or MS201.
 
-    The pages are those of the installed version, with a search. They are served on this machine until Ctrl-C; no
-    other network is needed.
+    The pages belong to the installed version and can be searched. They are served from this machine until
+    Ctrl-C, without internet access.
     """
     site = find_site()
     target = find_page(site, page) if page else site / "index.html"

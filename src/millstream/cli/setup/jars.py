@@ -13,15 +13,18 @@ from millstream.spark.jars import jar_cache
 @click.command("jars")
 @click.argument("action", type=click.Choice(["list", "fetch", "paths"]), default="list")
 @click.argument("groups", nargs=-1, type=click.Choice(list(jar_cache.locked_jars())), metavar="[GROUP]...")
-@click.option("--verify", is_flag=True, help="Verify the checksum of every jar; download damaged ones again.")
+@click.option(
+    "--verify", is_flag=True, help="Verify the checksum of every jar, and download damaged jars again."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -> None:
-    """List the locked jars, or download those that are missing.
+    """List the jars that Millstream uses, or download those that are missing.
 
-    Without a GROUP, 'fetch' downloads those that every stack and every run needs; 'fetch hdfs' and 'fetch s3-server'
-    those of 'millstream up --hdfs' and '--s3', and 'fetch s3' those of a spec that uses s3a://. Millstream uses a jar
-    only if its sha256 checksum is the locked one. With 'paths' it prints the files that Spark needs, and those of
-    each GROUP, as one list for spark-submit --jars.
+    'fetch' downloads the jars that every run and every local stack needs. 'fetch hdfs' downloads the jars for
+    'millstream up --hdfs', 'fetch s3-server' those for 'millstream up --s3', and 'fetch s3' those for a spec
+    that uses s3a://. 'paths' prints the jars that Spark needs, and those of each GROUP, as one
+    comma-separated list for spark-submit --jars. Millstream uses a jar only if its SHA-256 checksum is the
+    one that this version of Millstream expects.
     """
     if action == "paths":
         names = dict.fromkeys(("spark", *groups))

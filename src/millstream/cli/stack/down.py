@@ -25,7 +25,8 @@ def command(
 ) -> None:
     """Stop the local servers of a project and keep their data.
 
-    With a name, stop only that server; 'millstream up kafka' starts it again at the same address.
+    If kafka or postgres is named, stop only that server; 'millstream up kafka' starts it again at the same
+    address.
     """
     folder = find_spec(file).parent
     for server in servers:

@@ -21,7 +21,9 @@ _LOOK = 0.2
 @click.command(name="logs")
 @click.argument("server", type=click.Choice(stack.ALL_SERVERS), metavar="SERVER")
 @project_options
-@click.option("-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="Number of lines.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0), default=50, show_default=True, help="Number of lines to print."
+)
 @click.option("-F", "--follow", is_flag=True, help="Keep printing new lines, until Ctrl-C.")
 def command(
     server: str,

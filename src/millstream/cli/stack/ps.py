@@ -24,7 +24,7 @@ def command(
     env_file: Path | None,  # noqa: ARG001 - every command about a project takes it
     as_json: bool,
 ) -> None:
-    """Show the local servers of a project: state, address and process."""
+    """Show the state, address and process of each local server of a project."""
     status = stack.status(find_spec(file).parent)
     if as_json:
         servers = [

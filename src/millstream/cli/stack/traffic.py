@@ -49,14 +49,19 @@ _FAREWELL = 2.0
 @click.option("--seed", type=int, help="Random seed, instead of the one in the file.")
 @click.option("--start", metavar="ISO", help="Event time of the first event, with a zone. [default: now]")
 @click.option(
-    "--speed", type=click.FloatRange(0, min_open=True), default=1.0, help="Seconds of event time per second."
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="How many seconds the event time advances per second.",
 )
 @click.option(
-    "--journal", type=click.Path(path_type=Path), help="Write the place and kind of each record to this file."
+    "--journal",
+    type=click.Path(path_type=Path),
+    help="Write the topic position and the kind of each record to this file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option(
-    "--attached", is_flag=True, help="Stop when standard input is closed; for use by other programs."
+    "--attached", is_flag=True, help="For use by other programs: stop when standard input is closed."
 )
 def command(
     file: Path | None,
@@ -73,9 +78,10 @@ def command(
     as_json: bool,
     attached: bool,
 ) -> None:
-    """Send the events that traffic.yml declares, at its rate until Ctrl-C, or --rows of them as fast as possible.
+    """Send the events that traffic.yml declares to the local stack, until Ctrl-C.
 
-    The same file, seed and start produce the same bytes in the same order.
+    They are sent at the rate in that file; with --rows, that many events are sent as fast as possible. The same
+    file, --seed and --start always produce the same events in the same order.
     """
     # Imported here because these modules load the Kafka client.
     from millstream.devstack.traffic.model import FILE, read_traffic

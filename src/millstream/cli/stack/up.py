@@ -40,22 +40,27 @@ _LOOK = 0.5
 @click.option(
     "--workers",
     type=click.IntRange(1, MOST_WORKERS),
-    help="Also start a Spark master and this many workers, as a cluster to try a pipeline on.",
+    help="Also start a Spark cluster with this many workers.",
 )
 @click.option(
-    "--worker-cores", type=click.IntRange(1), default=1, show_default=True, help="Cores of a worker."
+    "--worker-cores",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of cores of each worker.",
 )
 @click.option(
     "--worker-memory",
     type=click.IntRange(512),
     default=1024,
     show_default=True,
-    help="Heap of a worker's executor, in MiB.",
+    help="Heap of the executor on each worker, in MiB.",
 )
 @click.option(
     "--hdfs",
     is_flag=True,
-    help="Also start a name node and a data node. Any user of this machine can read and change their files.",
+    help="Also start HDFS: a name node and a data node. Any user of this machine can read and change the "
+    "files.",
 )
 @click.option(
     "--s3", is_flag=True, help="Also start an S3-compatible server with one bucket, for tables and files."
@@ -81,12 +86,13 @@ def command(
     kafka: str | None,
     postgres_url: str | None,
 ) -> None:
-    """Start a local Kafka broker and Postgres server, or one of them, for a project.
+    """Start a local Kafka broker and a local Postgres server for a project, or only one of the two.
 
-    Runs until Ctrl-C, which stops the servers. With --detach it returns when they are ready, and 'millstream down'
-    stops them. Data is kept either way. Topics that the spec needs are created. With --workers it also starts a
-    Spark cluster, on which 'millstream run --master' runs the pipeline, with --hdfs a file system for checkpoints and
-    tables, and with --s3 a bucket for tables.
+    The servers run until you press Ctrl-C. With --detach, the command returns when the servers are ready, and
+    'millstream down' stops them. Their data is kept in both cases. Missing topics that the spec reads or
+    writes are created. --workers also starts a Spark cluster, on which 'millstream run --master' runs the
+    pipeline; --hdfs also starts HDFS, for checkpoints and tables; --s3 also starts an S3-compatible server
+    with a bucket, for tables.
     """
     folder = find_spec(file).parent.resolve()
     steps = ProgressReporter()

@@ -16,35 +16,46 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command("test", short_help="Run event-time tests on a real Spark engine.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
 @click.option(
-    "-k", "words", metavar="WORDS", help="Run only tests with all these words in their file or name."
+    "-k", "words", metavar="WORDS", help="Run only the tests whose file or name contains all these words."
 )
 @click.option("-x", "stop", is_flag=True, help="Stop at the first test that fails.")
-@click.option("--update", is_flag=True, help="Update expected values to the actual results.")
+@click.option(
+    "--update", is_flag=True, help="Replace the expected values in the test files by the actual results."
+)
 @click.option(
     "--record",
     metavar="SOURCE",
-    help="Print a test made of the newest records of a source.",
+    help="Print a test whose input is the newest records of this source.",
 )
 @click.option(
     "--rows",
     type=click.IntRange(1, 1000),
     default=20,
     show_default=True,
-    help="Number of records for --record.",
+    help="With --record: number of records to read.",
 )
-@click.option("--query", metavar="QUERY", help="The query to test with --record.")
+@click.option("--query", metavar="QUERY", help="With --record: the query to test.")
 @click.option(
     "--shuffle",
     "splits",
     type=click.IntRange(1),
     metavar="N",
-    help="Replay each test in N other batch splits; each must give the batch result.",
+    help="Also run each test N times with its rows split into batches at random; each run must give the "
+    "result of a single batch.",
 )
-@click.option("--seed", type=int, help="Random seed of --shuffle, to repeat its splits. [default: random]")
+@click.option(
+    "--seed",
+    type=int,
+    help="Random seed for --shuffle; the same seed gives the same batches. [default: random]",
+)
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved, until Ctrl-C.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit XML, for build servers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-@click.option("--env-file", type=_FILE, help="File with lines of the form NAME=value.")
+@click.option(
+    "--env-file",
+    type=_FILE,
+    help="File with values for the variables of the spec, one NAME=value on each line.",
+)
 def command(
     paths: tuple[Path, ...],
     words: str | None,
@@ -61,11 +72,11 @@ def command(
     watch: bool,
     as_json: bool,
 ) -> int:
-    """Run the tests of a project.
+    """Run the event-time tests of a project.
 
-    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is in this folder or
-    in the nearest one above it. Each step of a test is one micro-batch of Spark with real state, checkpoint and
-    watermark. All tests share one Spark session. No broker or database is contacted.
+    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is searched
+    in this folder and the folders above. Spark executes each step of a test as one micro-batch, with real
+    state, checkpoint and watermark. All tests share one Spark session. No broker or database is contacted.
 
     Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
     """

@@ -166,5 +166,5 @@ def test_records_that_came_from_no_topic_cannot_be_sent_on(
 ) -> None:
     assert run_command(["deadletter", "resend", "--source", "paid", "--to", "again"]) != 0
 
-    assert "so they cannot be sent to one" in capsys.readouterr().err
+    assert "so they cannot be sent to a topic" in capsys.readouterr().err
     assert sources(project) == ["orders", "paid"]
