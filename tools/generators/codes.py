@@ -14,10 +14,10 @@ from millstream.diagnostics.spec_codes import CODES
 def rules_page() -> str:
     """Every code a finding may have, by number."""
     intro = (
-        "Each finding of `millstream check` has a code that never changes its meaning. "
-        "`millstream explain CODE` prints the same page.\n\n"
-        "A comment on the line of a finding, or above it, allows it: `# millstream: allow MS201 — reason`, with "
-        "`--` in place of `#` in SQL. The reason is required, and a comment that allows nothing is itself a "
+        "Each finding of `millstream check` has a code, and the meaning of a code never changes. "
+        "`millstream explain CODE` prints the page to which its name links.\n\n"
+        "A comment on the line of a finding, or above it, suppresses it: `# millstream: allow MS201 — reason`, with "
+        "`--` in place of `#` in SQL. The reason is required, and a comment that suppresses nothing is itself a "
         "finding. Errors in the spec itself, such as a wrong key or type, cannot be allowed.\n\n"
         "The last column says what Spark does with such a pipeline if it is started without the check. A test "
         "compares this with Spark for each page."
@@ -26,7 +26,7 @@ def rules_page() -> str:
         f"| {code} | {f'[{name}]({link})' if link else name} | {severity(code)} | {escaped(what)} | {spark(code)} |"
         for code, (name, what, link) in sorted(codes().items())
     ]
-    columns = ["code", "name", "severity", "what it says", "without this check, Spark"]
+    columns = ["code", "name", "severity", "what it reports", "without this check, Spark"]
     head = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
     return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
 
@@ -50,7 +50,7 @@ def codes() -> dict[str, tuple[str, str, str]]:
     for file in sorted(PACKAGE.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         for code, name in re.findall(r'Code\(\s*"(MS\d{3})",\s*"([\w-]+)"', text):
-            actual[code] = (name, sentence(text), link(code))
+            actual[code] = (name, CODES[code][1] if code in CODES else sentence(text), link(code))
     for file in sorted((PACKAGE / "analysis" / "rules").glob("ms*.py")):
         code, name = file.stem[:5].upper(), file.stem[6:].replace("_", "-")
         actual[code] = (name, sentence(file.read_text(encoding="utf-8")), link(code))

@@ -12,7 +12,7 @@ CODES: dict[str, tuple[str, str]] = {
     "MS005": ("duplicate-key", "A key occurs twice in one mapping."),
     "MS006": ("unset-variable", "A variable has no value, or a secret's file cannot be used."),
     "MS007": ("bad-override", "A --set option is invalid or cannot be applied."),
-    "MS008": ("no-kind", "A source or sink has no connector, or several."),
+    "MS008": ("no-kind", "A source or sink has no kind, or several."),
     "MS009": ("two-definitions", "One view is defined in two places."),
     "MS010": ("broken-python", "A pipeline written in Python cannot be loaded."),
     "MS011": ("broken-view", "A view has neither SQL nor a function, or its file cannot be read."),
@@ -34,7 +34,7 @@ CODES: dict[str, tuple[str, str]] = {
     "MS091": ("bad-allow", "A comment that allows a finding has no reason, or matches no finding."),
     "MS111": (
         "spark-analysis",
-        "Spark cannot analyse a source, a view or a condition of a sink; its message gives the reason.",
+        "Spark cannot analyse a source, a view or a condition of a sink; Spark's message gives the reason.",
     ),
     "MS112": ("python-view-failed", "A Python view raises an error, or does not return a DataFrame."),
     "MS113": ("not-judged", "A part of a script or project cannot be checked here."),
@@ -49,7 +49,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "MS311": (
         "spark-refuses",
-        "Spark refuses to start the query, in any output mode or in this one; its message gives the reason.",
+        "Spark refuses to start the query, in any output mode or in this one; Spark's message gives the reason.",
     ),
     "MS560": ("out-of-reach", "A server does not answer, or refuses the login."),
     "MS561": ("not-there", "A topic, table or folder does not exist."),
@@ -72,14 +72,15 @@ CODES: dict[str, tuple[str, str]] = {
     "MS569": ("no-unique-index", "A table lacks the unique index that its key needs."),
     "MS570": (
         "foreign-folder",
-        "A folder belongs to another kind of writer, whose readers would ignore the files.",
+        "A folder already contains the output of another kind of writer, whose readers would ignore Millstream's "
+        "files.",
     ),
     "MS571": ("foreign-checkpoint", "A checkpoint was created with other sources than the query has."),
     "MS572": ("record-limit", "A producer may send larger records than a topic accepts."),
     "MS573": ("compacted-without-key", "Records without a key are written to a compacted topic."),
     "MS574": ("changed-in-place", "A table that is read as a stream has commits that change or delete rows."),
-    "MS575": ("cluster-lacks", "The executors of a cluster lack a package or a folder that a query needs."),
-    "MS576": ("unconditional-store", "A store with a checkpoint does not refuse a conditional write."),
+    "MS575": ("cluster-lacks", "An executor of the cluster lacks a package or a folder that a query needs."),
+    "MS576": ("unconditional-store", "The object store of a checkpoint does not support conditional writes."),
 }
 
 ASKED = frozenset(code for code in CODES if code.startswith(("MS56", "MS57")))

@@ -151,7 +151,7 @@ def describe_step(operator: Operator, mode: OutputMode) -> str:
         case Limit():
             rows = "some rows" if operator.rows is None else f"{operator.rows} rows"
             scope = (
-                "the whole result" if mode is OutputMode.COMPLETE else "the query's whole life, then nothing"
+                "the whole result" if mode is OutputMode.COMPLETE else "all batches together, then nothing"
             )
             return (
                 f"passes the first {rows} of {scope}" if operator.is_streaming else f"takes the first {rows}"

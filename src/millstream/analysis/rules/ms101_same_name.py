@@ -25,6 +25,6 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield CODE.error(
                     f"{label} has the same name as {first_label}",
                     facts.places.key(section, name),
-                    why="SQL names are not case-sensitive, so one of the two would hide the other",
+                    why="table names in SQL ignore case, so one of the two would hide the other",
                     fix="rename one of them",
                 )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import View
 
 CODE = Code.of(__name__)
-_CATALOG = "write a catalog table with its database, such as default.NAME"
+_CATALOG = "if it is a table of the catalog, write it with its database, such as default.NAME"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -39,7 +39,8 @@ def check(facts: Facts) -> Iterator[Finding]:
                 if sql is not None
                 else ""
                 if key
-                else "the parameters of a function are the names of the sources and views that it reads"
+                else "each parameter of a view's function must have the name of a source or view, whose "
+                "rows the function gets"
             )
             yield CODE.error(
                 message, span, why=reason, fix=_suggest_fix(facts, mark.text), query=facts.query_of(view)

@@ -1,4 +1,4 @@
-"""A view that does more than read."""
+"""A view whose SQL is not a plain SELECT."""
 
 from __future__ import annotations
 

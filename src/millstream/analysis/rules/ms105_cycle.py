@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             message,
             _find_span(facts, first, path[1]),
             label="reads it here",
-            why="a view can be created only after everything it reads",
+            why="a view can be created only after all sources and views that it reads",
             fix="remove one of these references, or move the shared part into a third view",
             query=facts.query_of(first),
         )

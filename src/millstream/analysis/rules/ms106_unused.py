@@ -26,6 +26,6 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield CODE.warning(
                     f"{section.removesuffix('s')} '{name}' is used by no query",
                     facts.places.key(section, name),
-                    why="it is never run or written",
+                    why="no query reads it, so it has no effect",
                     fix="use it in a query, or remove it",
                 )

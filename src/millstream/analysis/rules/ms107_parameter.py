@@ -33,7 +33,9 @@ def check(facts: Facts) -> Iterator[Finding]:
                 )
     for param in params:
         if param not in used:
-            message = f"parameter '{param}' is used by no view"
+            message = f"no view uses the parameter '{param}'"
             yield CODE.warning(
-                message, facts.places.key("params", param), fix="remove it, or use it as :" + param
+                message,
+                facts.places.key("params", param),
+                fix="remove it, or use it in the SQL of a view as :" + param,
             )

@@ -43,7 +43,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield CODE.warning(
             f"{_describe_owner(path)}: '{path[-1]}' contains a {secret_kind} that is written in the spec",
             facts.places.value(*path),
-            why="everyone who can read the file or its history knows it, and it cannot differ between environments",
+            why="everyone who can read the spec or its history can read this secret, and the secret cannot differ "
+            "between environments",
             fix=f"use a variable, such as ${{{variable}}}, set in the environment or a .env file",
             edit=_build_edit(facts, path, start, stop, variable),
             query=str(path[1]) if path[0] == "queries" else None,

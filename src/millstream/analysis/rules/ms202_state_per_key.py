@@ -43,13 +43,15 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             event_time.find_span(query, aggregate),
             label="groups here",
             why=_find_reason(aggregate),
-            fix="group by a window over event time too, or, if the total is intended, write one row per key with "
-            "'merge_on'",
+            fix="also group by a window over event time; or, if you want a total per key, write one row per key "
+            "with 'merge_on'",
             query=query.name,
         )
 
 
 def _find_reason(aggregate: Aggregate) -> str:
     if event_time.list_watermarks(aggregate):
-        return "a watermark removes a group only when event time is among its keys; here it removes none"
-    return "without event time among its keys Spark cannot know when a group is complete"
+        return (
+            "a watermark removes a group only if event time is among the grouping keys, which it is not here"
+        )
+    return "Spark cannot know when a group is complete, because event time is not among the grouping keys"

@@ -1,4 +1,4 @@
-"""Event time that lost its watermark, because it was cast or recomputed after the watermark was declared."""
+"""A grouping by an event time that was cast or recomputed, and so has lost its watermark."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             f"'{watermark.event_time}'",
             origin.span or event_time.find_span(query, operator),
             label="lost here",
-            why="only a new name and window() keep a watermark, other expressions lose it: nothing "
-            "leaves the state",
+            why="a column keeps its watermark when it is renamed or passed to window(), but not in other "
+            "expressions, so no group is ever removed from the state",
             fix=f"group by 'window({watermark.event_time}, …)', or declare the watermark on the computed column",
             query=query.name,
         )

@@ -31,18 +31,18 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         is_stuck = is_above_aggregate and query.output_mode is OutputMode.APPEND
         yield CODE.error(
             f"{event_time.owner_label(query, upper)} has a second watermark, on '{upper.event_time}', "
-            f"above the one on '{lower.event_time}'",
+            f"in addition to the one on '{lower.event_time}'",
             event_time.find_span(query, upper),
             label="declared again here",
             why=(
-                "the query follows the slower of the two, and the upper one gets no row before the lower one "
-                "advances: "
-                "no row is ever output"
+                "the query follows the slower watermark, and the second one gets its first row only after the "
+                "first has advanced: no row is ever output"
                 if is_stuck
                 else "Spark fails at the first batch: a watermark must not be redefined"
             ),
-            fix=f"keep the one on '{lower.event_time}'"
-            + (", which the windows carry on" if is_stuck else " or this one"),
+            fix=f"remove this watermark: the windows keep the one on '{lower.event_time}'"
+            if is_stuck
+            else f"declare only one of them: the watermark on '{lower.event_time}', or this one",
             query=query.name,
         )
 

@@ -1,4 +1,4 @@
-"""Event time read in another unit than its column's name says, such as milliseconds read as seconds."""
+"""An event time read in a different unit than its column's name says, such as milliseconds as seconds."""
 
 from __future__ import annotations
 
@@ -98,10 +98,13 @@ def _compare_units(expression: Expression) -> tuple[str, str]:
 
 def _find_reason(unit: str, assumed: str) -> str:
     if _ORDER.index(unit) < _ORDER.index(assumed):
-        return "the watermark jumps thousands of years ahead, and every row after the first batch is dropped as late"
+        return (
+            "the watermark moves thousands of years into the future, so every row after the first "
+            "batch is dropped as late"
+        )
     return (
-        "all event times fall within days of 1970: a window spans years of real time, and the watermark hardly "
-        "advances"
+        "all event times are within a few days of 1970, so the watermark hardly advances, and one window contains "
+        "the rows of years"
     )
 
 

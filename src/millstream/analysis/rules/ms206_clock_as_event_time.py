@@ -1,4 +1,4 @@
-"""Processing time used as event time: a watermark or a window over the time at which a row is processed."""
+"""A watermark or a window over the time at which a row is processed, instead of the time at which it happened."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 f"{event_time.owner_label(query, operator)} {problem}",
                 spans[0] if spans else event_time.find_span(query, operator),
                 label="the clock",
-                why="no row is ever late, and rows delayed by an outage count in the window of their arrival: "
-                "another run "
-                "over the same rows gives another result",
-                fix="use a time that the rows carry: when the event happened, or when the broker received the "
-                "message",
+                why="no row is ever late, and rows delayed by an outage are counted in the window in which they "
+                "arrive: another run over the same rows gives another result",
+                fix="use a time that is stored in the rows: when the event happened, or when the broker received "
+                "the message",
                 query=query.name,
             )
 

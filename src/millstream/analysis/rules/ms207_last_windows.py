@@ -1,4 +1,4 @@
-"""A run in append mode that ends by itself, and so does not write its last windows."""
+"""A query in append mode whose trigger ends the run before the last windows are written."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         f"query '{query.name}' ends without writing {rows}",
         _find_trigger_span(query, facts) or event_time.find_span(query, operator),
         label="stops when everything is read",
-        why="append mode writes a window once the watermark has passed its end, and no newer row advances it"
+        why="append mode writes a window when the watermark has passed its end, and at the end of the run no "
+        "newer row advances the watermark"
         if has_windows
-        else "an outer join writes such a row once the watermark has passed, and no newer row advances it",
-        fix="use 'output_mode: update' with a sink that merges"
+        else "an outer join writes such a row when the watermark has passed its time, and at the end of "
+        "the run no newer row advances the watermark",
+        fix="use 'output_mode: update' with a sink that has 'merge_on'"
         if has_windows
         else "use a trigger that keeps the query running",
         query=query.name,

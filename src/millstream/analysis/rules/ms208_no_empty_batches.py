@@ -1,4 +1,4 @@
-"""No-data batches switched off, so that finished windows wait for the next row."""
+"""A setting that switches off batches without rows, so that finished windows wait for the next row."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     is_in_spec = facts is not None and facts.places.has("spark", SETTING)
     yield CODE.warning(
-        f"query '{query.name}' writes finished windows and clears its state only when another row arrives",
+        f"query '{query.name}' writes finished windows and removes their state only when another row arrives",
         facts.places.key("spark", SETTING) if facts and is_in_spec else query.span,
-        why="Spark does both in a batch without rows that follows an advanced watermark; this setting switches it "
-        "off",
+        why="otherwise Spark does this at once, in a batch without rows after each batch that advances the "
+        "watermark; this setting switches such batches off",
         fix=f"remove '{SETTING}'",
         query=query.name,
     )

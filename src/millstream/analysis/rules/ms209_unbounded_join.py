@@ -54,10 +54,17 @@ def _find_reason(join: Join) -> str:
         return f"{problem}, so Spark cannot tell when a match can no longer arrive"
     bound = join.bound
     if bound is None:
-        return "no condition limits how far apart in time two rows may be, so a match may arrive at any time"
+        return (
+            "the condition does not limit how far apart in time two matching rows may be, so a match "
+            "may arrive at any time"
+        )
     if bound.earliest is None or bound.latest is None:
-        return f"'{bound.text}' bounds the difference of the two times on one side only"
-    return "" if join.growth is Growth.WATERMARK else "Spark cannot derive a bound in time from the condition"
+        return f"'{bound.text}' limits the difference of the two event times in one direction only"
+    return (
+        ""
+        if join.growth is Growth.WATERMARK
+        else "Spark cannot derive from the condition how far apart in time two matching rows may be"
+    )
 
 
 def _has_time_filter(join: Join, parent: Operator | None) -> bool:
@@ -102,7 +109,10 @@ def _name_missing_watermark(sides: list[Operator]) -> str:
 
 def _suggest_fix(join: Join) -> str:
     if any(not _has_watermark(side) for side in join.inputs):
-        return "declare a watermark on both sides, and bound the difference of their times in the condition"
+        return (
+            "declare a watermark on both sides, and limit the difference of their event times in the "
+            "join condition"
+        )
     left, right = (
         next(column.name for column in side.columns if column.delay is not None) for side in join.inputs
     )

@@ -1,4 +1,4 @@
-"""The maximum of several watermarks instead of the minimum, which drops rows of the slower streams."""
+"""A setting that uses the fastest of several watermarks, so that rows of the slower streams are dropped."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     is_in_spec = facts is not None and facts.places.has("spark", SETTING)
     yield CODE.warning(
-        f"query '{query.name}' follows the fastest of {len(watermarks)} watermarks",
+        f"query '{query.name}' uses the fastest of its {len(watermarks)} watermarks",
         facts.places.key("spark", SETTING) if facts and is_in_spec else query.span,
-        why="older rows of the other streams are dropped as late; a checkpoint keeps the policy it was created with",
-        fix=f"remove '{SETTING}'; the query then follows the slowest watermark",
+        why="rows of the slower streams are dropped as late; the checkpoint stores this setting, so a later "
+        "change has no effect",
+        fix=f"remove '{SETTING}'; the query then uses the slowest watermark",
         query=query.name,
     )

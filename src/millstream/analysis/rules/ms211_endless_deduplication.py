@@ -36,14 +36,14 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         ):
             continue
         yield CODE.warning(
-            f"{event_time.owner_label(query, operator)} keeps in state every '{unbounded_keys[0]}' "
-            "forever, to drop its "
-            "duplicates",
+            f"{event_time.owner_label(query, operator)} keeps every '{unbounded_keys[0]}' in its state forever, "
+            f"to recognise duplicates",
             event_time.find_span(query, operator),
             label="deduplicates here",
-            why="a watermark removes a key only if event time is among the keys, or with "
+            why="a watermark removes a key from the state only if event time is among the key columns, or with "
             "dropDuplicatesWithinWatermark",
-            fix="use dropDuplicatesWithinWatermark, or 'drop_duplicates_within_watermark' of the source",
+            fix="use dropDuplicatesWithinWatermark in the view, or set 'drop_duplicates_within_watermark' on the "
+            "source",
             edit=replace_in_marked_text(
                 facts, operator.span, "dropDuplicates", "dropDuplicatesWithinWatermark", safe=False
             ),

@@ -1,4 +1,4 @@
-"""A deduplication by a time that differs for each delivery, so that duplicates are not found."""
+"""A deduplication by a time that changes when a message is sent again, so that no duplicate is found."""
 
 from __future__ import annotations
 
@@ -36,15 +36,17 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                     or event_time.find_span(query, operator),
                     label="by arrival",
                     why=reason,
-                    fix="leave it out of the keys, and use dropDuplicatesWithinWatermark with a delay longer than "
-                    "any duplicate takes to arrive",
+                    fix="remove this column from the keys, and use dropDuplicatesWithinWatermark with a delay "
+                    "that is longer than the time within which duplicates arrive",
                     query=query.name,
                 )
 
 
 def _find_clock(key: Column) -> str:
     if any(volatile.stability in (Stability.BATCH, Stability.UNSTABLE) for volatile in key.volatile):
-        return "it comes from the clock: a duplicate in a later batch has another value"
+        return (
+            "its value is the time at which the batch runs, so a duplicate in a later batch has another value"
+        )
     return ""
 
 
@@ -62,6 +64,7 @@ def _find_broker_time(operator: Deduplicate, key: Column, facts: Facts | None) -
             )
         if column.lower() == "timestamp" and is_broker_time and event_time.is_time(key):
             return (
-                "the broker sets it when it receives a message: a message that is sent again has another time"
+                "the broker sets this time when it receives a message, so a message that is sent again has "
+                "another time"
             )
     return ""

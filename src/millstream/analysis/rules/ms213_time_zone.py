@@ -1,4 +1,4 @@
-"""Days and hours that depend on an unset time zone, and days cut at midnight UTC although another zone is set."""
+"""Days or hours that depend on a time zone which is not set, or days that do not begin at local midnight."""
 
 from __future__ import annotations
 
@@ -51,13 +51,11 @@ def _check_windows(query: PlannedQuery, zone: str) -> Iterator[Finding]:
             continue
         days = window.length // timedelta(days=1)
         yield CODE.warning(
-            f"{event_time.owner_label(query, aggregate)} cuts "
-            f"{'days' if days == 1 else f'{days} days'} at midnight UTC, "
-            "but the "
-            f"time zone is {zone}",
+            f"{event_time.owner_label(query, aggregate)} has windows of {'a day' if days == 1 else f'{days} days'} "
+            f"that begin at midnight UTC, but the time zone is {zone}",
             event_time.find_span(query, aggregate),
-            label="cut here",
-            why="window() counts from 1970-01-01 00:00 UTC and does not follow the session's time zone",
+            label="begins at midnight UTC",
+            why="window() divides time from 1970-01-01 00:00 UTC on, and ignores the time zone of the session",
             fix=f"shift '{window.column}' by from_utc_timestamp(…, '{zone}') before the watermark, or set the "
             "time zone "
             "to UTC",
@@ -87,10 +85,9 @@ def _check_script(query: PlannedQuery) -> Iterator[Finding]:
                     "machine",
                     expression.span or event_time.find_span(query, operator),
                     label="by the session's time zone",
-                    why="on a machine in another time zone the same rows fall into other groups; the checkpoint "
-                    "does not "
-                    "store the time zone",
-                    fix=f"set it: .config('{SETTING}', 'UTC')",
+                    why="on a machine with another time zone, the same rows are in other groups; the checkpoint "
+                    "does not store the time zone",
+                    fix=f"set the time zone: .config('{SETTING}', 'UTC')",
                     query=query.name,
                 )
                 return

@@ -1,4 +1,4 @@
-"""A LIMIT on a stream, which counts over the query's whole life."""
+"""A LIMIT on a stream, which counts all rows since the query first started."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         reported_numbers |= {operator.number for operator in limit.walk() if isinstance(operator, Limit)}
         rows = f"first {limit.rows} rows" if limit.rows is not None else "first rows"
         yield CODE.warning(
-            f"{event_time.owner_label(query, limit)} returns the {rows} of the query's whole life, and then none",
+            f"{event_time.owner_label(query, limit)} returns the {rows} since the query first started, and then "
+            f"none",
             event_time.find_span(query, limit),
             label="limits here",
-            why="the limit counts over all batches and restarts, as if the stream were one table",
+            why="the limit counts all rows since the first start, across batches and restarts",
             fix="limit the batch size at the source, such as with 'max_offsets_per_trigger', or remove the LIMIT",
             query=query.name,
         )

@@ -1,4 +1,4 @@
-"""Rows with two event times passed to a stateful operator, which makes Spark fail at the first batch."""
+"""Rows with two event-time columns in a stateful operator, so that the query fails at its first batch."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 f"to {_OPERATOR_NAMES[type(operator)]}",
                 event_time.find_span(query, operator),
                 label="keeps state here",
-                why="Spark cannot tell to which of them the watermark applies, and fails at the first batch",
-                fix=f"leave '{times[1]}' out, or convert it to another type: 'CAST({times[1]} AS STRING)'",
+                why="Spark cannot tell to which of the two the watermark applies, and fails at the first batch",
+                fix=f"do not select '{times[1]}', or convert it to another type: 'CAST({times[1]} AS STRING)'",
                 query=query.name,
             )
             break

@@ -1,4 +1,4 @@
-"""A stream-stream join or a session window without a key, which makes Spark fail at the first batch."""
+"""A stream-stream join or a session window without a key, so that the query fails at its first batch."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 event_time.find_span(query, aggregate),
                 label="groups here",
                 why="Spark fails at the first batch, because a session window needs another key",
-                fix="also group by the owner of the session, such as a user",
+                fix="also group by a key column, such as the user",
                 query=query.name,
             )

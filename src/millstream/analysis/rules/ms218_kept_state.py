@@ -1,4 +1,4 @@
-"""State that is never removed, where that may be intended: a total per key in a table, or a complete result."""
+"""State that is never removed, which may be intended: a total per key in a table, or complete mode."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         entry = "a group" if isinstance(operator, Aggregate) else "a key"
         yield CODE.note(
             f"{event_time.owner_label(query, operator)} keeps {entry} for each "
-            f"'{unbounded_keys[0].name}' for as long as "
-            "the query lives",
+            f"'{unbounded_keys[0].name}' for as long as the query runs",
             event_time.find_span(query, operator),
             label="groups here" if isinstance(operator, Aggregate) else "deduplicates here",
             why=reason,
-            fix="estimate how many keys there will be in a year; if new keys never stop coming, "
+            fix="estimate how many keys there will be in a year; if new keys keep occurring, "
             f"{_suggest_fix(operator)}",
             query=query.name,
         )
@@ -45,8 +44,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
 
 def _suggest_fix(operator: Aggregate | Deduplicate) -> str:
     if isinstance(operator, Aggregate):
-        return "group by a window over event time too, in output mode append or update"
-    return "use dropDuplicatesWithinWatermark, or 'drop_duplicates_within_watermark' of the source"
+        return "also group by a window over event time, in output mode append or update"
+    return "use dropDuplicatesWithinWatermark in the view, or set 'drop_duplicates_within_watermark' on the source"
 
 
 def _find_reason(query: PlannedQuery, operator: Aggregate | Deduplicate) -> str:
@@ -81,10 +80,10 @@ def _find_reason_of_groups(query: PlannedQuery, aggregate: Aggregate) -> str:
     if not event_time.has_time_key(aggregate):
         return _AS_TABLE if event_time.is_keyed_by_sinks(query, aggregate) else ""
     if event_time.list_watermarks(aggregate) and not event_time.find_lost_watermark(aggregate):
-        return "the time among its keys is not the one with the watermark, so no group is ever complete"
+        return "the time that it groups by is not the one with the watermark, so no group is ever complete"
     return ""
 
 
 _AS_TABLE = (
-    "each sink stores one row per key, and so does the state, in memory or on disk and in each checkpoint"
+    "the state stores one entry per key, as each sink does: in memory or on disk, and in the checkpoint"
 )

@@ -35,7 +35,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 _REASONS = {
-    OutputMode.APPEND: "append mode outputs each final row once",
-    OutputMode.UPDATE: "update mode outputs a row again whenever it changes; the sink would store every version",
-    OutputMode.COMPLETE: "complete mode outputs the whole result each time; the sink must replace it",
+    OutputMode.APPEND: "in append mode the query outputs each row once, when it is final",
+    OutputMode.UPDATE: "in update mode the query outputs a row again whenever it changes, and the sink "
+    "would store every version",
+    OutputMode.COMPLETE: "in complete mode the query outputs the whole result with each batch, and the "
+    "sink must replace the earlier result",
 }

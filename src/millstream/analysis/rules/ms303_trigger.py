@@ -36,8 +36,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield CODE.warning(
                 f"query '{query}' has the trigger 'once'",
                 span,
-                why="it reads everything in one batch and ignores the batch limits of the sources; Spark "
-                "deprecates it",
+                why="this trigger reads everything in one batch and ignores the batch limits of the sources, and "
+                "Spark has deprecated it",
                 fix="write 'trigger: available_now'",
                 # If a source limits its batches, `available_now` reads the same rows in several batches.
                 edit=replace_value(
@@ -52,8 +52,8 @@ def _build_note(query: str, flows: str, span: Span | None) -> Finding:
     return CODE.note(
         f"query '{query}' has a {flows} trigger: rows are written one by one, each at least once",
         span,
-        why="after a stop or a crash the rows since the last checkpoint are written again; "
-        "there are no dead letters, and each partition occupies a task for the whole run",
+        why="after a stop or a crash, the rows since the last checkpoint are written again; dead letters are not "
+        "possible, and each partition occupies one task for the whole run",
         query=query,
     )
 
@@ -80,13 +80,14 @@ def _check_sinks(facts: Facts, query: str, flows: str) -> Iterator[Finding]:
         yield CODE.error(
             f"query '{query}' has a {flows} trigger, which sink {entry.sink.kind} does not support",
             facts.places.key(*path),
-            why="Spark then writes rows one by one, so a repeated batch cannot be recognised after a crash",
+            why="with this trigger Spark writes rows one by one, so a batch that is repeated after a crash cannot "
+            "be recognised",
             fix=f"write to {supported}, or write {_MICRO_BATCH_FIX}",
             query=query,
         )
     if entry.on_error is not OnError.FAIL:
         yield CODE.error(
-            f"query '{query}' has a {flows} trigger, which cannot spool batches for its sink",
+            f"query '{query}' has a {flows} trigger, with which batches cannot be spooled",
             facts.places.value(*path, "on_error"),
             fix=f"write 'on_error: fail', or {_MICRO_BATCH_FIX}",
             query=query,
@@ -125,7 +126,7 @@ def _check_sources(facts: Facts, query: str, flows: str) -> Iterator[Finding]:
             yield CODE.error(
                 f"{subject} writes malformed records as dead letters",
                 facts.places.value(*path, "on_malformed"),
-                why="a dead letter is identified by its batch, and this trigger has no batches",
+                why="a dead letter is identified by its batch, but with this trigger there are no batches",
                 fix=f"write 'on_malformed: drop' or 'fail', or {_MICRO_BATCH_FIX}",
                 query=query,
             )

@@ -61,6 +61,7 @@ def _build_finding(facts: Facts, promise: Promise) -> Finding:
         f"sink '{promise.sink}' is {promise.guarantee}, but the spec demands {_find_demand(facts, promise)}",
         facts.places.value("queries", promise.query, "to", promise.number, "guarantee"),
         why=reason,
-        fix=f"fix this cause, choose another sink, or write 'guarantee: {promise.guarantee}'",
+        fix=f"remove this cause, choose another sink, or accept the weaker guarantee with 'guarantee: "
+        f"{promise.guarantee}'",
         query=promise.query,
     )

@@ -35,7 +35,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             yield CODE.error(
                 f"query '{query.name}' outputs {columns}, but {entry.sink.kind} accepts one column of that name",
                 facts.places.key("queries", query.name, "to", number, "sink"),
-                why="Spark ignores the case of column names, and a name must refer to one column",
+                why="Spark ignores upper and lower case in column names, and a name must refer to only one column",
                 fix="select each column by name, or rename one of them with AS",
                 query=query.name,
             )

@@ -1,4 +1,4 @@
-"""A sink partitioned by a column with another value in nearly every row."""
+"""A sink that is partitioned by a column with a different value in nearly every row."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 yield CODE.warning(
                     f"{field} creates a folder for each value of '{name}', {reason}",
                     facts.places.value("queries", query.name, "to", number, "sink", field),
-                    why="each batch then writes a file for nearly every row, and every reader must list and open "
-                    "them all",
+                    why="each batch then writes one file for nearly every row, and every reader must list and "
+                    "open all these files",
                     fix=f"partition by day: select CAST({name} AS DATE) AS day in the view, and partition_by: [day]"
                     if is_time
                     else f"partition by a column with few values, and keep '{name}' as a plain column",

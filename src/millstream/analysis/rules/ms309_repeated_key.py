@@ -1,4 +1,4 @@
-"""A sink key that several rows of one batch share."""
+"""A sink whose key can be the same in several rows of one batch."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def _check_time_groups(
         yield report(
             f"query '{query.name}' groups by {grouping_name}, which is not in merge_on",
             span,
-            why=f"a batch with two times of the same ({', '.join(key)}) has that key twice and is refused",
+            why=f"a batch with two such times for the same ({', '.join(key)}) has this key twice, and the sink "
+            f"refuses it",
             fix=f"select {missing} in the view, and add it to merge_on",
             query=query.name,
         )
@@ -108,7 +109,7 @@ def _check_deduplication(
     yield CODE.warning(
         f"query '{query.name}' deduplicates rows by ({names}), but its sink merges by ({', '.join(key)})",
         span,
-        why=f"two rows of a batch may differ in ({names}) but have the same key; the batch is then refused",
+        why=f"two rows of a batch may differ in ({names}) but have the same key; the sink then refuses the batch",
         fix=f"merge on ({names}), or group by ({', '.join(key)}) and take the latest row with max_by(…)",
         query=query.name,
     )
@@ -122,9 +123,10 @@ def _check_generated_rows(
         return
     function = generate.expressions[0].text
     yield CODE.error(
-        f"query '{query.name}' makes several rows of one with {function}, but merge_on has no column of the elements",
+        f"query '{query.name}' turns one row into several with {function}, but merge_on has no column of the "
+        f"elements",
         span,
-        why=f"the rows of two elements have the same ({', '.join(key)}), and the batch is refused",
+        why=f"the rows of two elements have the same ({', '.join(key)}), and the sink refuses the batch",
         fix="add a column of the element to merge_on, or its position from posexplode",
         query=query.name,
     )

@@ -1,4 +1,4 @@
-"""A sink key that changes when its row changes."""
+"""A sink whose key changes when the row changes, so that the old row is never replaced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 yield CODE.warning(
                     f"merge_on contains '{name}', which is {text} and changes with every row of its group",
                     facts.places.value("queries", query.name, "to", number, "sink", "merge_on"),
-                    why="a row whose key has changed is added, and the old row stays in the table",
+                    why="when the value changes, the sink does not find the old row: it adds a new row, and the "
+                    "old one stays in the table",
                     fix="merge on the columns that the view groups by",
                     query=query.name,
                 )

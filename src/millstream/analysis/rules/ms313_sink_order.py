@@ -30,10 +30,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         for position in early_positions[:1]:
             first, other = query.to[position].sink, query.to[last].sink
             yield CODE.warning(
-                f"{first.kind} is written before {other.kind}, so it gets a batch again that {other.kind} refuses",
+                f"{first.kind} is written before {other.kind}, so it gets the rows of a batch again if "
+                f"{other.kind} refuses the batch",
                 facts.places.key("queries", name, "to", position, "sink"),
-                why=f"sinks are written in order, and a batch that fails at one of them is repeated; {other.kind} "
-                f"skips a batch that it already has, {first.kind} does not",
+                why=f"sinks are written in order, and a batch that fails at one sink is repeated for all; "
+                f"{other.kind} skips a batch that it already has, {first.kind} does not",
                 fix=f"write {first.kind} last",
                 edit=_build_edit(
                     facts,

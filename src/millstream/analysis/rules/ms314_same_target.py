@@ -1,4 +1,4 @@
-"""A target that is written twice: by two sinks of a query, or by two queries although only one may write it."""
+"""Two sinks of a query with the same target, or two queries with a target that only one may write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield CODE.error(
                     f"query '{query}' writes {target} twice",
                     span,
-                    why="every row would be stored twice, or be overwritten by itself",
+                    why="every row would be written twice",
                     fix="remove one of the two",
                     query=query,
                 )
@@ -44,7 +44,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                     f"queries '{others[0]}' and '{query}' write {target}, which accepts the changes of only one "
                     "query",
                     span,
-                    why="if one query changes a row while the other deletes it, the row may come back",
+                    why="if one query changes a row while the other deletes it, the deleted row may come back",
                     fix="combine their rows with UNION ALL in one view, and write it with one query",
                     query=query,
                 )
@@ -56,8 +56,8 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield CODE.error(
                     f"queries '{other}' and '{query}' write {target}, and '{replacing}' replaces all its rows",
                     span,
-                    why=f"each batch of '{replacing}' deletes the rows of '{replaced}'",
-                    fix="give each query its own target, or write both in output mode update with a key",
+                    why=f"in complete mode, each batch of '{replacing}' deletes the rows of '{replaced}'",
+                    fix="give each query its own target, or use output mode update with a key in both queries",
                     query=query,
                 )
             previous.append(query)

@@ -1,4 +1,4 @@
-"""Speculative tasks of a sink that is written directly from tasks."""
+"""Speculative execution with a sink to which Spark's tasks write directly."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         mode = facts.pipeline.queries[query].output_mode
         if entry.sink.writes_in_tasks and entry.sink.guarantee(mode)[0] is not Guarantee.EXACTLY_ONCE:
             yield CODE.warning(
-                f"with {_KEY} a slow task runs twice at the same time, and both attempts send their rows to "
-                f"{entry.sink.describe()}",
+                f"with {_KEY} a slow task may run twice at the same time, and both attempts then send their rows "
+                f"to {entry.sink.describe()}",
                 facts.places.key("spark", _KEY),
-                why="neither attempt knows about the other, and sent rows are not withdrawn",
+                why="neither attempt knows about the other, and rows that were sent cannot be withdrawn",
                 fix="remove the line",
                 query=query,
             )

@@ -1,4 +1,4 @@
-"""A nondeterministic value in a key, in state, or in an expression that decides where a row goes."""
+"""A value that differs each time a batch runs, used in a key, in state, or to decide where a row goes."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ _REASONS = {
         "after a crash the batch runs again: its state then differs from the rows that the sink already has"
     ),
     ReplayImpact.KEY: "after a crash the batch runs again: the same rows get other keys and are stored twice",
-    ReplayImpact.ROUTE: "after a crash the batch runs again: the same rows go elsewhere",
+    ReplayImpact.ROUTE: "after a crash the batch runs again, and the same rows are written to a different place",
 }

@@ -1,4 +1,4 @@
-"""A nondeterministic column or filter that may make sinks disagree."""
+"""A column or filter that is different each time a batch runs, so that sinks may contain different values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             label="nondeterministic",
             why="after a crash the batch runs again: "
             + (
-                "a sink that already has it keeps the old value, the others get a new one"
+                "a sink that already has the batch keeps the old value, the others get a new one"
                 if len(guarantees) > 1
                 else "the same row has another value"
                 if flow.impact is ReplayImpact.PAYLOAD

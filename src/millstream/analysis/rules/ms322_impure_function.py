@@ -1,4 +1,4 @@
-"""A user function called for rows whose result depends on more than the rows."""
+"""A Python function that Spark calls for rows, and whose result depends on more than these rows."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _find_unbounded(
         yield CODE.warning(
             f"function '{impurity.function}' is called for rows and {impurity.what}: {impurity.call}",
             _build_span(name, impurity),
-            why="after a crash the batch runs again and the function is called again: it returns another value, but "
-            "Spark assumes that it is deterministic",
+            why="after a crash the batch runs again and the function may return another value, but Spark assumes "
+            "that the same row always gives the same value",
             fix="pass the value as a column, such as current_timestamp(), or declare the function "
             "asNondeterministic()",
             query=query,

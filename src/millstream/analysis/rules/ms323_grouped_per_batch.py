@@ -25,11 +25,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             continue
         group_name = f"each '{function.keys[0].name}'" if function.keys else "the whole stream"
         yield CODE.error(
-            f"{event_time.owner_label(query, function)} calls '{function.function}' with the rows of one batch of "
-            f"{group_name}, not with all of them",
+            f"{event_time.owner_label(query, function)} calls '{function.function}' only with the rows of "
+            f"{group_name} in one batch, not with all of them",
             event_time.find_span(query, function),
             label="per batch",
-            why="applyInPandas keeps no state between batches: a group with rows in two batches gives two results",
-            fix="aggregate in SQL, or keep the group's state with transformWithState",
+            why="applyInPandas keeps no state between batches, so a group with rows in two batches has two "
+            "partial results",
+            fix="aggregate in SQL, or use transformWithState, which keeps the state of a group between batches",
             query=query.name,
         )

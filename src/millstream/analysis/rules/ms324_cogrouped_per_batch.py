@@ -25,12 +25,14 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             continue
         are_both_streams = all(side.is_streaming for side in function.inputs)
         yield CODE.error(
-            f"{event_time.owner_label(query, function)} calls '{function.function}' with the groups of one batch",
+            f"{event_time.owner_label(query, function)} calls '{function.function}' only with the groups of one "
+            f"batch",
             event_time.find_span(query, function),
             label="per batch",
             why="matching rows of two streams are combined only if they are in the same batch"
             if are_both_streams
-            else "each batch is combined with the whole static table, with empty groups where the batch has no row",
+            else "each batch is combined with the whole static table, so the function is also called for "
+            "keys of which the batch has no row",
             fix="join the streams on their key and a time bound"
             if are_both_streams
             else "join the stream with the table",

@@ -35,7 +35,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 "arrive",
                 call.span or event_time.find_span(query, aggregate),
                 label="by arrival",
-                why="rows arrive in no fixed order: another run gives another result",
+                why="the order in which rows arrive at a task is not fixed, so another run may give another result",
                 fix=f"write '{replacement}({argument}, …)' with the time that orders them, or "
                 f"'any_value({argument})' if all values "
                 "are the same",

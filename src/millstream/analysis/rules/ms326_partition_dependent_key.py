@@ -34,7 +34,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             f"query '{query.name}': {flow.volatile.text} goes into {shorten_paths(flow.into, facts)}",
             flow.span or query.span,
             label="a partition number",
-            why="Spark chooses how to split a batch into tasks, so the same row may get another number next time",
+            why="Spark decides how to split a batch into tasks, so when the batch is repeated the same row may "
+            "get another number",
             fix="use a column of the row, or a hash of one: 'pmod(hash(id), 8)'",
             query=query.name,
         )

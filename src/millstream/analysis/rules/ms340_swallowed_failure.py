@@ -23,9 +23,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 f"a batch of query '{query.name}' whose write fails is committed as if it were written",
                 span,
                 label="continues",
-                why="Spark commits the batch when the function returns, and does not process it again: its rows "
-                "are lost",
-                fix="re-raise the exception after logging it, or catch only exceptions after which the batch is "
-                "written",
+                why="Spark commits the batch when the function returns, and never repeats it, so its rows are lost",
+                fix="re-raise the exception after logging it, or catch only exceptions that do not prevent the "
+                "write of the batch",
                 query=query.name,
             )

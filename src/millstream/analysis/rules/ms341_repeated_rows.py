@@ -35,10 +35,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 f"query '{query.name}' appends the rows of a batch{suffix} again when the batch is repeated",
                 write.span,
                 label="appends",
-                why="Spark repeats a batch, with the same batch id, after a crash before its commit",
-                fix="merge by a key; or write the batch id with the rows in one transaction, and skip a batch "
-                "whose id "
-                "is already stored (Delta does this with the options txnAppId and txnVersion)",
+                why="after a crash before the commit of a batch, Spark repeats the batch with the same batch id",
+                fix="merge the rows by a key; or write the batch id and the rows in one transaction, and skip a "
+                "batch whose id is already stored (Delta does this with the options txnAppId and txnVersion)",
                 query=query.name,
             )
             break

@@ -25,9 +25,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             f"a batch of query '{query.name}' is computed {len(function.actions)} times",
             function.actions[1],
             label="computes it again",
-            why="each action reads the sources, loads the state and calls Python functions again; a value that is "
-            "not the "
-            "same each time, such as a random number, then differs between the results",
+            why="each action reads the sources, loads the state and calls the Python functions again; values that "
+            "change each time, such as random numbers, are then different in each result",
             fix="call batch.persist() before the first action and batch.unpersist() after the last",
             query=query.name,
         )

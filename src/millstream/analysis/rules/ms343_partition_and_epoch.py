@@ -20,10 +20,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     for sink in query.sinks:
         if sink.function and sink.function.partition_epoch_use:
             yield CODE.error(
-                f"query '{query.name}' recognises repeated rows by partition and epoch, which is not reliable",
+                f"query '{query.name}' recognises repeated rows by partition id and epoch id, which is not "
+                f"reliable",
                 sink.function.partition_epoch_use,
-                why="a repeated epoch may be split into other partitions: rows are then skipped that were "
-                "never written, and others are written twice",
-                fix="use foreachBatch, whose batch has the same rows each time, or a key of the row",
+                why="when an epoch is repeated, its rows may be split into other partitions: then some rows that "
+                "were never written are skipped, and others are written twice",
+                fix="use foreachBatch, whose batch has the same rows when it is repeated, or recognise rows by a "
+                "key",
                 query=query.name,
             )

@@ -28,8 +28,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             yield CODE.warning(
                 f"query '{query.name}' collects every row of a batch in the driver's memory",
                 span,
-                why=f"the first batch, and the first after a pause, contains everything that {unbounded.format} "
-                "has stored since",
+                why=f"the first batch, and the first batch after a pause, contains everything in "
+                f"{unbounded.format} that was not read yet",
                 fix="limit the batch size at the source, such as with maxOffsetsPerTrigger, or write from the "
                 "executors",
                 query=query.name,

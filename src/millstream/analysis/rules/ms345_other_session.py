@@ -22,7 +22,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             yield CODE.error(
                 f"view '{name}' of the batch does not exist in this session",
                 span,
-                why="a batch belongs to a clone of the session, and its temporary views exist only there",
-                fix="query the batch's own session: batch.sparkSession.sql(…)",
+                why="the DataFrame of a batch belongs to a clone of the session, and its temporary views exist "
+                "only in the clone",
+                fix="use the session of the batch: batch.sparkSession.sql(…)",
                 query=query.name,
             )

@@ -27,9 +27,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                     f"query '{query.name}' fails when a batch is repeated: this write refuses an existing target",
                     write.span,
                     label="has no mode",
-                    why="Spark repeats a batch after a crash before its commit, and its target then "
-                    "exists already, complete or in part",
-                    fix='overwrite the result of an earlier attempt: .mode("overwrite")',
+                    why="after a crash before the commit of a batch, Spark repeats the batch, whose target then "
+                    "already exists, completely or in part",
+                    fix='overwrite what the earlier attempt wrote: .mode("overwrite")',
                     query=query.name,
                 )
             elif write.refuses_existing and function and not function.uses_batch_id:

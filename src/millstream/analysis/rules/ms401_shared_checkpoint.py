@@ -26,15 +26,17 @@ def check(facts: Facts) -> Iterator[Finding]:
         elif is_inside(folders[first_query], folders[other_query]) or is_inside(
             folders[other_query], folders[first_query]
         ):
-            message = f"one of the checkpoints of '{first_query}' and '{other_query}' is inside the other"
+            message = (
+                f"the checkpoint of '{first_query}' or '{other_query}' is inside that of the other query"
+            )
         else:
             continue
         reported = other_query if pipeline.queries[other_query].checkpoint else first_query
         yield CODE.error(
             message,
             facts.places.value("queries", reported, "checkpoint"),
-            why="each would continue at the other's offsets, and rows would be lost silently",
-            fix="give each query its own checkpoint, or leave 'checkpoint' out",
+            why="each query would continue from the offsets of the other, and rows would be lost without an error",
+            fix="give each query its own folder, or remove 'checkpoint' to use the default folders",
             query=reported,
         )
     for query, _, entry in facts.sinks():
@@ -44,7 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield CODE.error(
                     f"the checkpoint of '{owner}' is inside the folder that '{query}' writes",
                     facts.places.value("queries", owner, "checkpoint"),
-                    why="readers of the folder would read the checkpoint's files as rows",
+                    why="readers of that folder would read the files of the checkpoint as rows",
                     fix="move the checkpoint to another folder",
                     query=owner,
                 )

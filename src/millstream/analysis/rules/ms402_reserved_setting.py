@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 CODE = Code.of(__name__)
 
-# The purpose of each setting; the names are those of SQLConf in Spark 4.2.
+# What each setting achieves with its default value; the names are those of SQLConf in Spark 4.2.
 _GUARDS = {
-    "spark.sql.streaming.unsupportedOperationCheck": "refuses queries whose results would be wrong",
-    "spark.sql.streaming.stateStore.stateSchemaCheck": "refuses state whose schema differs from the query's",
-    "spark.sql.streaming.verifyMetadataExists.enabled": "refuses a checkpoint without its metadata",
-    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "refuses a non-empty folder as a new checkpoint",
-    "spark.sql.streaming.checkUnfinishedRepartition.enabled": "refuses state after an unfinished repartition",
-    "spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled": "keeps rows with null keys",
-    "spark.sql.streaming.stateStore.commitValidation.enabled": "refuses a batch whose state is incomplete",
-    "spark.sql.streaming.validateEventTimeWatermarkColumn": "refuses a watermark on a column that is not a timestamp",
+    "spark.sql.streaming.unsupportedOperationCheck": "Spark refuses queries whose results would be wrong",
+    "spark.sql.streaming.stateStore.stateSchemaCheck": "Spark refuses state whose schema differs from the query's",
+    "spark.sql.streaming.verifyMetadataExists.enabled": "Spark refuses a checkpoint without its metadata",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "Spark requires an empty folder for a checkpoint",
+    "spark.sql.streaming.checkUnfinishedRepartition.enabled": "Spark refuses state after an unfinished repartition",
+    "spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled": "Spark keeps rows with NULL keys",
+    "spark.sql.streaming.stateStore.commitValidation.enabled": "Spark refuses a batch whose state is incomplete",
+    "spark.sql.streaming.validateEventTimeWatermarkColumn": "Spark accepts only a timestamp column for a watermark",
 }
 _PREFIXES = {
-    "spark.sql.streaming.statefulOperator.": "keeps chained stateful operators correct",
+    "spark.sql.streaming.statefulOperator.": "Spark keeps chained stateful operators correct",
     # A session-wide value applies to every table: Delta would skip a later batch as already written.
-    "spark.databricks.delta.write.txn": "contains the batch id, by which a table recognises a repeated batch",
+    "spark.databricks.delta.write.txn": "a Delta table recognises a repeated batch by the batch id in it",
 }
 
 
@@ -42,6 +42,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield CODE.error(
                 f"'{key}' may not be set",
                 facts.places.key("spark", key),
-                why=f"it {purpose}",
-                fix="remove the line",
+                why=f"it must keep its default value, so that {purpose}",
+                fix="remove this setting",
             )

@@ -39,8 +39,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"the checkpoint of '{query}' is in {'/'.join(place.parts[:3]).replace('//', '/')}",
             facts.places.value(*path),
             label="is emptied",
-            why=f"{reason}; the query then starts from the beginning and writes its rows again",
-            fix="use a persistent folder, or leave it out: the default is '.millstream/checkpoints' in the folder "
-            "of the spec",
+            why=f"{reason}; without its checkpoint, the query starts from the beginning and writes its rows again",
+            fix="use a persistent folder, or remove this setting: the default is '.millstream/checkpoints' in the "
+            "folder of the spec",
             query=query,
         )

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 
 _OTHERS = (
-    "a lease needs a file that only one of two runs can create, and a change that the store refuses to the run that "
-    "has lost it: HDFS has renames for that and S3 conditional writes, and no other store was tried"
+    "a lock needs a store on which only one of two runs can create a file, and on which a run that has lost the "
+    "lock can no longer change files; Millstream knows this only of HDFS and S3"
 )
-_OTHER_CLIENTS = "PySpark has no client of that scheme: Hadoop's client of S3 is that of s3a://"
+_OTHER_CLIENTS = "PySpark has no client for this scheme; for S3, it has one for s3a://"
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -35,9 +35,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         reported.add(path)
         is_s3 = scheme in ("s3", "s3n")
         yield CODE.error(
-            f"the checkpoint of '{query}' is on '{scheme}', where a run cannot lock it",
+            f"the checkpoint of '{query}' is on '{scheme}', where Millstream cannot lock it",
             facts.places.value(*path),
             why=_OTHER_CLIENTS if is_s3 else _OTHERS,
-            fix="write s3a://" if is_s3 else "use a local or mounted folder, or one on hdfs:// or s3a://",
+            fix="write s3a:// as the scheme"
+            if is_s3
+            else "use a local or mounted folder, or one on hdfs:// or s3a://",
             query=query,
         )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 _REPLACEMENTS = {
     "spark.sql.streaming.checkpointLocation": (
-        "each query has its own checkpoint folder, whatever the value of this setting",
-        "write it as 'defaults: {checkpoints: FOLDER}'",
+        "Millstream gives each query its own checkpoint folder and ignores this setting",
+        "to choose the folder of the checkpoints, write 'defaults: {checkpoints: FOLDER}'",
     ),
 }
 

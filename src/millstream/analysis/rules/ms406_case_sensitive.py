@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield CODE.warning(
             f"{_KEY} makes 'Id' and 'id' two columns",
             facts.places.key("spark", _KEY),
-            why="Delta tables and other readers of files accept only one of the two, and Spark does not store the "
-            "setting in the checkpoint: without it the same query reads other columns",
-            fix="remove the line, and rename columns that differ only in case",
+            why="Delta tables and most readers of files do not accept both columns; and because Spark does not "
+            "store this setting in the checkpoint, a start without it may read a different column",
+            fix="remove this setting, and rename columns that differ only in case",
         )

@@ -28,9 +28,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if not function.node.startswith("TransformWithState"):
             continue
         yield CODE.error(
-            f"query '{query.name}' uses transformWithState, whose state must be in RocksDB",
+            f"query '{query.name}' uses transformWithState, which needs the RocksDB state store",
             _find_span(query, function, facts),
-            why="Spark's default state store is in the JVM's memory and supports only one value per key",
+            why="Spark's default state store, in the memory of the JVM, supports only one value per key",
             fix=f"set {_KEY} to {_ROCKSDB}",
             edit=_build_edit(facts) if facts and _KEY not in query.spark else None,
             query=query.name,

@@ -22,10 +22,11 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         value = next((option_value for key, option_value in sink.options.items() if key.lower() == _KEY), "")
         if value.lower() == "true":
             yield CODE.warning(
-                f"query '{query.name}' does not record the offsets of a batch before the batch runs",
+                f"with asyncProgressTrackingEnabled, query '{query.name}' does not store the offsets of a batch "
+                f"before the batch runs",
                 sink.span or query.span,
-                why="with asyncProgressTrackingEnabled a repeated batch may contain other rows than before: "
-                "rows that were already written are written again",
-                fix="remove the option, unless duplicate rows do no harm",
+                why="after a crash a repeated batch may contain other rows than before, so rows that were already "
+                "written are written again",
+                fix="remove this option, unless duplicate rows do no harm",
                 query=query.name,
             )

@@ -50,15 +50,14 @@ def check(facts: Facts) -> Iterator[Finding]:
             move = f"{f'rm -r {new} && ' if folder.exists() else ''}mv {old} {new}"
             target = sink.describe().replace(prefix, "")
             yield CODE.warning(
-                f"query '{query}' has not run, and '{record.query}', which is no longer in the spec, has written "
-                f"to {target}",
+                f"query '{query}' may be '{record.query}' renamed: it has not run, and '{record.query}', which is "
+                f"no longer in the spec, has written to the same {target}",
                 facts.places.key("queries", query),
                 label="starts from the beginning",
-                why="a renamed query has a new checkpoint: it reads its sources from the start, and all "
-                "rows are appended again",
-                fix=f"to continue as '{query}', while no run is active and no batch is spooled: {move}; to start "
-                "from the beginning, "
-                f"delete {old}",
+                why="a renamed query has a new checkpoint, so it reads its sources from the start and appends all "
+                "rows again",
+                fix=f"to continue as '{query}', run this while no run is active and no batch is spooled: {move}; "
+                f"to start from the beginning, delete {old}",
                 query=query,
             )
 

@@ -26,8 +26,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         message = f"source '{name}' reads {_shorten(facts, str(path))}, which does not exist"
         span = facts.places.value("sources", name, "source")
-        reason = "Spark does not start a query whose folder is missing"
-        fix = "create it, or correct the path (relative to the folder of the spec)"
+        reason = "Spark does not start a query if the folder of a source is missing"
+        fix = "create it, or correct the path, which is relative to the folder of the spec"
         yield (CODE.error if entry.static else CODE.warning)(message, span, why=reason, fix=fix)
 
 

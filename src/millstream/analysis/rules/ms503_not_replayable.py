@@ -40,8 +40,10 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield CODE.warning(
                 f"query '{query}' reads source '{name}'{suffix}, which cannot replay a batch",
                 facts.places.value("sources", name, "source"),
-                why="a batch that is repeated after a crash then contains other rows than the first time",
-                fix="read it from a topic or a table that stores its records, or read it in a separate query",
+                why="when a batch is repeated after a crash, this source returns different rows than the first "
+                "time",
+                fix="read the rows from a topic or table, which stores them, or read this source in a separate "
+                "query",
                 query=query,
             )
 

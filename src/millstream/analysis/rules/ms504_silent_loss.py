@@ -44,8 +44,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield CODE.warning(
                 f"'{key}' silently skips {files}",
                 facts.places.value("spark", key),
-                why="rows of such a file are neither read nor counted, and no later batch reads them",
-                fix="leave it out: a query then fails at such a file and names it",
+                why="the rows of such a file are never read, and no metric counts them",
+                fix="remove this setting; the query then fails at such a file, and its error message names the "
+                "file",
                 edit=replace_value(facts.places, "false", "spark", key),
             )
 

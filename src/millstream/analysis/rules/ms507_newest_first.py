@@ -23,7 +23,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield CODE.warning(
             f"source '{name}' is read newest first, and its watermark drops the older rows that follow",
             facts.places.key("sources", name, "watermark"),
-            why=f"after the first batch every row that is more than {delay} older is late and is dropped",
-            fix="leave out latest_first, so that rows are read in the order of their time",
+            why=f"after the first batch, every row that is more than {delay} older than the newest row is late "
+            f"and is dropped",
+            fix="remove latest_first, so that the oldest files are read first",
             query=next(iter(facts.readers(name)), None),
         )

@@ -1,4 +1,4 @@
-"""A source that deletes files after reading them, although another query reads the same files."""
+"""A source that deletes or moves files after a query has read them, although another query reads the same files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"source '{name}' deletes files once query '{first_reader}' has read them, "
             f"and query '{query}' reads them{through} too",
             facts.places.value("sources", name, "source", "clean_source"),
-            why="each query cleans up separately, so files are deleted before the slower query has read them",
-            fix="leave out clean_source, or use one query with two sinks",
+            why="each query deletes the files that it has read, so files are missing before the slower query has "
+            "read them",
+            fix="remove clean_source, or use one query with two sinks",
             query=first_reader,
         )

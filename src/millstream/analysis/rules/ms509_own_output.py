@@ -1,4 +1,4 @@
-"""A static table whose files are listed once, although a query of the pipeline keeps writing it."""
+"""A static source whose files are listed once, although a query of the pipeline keeps writing new files to it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         for place in sorted(entry.source.reads_from() & set(writers)):
             writer = writers[place][0]
             yield CODE.warning(
-                f"static source '{name}' is read once, and query '{writer}' keeps writing to it",
+                f"static source '{name}' lists its files only once, but query '{writer}' keeps writing new ones",
                 facts.places.value("sources", name, "source"),
-                why="its files are listed when the run starts, so rows that are written later are never read",
-                fix="use a Delta table, whose current version each batch reads, or read it as a stream",
+                why="Spark lists the files when the run starts, so rows that are written later are never read",
+                fix="use a Delta table, whose current version each batch reads, or read the files as a stream",
                 query=next(iter(facts.readers(name)), None),
             )

@@ -1,4 +1,4 @@
-"""A table that each batch reads again and that decides to which group of state a row belongs."""
+"""A table that each batch reads again, and whose column is a grouping key."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 f"query '{query.name}' keeps state by '{column.name}' of the table '{source}', "
                 "which each batch reads again",
                 operator.span or facts.places.key("sources", source),
-                why="if the table changes between a crash and the repetition of its batch, a row belongs to one "
-                "group in the sink and to another in the state",
-                fix="pin a version of the table: set version, and restart to update it",
+                why="if the table changes between a crash and the repetition of the batch, a row may be in one "
+                "group in the sink and in another group in the state",
+                fix="set 'version' on the source, so that all batches read the same version of the table; to use "
+                "a newer version, change it and restart",
                 query=query.name,
             )
             break

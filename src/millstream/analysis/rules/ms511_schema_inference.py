@@ -1,4 +1,4 @@
-"""A setting that infers the columns of a stream from the files it finds."""
+"""A setting that lets Spark infer the columns of a stream from the files that exist at the start."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     for key, value in facts.pipeline.spark.items():
         if key.lower() == KEY.lower() and str(value).lower() == "true":
             yield CODE.warning(
-                f"'{key}' infers the columns of a stream from the files it finds",
+                f"'{key}' lets Spark infer the columns of a stream from the files that exist at the start",
                 facts.places.value("spark", key),
-                why="they are inferred at each start, so another file may give other columns that do not match "
-                "the state",
-                fix="leave it out, and declare 'schema' on the source",
+                why="they are inferred again at each start, so a new file may lead to columns that do not match "
+                "the state in the checkpoint",
+                fix="remove this setting, and declare 'schema' on the source",
                 edit=replace_value(facts.places, "false", "spark", key),
             )

@@ -42,7 +42,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield CODE.error(
                 f"query '{query}' reads source '{source}', which it writes itself{through}",
                 facts.places.value("sources", source, "source"),
-                why="each batch writes rows for the next one: the query never ends, and its sink grows without bound",
-                fix="write to another target",
+                why="each batch writes rows that a later batch reads again: the query never catches up, and its "
+                "sink grows without limit",
+                fix="write to a target that the query does not read",
                 query=query,
             )

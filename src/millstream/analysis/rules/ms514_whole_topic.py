@@ -1,4 +1,4 @@
-"""A source whose first batch contains everything: a topic from its oldest record, without a limit."""
+"""A source without a batch limit, so that the first batch contains the whole topic."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield CODE.warning(
             f"source '{name}': the first batch contains {limit.first_batch}",
             places.value(*path, setting) if setting else places.key(*path),
-            why="it is committed only at its end: it may take hours, or too much memory, and after a crash it starts "
-            "again; the same happens with the records that arrive during a long stop",
+            why="this batch may take hours or too much memory, and after a crash it starts from the beginning, "
+            "because it is committed only at its end; the same happens with the records that arrive "
+            "during a long stop",
             fix=f"limit the batch size, such as {limit.field}: {limit.value}",
             edit=_build_edit(facts, name, f"{limit.field}: {limit.value}"),
             query=query,

@@ -1,4 +1,4 @@
-"""External text that is converted to a number or a time, so that the first invalid row fails the query."""
+"""Text from a source converted to a number or a time, so that the query fails at the first invalid text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         yield CODE.warning(
             f"{candidate.owner} {action}",
             candidate.expression.span or candidate.operator.span,
-            why="the batch with that row fails at each attempt, so no later row is ever read",
+            why="the batch with this row fails again after each restart, so no later row is ever read",
             fix=f"use {tolerant}, which returns NULL, and filter or route the rows where it does",
             edit=replace_in_marked_text(
                 facts, candidate.expression.span, old_call, f"{tolerant}(", safe=False

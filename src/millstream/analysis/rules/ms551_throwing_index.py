@@ -1,4 +1,4 @@
-"""An array element of an external column, read so that the first shorter array fails the query."""
+"""Access to an element of an array from a source, so that the query fails at the first array that is too short."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             "query at the first "
             "array that is too short",
             candidate.expression.span or candidate.operator.span,
-            why="the batch with that row fails at each attempt, so no later row is ever read",
+            why="the batch with this row fails again after each restart, so no later row is ever read",
             fix=f"use {'try_element_at' if is_element_at else 'get(array, index)'}, which returns NULL there",
             edit=replace_in_marked_text(
                 facts, candidate.expression.span, "element_at(", "try_element_at(", safe=False

@@ -1,4 +1,4 @@
-"""A division by an external number, which fails the query at the first row where it is 0."""
+"""A division by a number from a source, so that the query fails at the first row in which it is 0."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if divisor is None or not candidate.is_unchecked(divisor):
             continue
         yield CODE.warning(
-            f"{candidate.owner} divides by '{divisor.name}', which comes from a source, and fails the "
-            "query at the first row "
-            "where it is 0",
+            f"{candidate.owner} divides by '{divisor.name}', which comes from a source, and fails the query at "
+            f"the first row in which it is 0",
             candidate.expression.span or candidate.operator.span,
-            why="the batch with that row fails at each attempt, so no later row is ever read",
-            fix=f"divide by nullif({divisor.name}, 0), which returns NULL there, or filter such rows before",
+            why="the batch with this row fails again after each restart, so no later row is ever read",
+            fix=f"divide by nullif({divisor.name}, 0), which gives NULL for such a row, or filter out these rows "
+            f"before",
             query=query.name,
         )

@@ -1,4 +1,4 @@
-"""Messages that a query decodes itself, without checking whether they are valid."""
+"""A view that decodes messages without checking whether they are valid."""
 
 from __future__ import annotations
 
@@ -54,9 +54,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         )
 
 
-_CRASHES = "the batch with that message fails at each attempt, so no later message is ever read"
-_UNCOUNTED = "Spark neither fails nor counts it"
-_FIX = "declare format and schema on the source: on_malformed then decides about invalid messages"
+_CRASHES = "the batch with this message fails again after each restart, so no later message is ever read"
+_UNCOUNTED = "Spark gives no error for such a message and does not count it"
+_FIX = (
+    "declare format and schema on the source; its setting on_malformed then decides what happens to invalid "
+    "messages"
+)
 
 
 def _describe_loss(query: PlannedQuery, candidate: EvaluatedExpression, column: Column) -> str:

@@ -1,4 +1,4 @@
-"""External bytes written as text to a sink that does not accept every character."""
+"""Bytes from a source that are written as text to a sink which does not accept every character."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             f"{candidate.owner} passes '{bytes_column.name}' as text to {sink.describe()}, which refuses "
             f"{sink.refuses_text}",
             cast.span or candidate.operator.span,
-            why="the batch with that row fails at each attempt, so no later row is ever written",
-            fix=f"remove the character: replace(CAST({bytes_column.name} AS STRING), chr(0), '')",
+            why="the batch with this row fails again after each restart, so no later row is ever written",
+            fix=f"remove this character in the view: replace(CAST({bytes_column.name} AS STRING), chr(0), '')",
             query=query.name,
         )

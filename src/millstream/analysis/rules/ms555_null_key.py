@@ -1,4 +1,4 @@
-"""A sink key that is NULL in unmatched rows of an outer join."""
+"""A sink whose key is NULL in the rows of an outer join that have no match."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                     f"the key '{key}' of {sink.name} is NULL wherever the {join.how.replace('_', ' ')} join finds "
                     "no match",
                     sink.span or query.span,
-                    why="unmatched rows all have the same key, or are refused because of it",
-                    fix="use the key of the other side of the join, or give it a default with coalesce",
+                    why="all rows without a match have the same key, NULL, so they replace each other or the sink "
+                    "refuses them",
+                    fix="use the key column of the side whose rows are all kept, or replace NULL with coalesce",
                     query=query.name,
                 )
                 break

@@ -1,4 +1,4 @@
-"""An external number cast to a smaller type, which fails the query if it does not fit."""
+"""A number from a source cast to a smaller type, so that the query fails at the first that is too large."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             f"{cast.type.upper()}, and fails the "
             "query at the first number that does not fit",
             cast.span or candidate.operator.span,
-            why="the batch with that row fails at each attempt, so no later row is ever read",
+            why="the batch with this row fails again after each restart, so no later row is ever read",
             fix="keep the wider type, or use try_cast, which returns NULL there",
             edit=replace_in_marked_text(facts, cast.span, "cast(", "try_cast(", safe=False),
             query=query.name,

@@ -1,4 +1,4 @@
-"""A result that each batch writes again and that grows without bound."""
+"""A result that each batch writes as a whole, and that grows without limit."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
         return
     if any(event_time.outputs_every_window(aggregate) for aggregate in query.of(Aggregate)):
         yield CODE.warning(
-            f"query '{query.name}' writes every window since its start with each batch",
+            f"with each batch, query '{query.name}' writes all windows since its first start",
             query.mode_span or query.span,
-            why="complete mode keeps all groups, whatever the watermark, so each window adds groups forever",
-            fix="use output mode update with a key in the sink, or append; both need a watermark",
+            why="complete mode keeps all groups and ignores the watermark, so every new window adds groups that "
+            "are never removed",
+            fix="use output mode update with a key in the sink, or output mode append; both need a watermark",
             query=query.name,
         )

@@ -41,10 +41,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         return
     suggestion = cores[1] if cores else "16"
     yield CODE.warning(
-        f"each batch runs {partitions} tasks for every stateful operator, on one machine",
+        f"each batch runs {partitions} tasks for every stateful operator, on a single machine",
         facts.places.value("spark", _KEY) if facts else query.span,
-        why="a task costs milliseconds and its own files, however few rows it has; the number is stored in the "
-        "checkpoint with the first batch and cannot be changed later",
+        why="each task takes milliseconds and writes its own files, even if it has few rows; the number is stored "
+        "in the checkpoint with the first batch and cannot be changed later",
         fix="remove the line: the default is one partition per core"
         if facts
         else f"set {_KEY} to {suggestion}",

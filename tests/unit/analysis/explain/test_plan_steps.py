@@ -81,7 +81,7 @@ def joined(how: str, *sides: Operator, bound: TimeBound | None = None, growth: G
         (BatchFunction(1, "", "", function="score"),
          "calls score on the rows of one batch, separately for each batch"),
         (Limit(1, "", "", is_streaming=True, rows=3),
-         "passes the first 3 rows of the query's whole life, then nothing"),
+         "passes the first 3 rows of all batches together, then nothing"),
         (node("Filter", OVER), "keeps rows where (amount > 10)"),
         (node("Project", NAMED, CARRIED), "computes 'big'"),
         (node("Union", inputs=(read(), read("clicks"))), "combines the rows of 2 inputs"),
