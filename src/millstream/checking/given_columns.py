@@ -58,7 +58,7 @@ def _read_file(path: Path) -> str:
         text = path.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise InvalidInput(
-            f"the schema {path} cannot be read: {error.strerror}", "name a file with a schema"
+            f"the schema {path} cannot be read: {error.strerror}", "name a readable file with a schema"
         ) from error
     if not text.startswith("{"):
         return text
@@ -66,7 +66,8 @@ def _read_file(path: Path) -> str:
         document: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise InvalidInput(
-            f"the schema {path} is not JSON: {error}", "write Avro, Spark's JSON, or a DDL"
+            f"the schema {path} is not JSON: {error}",
+            "write an Avro schema, Spark's JSON form of a schema, or DDL",
         ) from error
     if document.get("type") == "struct":
         return text

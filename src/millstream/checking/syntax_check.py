@@ -38,4 +38,4 @@ def find_syntax_error(path: Path) -> Finding | None:
     return None
 
 
-_PYTHON_2 = "it is written for Python 2; Spark needs Python 3"
+_PYTHON_2 = "the script is written for Python 2, but Spark needs Python 3"

@@ -88,7 +88,7 @@ def find_targets(paths: Sequence[Path]) -> list[CheckTarget]:
         inside = list(_targets_of(path))
         if not inside:
             raise InvalidInput(
-                f"there is nothing to check in {path}",
+                f"{path} contains nothing that can be checked",
                 f"name a spec, a script, or a folder with {SPEC}, {PROJECTS[0]} or scripts that start a query",
             )
         result += inside
@@ -100,7 +100,7 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
         own_targets = list(_targets_in(path))
         yield from own_targets or _targets_below(path)
     elif not path.is_file():
-        raise InvalidInput(f"there is no file {path}", "name a spec, a script, or a folder that holds one")
+        raise InvalidInput(f"there is no file {path}", "name a spec, a script, or a folder that contains one")
     elif path.name in PROJECTS:
         yield CheckTarget(TargetKind.PROJECT, path.parent)
     elif path.suffix in (".py", ".ipynb"):

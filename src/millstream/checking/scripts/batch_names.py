@@ -40,14 +40,17 @@ def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
 
 
 def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
-    fix = "define it in the file that uses it"
+    fix = "define this name in the file that uses it"
     if name == "spark":
-        fix = "use the session of the batch: its parameter has it as .sparkSession"
+        fix = (
+            "use the session of the batch, which is the attribute .sparkSession of the function's DataFrame "
+        )
+        "parameter"
     return build_finding(
         "MS114",
-        f"the function of query '{query.name}' uses '{name}', which nothing defines",
+        f"the function of query '{query.name}' uses the name '{name}', which is not defined",
         span,
-        why="its first batch raises a NameError, which ends the query",
+        why="the first batch raises a NameError, which ends the query",
         fix=fix,
         query=query.name,
     )

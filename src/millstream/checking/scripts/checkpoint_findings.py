@@ -52,13 +52,13 @@ def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator
     place, why = f"is in {'/'.join(folder.split('/')[:3])}", f"{_EMPTIED.get(root or '', '')}; {_AGAIN}"
     fix = "use a persistent folder"
     if recording.temporary_folder and folder.startswith(recording.temporary_folder):
-        place, why = "is in a temporary folder", f"the next start has another one: {_AGAIN}"
+        place, why = "is in a temporary folder", f"the next start uses a different folder: {_AGAIN}"
     elif is_lasting and (source := _find_fresh_part(query.checkpoint, recording)):
-        place, why = f"has {source} in its path", f"each start has a new folder: {_AGAIN}"
+        place, why = f"has {source} in its path", f"each start uses a new folder: {_AGAIN}"
         fix = "use the same folder at each start"
     elif is_lasting and (deleted := _find_deletion(query)) is not None:
         place, why = f"is deleted at each start, in line {deleted}", _AGAIN.replace("then ", "")
-        fix = "delete it by hand, when you want to start from the beginning"
+        fix = "do not delete it in the script; delete it by hand when you want to start from the beginning"
     elif root is None:
         return
     yield build_rule_finding(
@@ -154,10 +154,11 @@ def _nested_checkpoints(recording: Recording) -> Iterator[Finding]:
         if is_inside(inner, outer) or is_inside(outer, inner):
             yield build_rule_finding(
                 "MS401",
-                f"one of the checkpoints of '{first.name}' and '{other.name}' is inside the other",
+                f"the checkpoint of '{first.name}' or '{other.name}' is inside that of the other query",
                 other.option_spans.get("checkpointLocation", other.span),
                 severity=Severity.ERROR,
-                why="each would continue at the other's offsets, and rows would be lost silently",
+                why="each query would continue from the offsets of the other, and rows would be lost without an "
+                "error",
                 fix="give each query a separate folder",
                 query=other.name,
             )

@@ -50,7 +50,7 @@ ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 # Why a query finds no checkpoint after a restart, by whether the session has a folder for checkpoints.
 _NEW_CHECKPOINT = {
-    False: "Spark creates a temporary one for this run",
+    False: "Spark creates a temporary checkpoint for this run",
     True: "spark.sql.streaming.checkpointLocation gives a query without a name a new folder at each start",
 }
 
@@ -170,7 +170,8 @@ def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpa
             "MS116",
             f"query '{query.name}' writes {query.format} and has no checkpoint location",
             query.span,
-            why="Spark refuses to start it: without a checkpoint it cannot know what it has already read and written",
+            why="Spark refuses to start the query: without a checkpoint, it cannot know what the query has "
+            "already read and written",
             fix="add .option('checkpointLocation', …), with a separate folder for each query",
             query=query.name,
         )
@@ -188,7 +189,7 @@ def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
             f"{ends}: {raised.what}".replace(MARK, "…"),
             raised.span,
             severity=Severity.INFO if raised.is_only_here else Severity.ERROR,
-            why="the cause is the check: the code after this line is not checked"
+            why="the script fails only in a check; the code after this line is not checked"
             if raised.is_only_here
             else raised.why,
             fix=raised.fix,
@@ -199,10 +200,10 @@ def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
             "the script starts no streaming query",
             None,
             severity=Severity.INFO,
-            why="only queries that writeStream … start() or toTable() starts are checked",
-            fix="pass the arguments with which the script starts a query, after the file"
+            why="only queries that the script starts with writeStream and start() or toTable() are checked",
+            fix="if the script starts a query only with certain arguments, pass them after the file name"
             if script_run.mentions_queries
-            else "name the file that starts one: this one has no writeStream",
+            else "this file contains no writeStream; name the file that starts a query",
         )
     for doubt in recording.doubts:
         yield describe_unknown(doubt, recording)
@@ -220,9 +221,9 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
     if dependent:
         queries = f"{_joined_names(dependent)} cannot be checked"
     elif _has_assumed_columns(doubt, recording):
-        queries = "it is taken to have the columns that the script names"
+        queries = "the check assumes that it has the columns that the script uses"
     else:
-        queries = "code that uses it cannot be checked"
+        queries = "code that uses this cannot be checked"
     message = f"{doubt.message or f'{doubt.what} is not known here'}: {queries}".replace(MARK, "…")
     if doubt.message and not dependent:
         message = doubt.message
@@ -256,8 +257,8 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
                 f"query '{query.name}' has no checkpoint location",
                 query.span,
                 severity=Severity.WARNING,
-                why=f"{_NEW_CHECKPOINT[query.has_new_checkpoint]}: after a restart the query starts from scratch, so"
-                " rows may be written again or be missing",
+                why=f"{_NEW_CHECKPOINT[query.has_new_checkpoint]}: after a restart the query starts from the "
+                f"beginning, so rows may be written again or be missing",
                 fix="add .option('checkpointLocation', …)",
                 query=query.name,
             )
@@ -284,7 +285,7 @@ def _shared_findings(queries: list[StartedQuery], shared: str, reason: str) -> I
             f"query '{later.name}' uses {shared}, which query '{queries[0].name}'{where} uses too",
             later.span,
             why=reason,
-            fix="use a separate one for each query",
+            fix="use a different one for each query",
             query=later.name,
         )
 
@@ -308,7 +309,7 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
                 "MS119",
                 f"{_joined_names([started.name for started in later])} starts only after '{blocking.name}' has ended",
                 wait.span,
-                why=f"'{blocking.name}' runs until it is stopped, and this call waits for that",
+                why=f"query '{blocking.name}' runs until it is stopped, and this call waits until then",
                 fix="start all queries first, then wait with spark.streams.awaitAnyTermination()",
                 query=later[0].name,
             )
@@ -321,8 +322,9 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
             "the script ends without waiting for its queries",
             queries[-1].span,
             severity=Severity.WARNING,
-            why="when spark-submit or python runs the script, its queries end with it",
-            fix="end it with .awaitTermination(), or with spark.streams.awaitAnyTermination() for several",
+            why="when spark-submit or python runs the script, the queries end when the script ends",
+            fix="wait for the query with .awaitTermination(), or for several queries with "
+            "spark.streams.awaitAnyTermination()",
             query=queries[-1].name,
         )
 

@@ -22,7 +22,7 @@ _INFERENCE = "spark.sql.streaming.schemaInference"
 _SKIPPING = {
     "ignorecorruptfiles": "files that cannot be read are skipped silently",
     "ignoremissingfiles": "files that are deleted before they are read are skipped silently",
-    "failondataloss": "records that were deleted before they were read are skipped silently",
+    "failondataloss": "records that were deleted before the query read them are skipped silently",
 }
 # Options of a file source that exclude each other.
 _LIMITS = frozenset({"maxfilespertrigger", "maxbytespertrigger"})
@@ -64,8 +64,8 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
                 "MS504",
                 f"source '{source.name}': {_SKIPPING[key.lower()]}",
                 span,
-                why="nothing else reports them",
-                fix=f"remove the option '{key}': the query then stops and names what is missing",
+                why="nothing else reports that they are missing",
+                fix=f"remove the option '{key}'; the query then stops, and the error message names what is missing",
             )
         if source.format == "kafka" and key.lower() == "startingoffsets" and not _is_offsets(value):
             yield build_rule_finding(
@@ -83,7 +83,7 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
                 span,
                 severity=Severity.ERROR,
                 why="Spark fails when it starts the query",
-                fix="name the servers: host:port, with commas between them",
+                fix="set it to the brokers, as host:port with commas between them",
             )
     limits = [key for key in source.options if key.lower() in _LIMITS]
     if source.format in FILES - {"cloudfiles"} and len(limits) > 1 and recording.conf.get(ANSI) != "false":
@@ -92,8 +92,8 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
             f"source '{source.name}' has both '{limits[0]}' and '{limits[1]}'",
             source.option_spans.get(limits[1], source.span),
             severity=Severity.ERROR,
-            why="Spark 4 refuses a file source with both when it starts the query",
-            fix="keep one of them",
+            why="Spark 4 refuses to start a query whose file source has both options",
+            fix="keep only one of them",
         )
     infers = recording.conf.get(_INFERENCE, "").lower() == "true"
     if infers and source.format in FILES - {"text", "binaryfile"} and not source.has_schema:
@@ -101,7 +101,8 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
             "MS511",
             f"the columns of source '{source.name}' are inferred from the files it finds",
             source.span,
-            why="they are inferred at each start, so another file may give other columns that do not match the state",
+            why="they are inferred again at each start, so a new file may lead to columns that do not match the "
+            "state in the checkpoint",
             fix="give the reader its columns with .schema(…)",
         )
 

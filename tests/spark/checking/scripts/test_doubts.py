@@ -68,8 +68,8 @@ def test_a_name_of_a_notebook_is_said(spark: SparkSession, tmp_path: Path) -> No
     messages = [finding.message for finding in checked(spark, tmp_path, text).findings]
 
     assert messages == [
-        "name dbutils is not known here: code that uses it cannot be checked",
-        "name display is not known here: code that uses it cannot be checked",
+        "name dbutils is not known here: code that uses this cannot be checked",
+        "name display is not known here: code that uses this cannot be checked",
         "the script starts no streaming query",
     ]
 
@@ -160,7 +160,7 @@ def test_a_table_of_a_catalog_has_the_columns_that_are_named(
     (finding,) = checked(spark, tmp_path, text).findings
 
     assert (finding.code, finding.query) == ("MS113", None)
-    assert finding.message.endswith("it is taken to have the columns that the script names")
+    assert finding.message.endswith("the check assumes that it has the columns that the script uses")
 
 
 def test_the_process_is_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
@@ -310,7 +310,10 @@ decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/ou
 
     (finding,) = checked(spark, tmp_path, text).findings
 
-    assert (finding.code, finding.why) == ("MS553", f"Spark neither fails nor counts it: {end}")
+    assert (finding.code, finding.why) == (
+        "MS553",
+        f"Spark gives no error for such a message and does not count it: {end}",
+    )
 
 
 def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
@@ -321,5 +324,8 @@ def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -
 
     (finding,) = checked(spark, tmp_path, text).findings
 
-    text = "the model models/fares is not known here: it is taken to have the columns that the script names"
+    text = (
+        "the model models/fares is not known here: the check assumes that it has the columns that the script "
+        "uses"
+    )
     assert finding.message == text

@@ -106,7 +106,7 @@ def test_a_table_outside_the_pipeline_has_the_columns_that_the_pipeline_names(
     )
 
     assert (finding.code, str(finding.severity)) == ("MS113", "info")
-    assert finding.message.endswith("it is taken to have the columns that the script names")
+    assert finding.message.endswith("the check assumes that it has the columns that the script uses")
 
 
 def test_what_spark_does_not_take_of_a_spec_is_marked(spark: SparkSession, tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
         graph.make(flow)
         if _is_only_here(flow, script_run.recording):
             flow.is_only_here = True
-            doubt = Doubt(f"flow '{flow.name}'", "it fails only in a check", flow.span)
+            doubt = Doubt(f"flow '{flow.name}'", "this fails only in a check", flow.span)
             flow.frame = Unknown(script_run.recording.doubt(doubt), script_run.recording, streaming=True)
             _record(flow, dataset, script_run.recording)
         elif flow.error is not None:
@@ -290,7 +290,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
                 f"{dataset.kind} '{dataset.name}' has no flow",
                 dataset.span,
                 why="Spark refuses a dataset that no flow writes: PIPELINE_DATASET_WITHOUT_FLOW",
-                fix="give it a query, or add a flow that writes it",
+                fix="add a query to it, or add a flow that writes to it",
             )
     if not graph.datasets and not graph.flows and not project.findings:
         yield build_finding(

@@ -135,7 +135,9 @@ class FlowGraph(GraphElementRegistry):
     def changes(self, target: str, span: Span | None, settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
         """Add an AUTO CDC flow into a table. Spark creates its query."""
         doubt = Doubt(
-            f"the AUTO CDC flow into '{target}'", "Spark creates its query when the pipeline runs", span
+            f"the AUTO CDC flow into '{target}'",
+            "Spark creates the query of this flow only when the pipeline runs",
+            span,
         )
         if settings.get("sequence_by") is None:
             self.reading.recording.doubt(doubt)
@@ -180,7 +182,7 @@ class FlowGraph(GraphElementRegistry):
                     f"{dataset.kind} '{dataset.name}' has the same name as a {existing.kind}{line}",
                     dataset.span,
                     why="Spark refuses two datasets with the same name",
-                    fix="give one of them another name",
+                    fix="rename one of them",
                 )
             )
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def missing_argument(why: str, span: Span | None) -> Doubt:
     """Return the doubt about an argument that the script was not given."""
-    message = "the script needs arguments, and is checked as if they were any"
+    message = "the script needs arguments, and the check used placeholder values for them"
     fix = "pass the script's arguments after its name"
     return Doubt("an argument of the script", why, span, fix, message=message)
 

@@ -95,7 +95,10 @@ def _refused_call(error: BaseException, span: Any) -> Doubt | None:
         return None
     message = str(error).replace(MARK, "…")
     return Doubt(
-        "the result of this call", "the script is checked as if the call had no result", span, message=message
+        "the result of this call",
+        "the check continues as if the call had returned nothing",
+        span,
+        message=message,
     )
 
 
@@ -163,7 +166,10 @@ def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> 
     if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
         path = (error.getMessageParameters() or {}).get("path", "").replace(MARK, "…")
         return Doubt(
-            f"the file {path}", "it is not on this machine", span, "put it where the script reads it"
+            f"the file {path}",
+            "it does not exist on this machine",
+            span,
+            "put a copy where the script reads it",
         )
     if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
         return None
@@ -171,7 +177,12 @@ def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> 
     if not library and error.errno is None:
         return None
     name = error.filename.replace(MARK, "…")
-    return Doubt(f"the file {name}", "it is not on this machine", span, "put it where the script reads it")
+    return Doubt(
+        f"the file {name}",
+        "it does not exist on this machine",
+        span,
+        ("put a copy where the script reads it"),
+    )
 
 
 def _missing_settings(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
@@ -185,7 +196,10 @@ def _missing_settings(error: BaseException, library: list[FrameType], span: Any)
     ):
         return None
     return Doubt(
-        "the file of a ConfigParser", "it is not on this machine", span, "put it where the script reads it"
+        "the file of a ConfigParser",
+        "it does not exist on this machine",
+        span,
+        "put a copy where the script reads it",
     )
 
 

@@ -24,7 +24,7 @@ def run_notebook(recording: Recording, name: str) -> None:
     outer = str(names.get("__file__", ""))
     path = find_notebook(name, Path(outer).parent)
     if path is None:
-        reason = "it is not among the files here, so the names that it defines are not known"
+        reason = "it is not among these files, so the names that it defines are unknown"
         recording.doubt(Doubt(f"{NOTEBOOK_DOUBT}{name}", reason, call_sites.current_span()))
         return
     # A notebook that it runs in turn is found from its own folder.

@@ -180,9 +180,13 @@ def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | 
         reason = (
             f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
             if is_removed
-            else "it is not installed here, so what the script does with it is not checked"
+            else "it is not installed here, so the code that uses it is not checked"
         )
-        fix = "" if is_removed else "install it in Millstream's environment to have it checked"
+        fix = (
+            ""
+            if is_removed
+            else "install it in the environment of Millstream, so that this code can be checked"
+        )
         return Doubt(f"module {error.name}", reason, error_span(error, path), fix)
     if isinstance(error, NameError) and error.name in (*NOTEBOOK, "spark", "sc"):
         reason = "notebooks define this name, and scripts do not have it"

@@ -195,9 +195,9 @@ class ReaderPatch:
         label = f"{settings.format} {place}".strip()
         doubt = Doubt(
             label,
-            "its columns are not known without connecting",
+            "its columns are unknown, because a check does not connect to it",
             span,
-            f"pass them: --table '{place}=DDL'"
+            f"pass the columns: --table '{place}=DDL'"
             if settings.format == "table" or not place
             else "give the reader a schema with .schema(…)",
         )

@@ -260,7 +260,7 @@ def _of_unknown(name: str, original: Any, frame: Any, *args: Any, **kwargs: Any)
 
 def _describe_setting(key: str) -> Doubt:
     span = call_sites.current_span()
-    return Doubt(f"the setting {key}", "it is set where the script is submitted, not in it", span)
+    return Doubt(f"the setting {key}", "it is set when the script is submitted, not in the script", span)
 
 
 def _window(original: Any, time_column: Any, *args: Any, **named: Any) -> Any:

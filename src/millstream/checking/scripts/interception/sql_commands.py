@@ -147,7 +147,7 @@ class Statements:
             streams = streams or streaming
             if name.lower() in DATABRICKS_READERS:
                 streams = streams or _DECLARES_STREAM.match(text) is not None
-                reason = "its columns are not known without connecting"
+                reason = "its columns are unknown, because a check does not connect to it"
                 place = re.search(rf"\b{name}\s*\(\s*['\"]([^'\"]*)", text, re.IGNORECASE)
                 what = f"what {name}({place[1] if place else '…'}) reads"
                 known = self.recording.doubt(Doubt(what, reason, call_sites.current_span()))
@@ -198,8 +198,10 @@ class Statements:
             return None
         if schema is not None:
             return self.reading.empty_table(session, name, schema, streaming=streaming)
-        reason = "its columns are not known without connecting"
-        doubt = Doubt(f"table {name}", reason, call_sites.current_span(), f"pass them: --table '{name}=DDL'")
+        reason = "its columns are unknown, because a check does not connect to it"
+        doubt = Doubt(
+            f"table {name}", reason, call_sites.current_span(), f"pass the columns: --table '{name}=DDL'"
+        )
         return self.reading.unknown_table(session, name, self.recording.doubt(doubt), streaming=streaming)
 
     def _view(self, original: Any, session: Any, text: str, args: Any, plan: Any) -> Any:
@@ -236,11 +238,11 @@ class Statements:
                 self.recording.tables[name] = frame_of(session, plan.query()).schema
 
     def _no_command(self) -> Absent:
-        doubt = Doubt("a command", "a check does not run it", call_sites.current_span())
+        doubt = Doubt("a command", "a check does not run this command", call_sites.current_span())
         return Absent(doubt, self._no_result())
 
     def _no_result(self) -> Unknown:
-        doubt = Doubt("a command", "a check does not run it", call_sites.current_span())
+        doubt = Doubt("a command", "a check does not run this command", call_sites.current_span())
         return Unknown(doubt, self.recording, streaming=False)
 
 

@@ -85,7 +85,7 @@ class ProjectFiles:
         parts = [f"# What was moved from {origin}"]
         for title, entries in (
             ("Moved", self.project.moved),
-            ("Done in another way", self.project.differences),
+            ("Done differently", self.project.differences),
             ("Not moved", self.project.left),
         ):
             lines = [f"- {entry}" for entry in entries] or ["Nothing."]
