@@ -170,7 +170,7 @@ def test_no_batch_goes_on_where_continuous_processing_ended(
 
     assert not flow.run(spark, lambda _: False, until_caught_up=True)
 
-    assert "was written under a continuous trigger" in flow.list_events("query_failed")[0].data["reason"]
+    assert "was written with a continuous trigger" in flow.list_events("query_failed")[0].data["reason"]
 
 
 def test_a_query_that_an_outage_ends_starts_again(

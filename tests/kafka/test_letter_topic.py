@@ -86,7 +86,7 @@ def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
 ) -> None:
     result = store_letters(broker, "letters-refused", spark, BARE, FULL)
 
-    with pytest.raises(InvalidInput, match="can only be deleted from its start"):
+    with pytest.raises(InvalidInput, match="can be deleted only from its start"):
         result.purge(None, "orders")
 
     assert len(read_unique(result)) == 2

@@ -62,7 +62,7 @@ def test_a_change_without_a_key_or_a_sequence_ends_the_batch(stack: Endpoints, s
     sink, rows = sink_of(stack), "SELECT 0 AS list, {} AS id, {} AS lsn, 'a' AS text, 'c' AS op"
 
     with pytest.raises(
-        MillstreamError, match="has no sequence: sequence_by column 'lsn' is null, key list = 0, id = 7"
+        MillstreamError, match="has no sequence value: sequence_by column 'lsn' is null, key list = 0, id = 7"
     ):
         wrote(sink, spark.sql(rows.format("7", "CAST(NULL AS BIGINT)")), 0)
     with pytest.raises(MillstreamError, match="has a null key: column 'id'"):

@@ -58,7 +58,7 @@ def box_page(kind: type[DeadLetterStore]) -> str:
 
 def source_facts(kind: type[Source]) -> Iterator[str]:
     """What the analyser and the runtime know about a source kind."""
-    yield f"A bare value stands for `{kind.main}`."
+    yield f"If only a value is written in place of the settings, it is the value of `{kind.main}`."
     ways = [
         word
         for word, can in (
@@ -71,20 +71,24 @@ def source_facts(kind: type[Source]) -> Iterator[str]:
     yield (
         "Replayable: reading the same offsets again gives the same rows."
         if kind.is_replayable
-        else "Not replayable: a batch read again may have other rows, and no sink behind it is exactly-once."
+        else "Not replayable: when a batch is read again it may have different rows, so no sink that "
+        "gets these rows is exactly-once."
     )
     if kind.has_payload:
-        yield "Rows are messages: `format` and `schema` decode their bytes, `keep` says what stands beside."
+        yield (
+            "Records are messages: `format` and `schema` decode their bytes, and `keep` adds further columns of the "
+            "message."
+        )
     if kind.columns and not kind.has_payload:
         yield f"Columns: `{kind.columns}`."
     if kind.place:
         place = ", ".join(f"`{column.lstrip('_')}`" for column in kind.place)
-        yield f"A malformed record is named by {place}."
+        yield f"The position of a malformed record is given by {place}."
 
 
 def sink_facts(kind: type[Sink]) -> Iterator[str]:
     """What the analyser and the runtime know about a sink kind."""
-    yield f"A bare value stands for `{kind.main}`."
+    yield f"If only a value is written in place of the settings, it is the value of `{kind.main}`."
     yield f"Output modes: {', '.join(text for mode, text in MODES.items() if mode in kind.modes)}."
     messages = promises(kind)
     for (guarantee, why), modes in messages.items():

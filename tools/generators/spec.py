@@ -19,11 +19,11 @@ def spec_page() -> str:
     """Every field of the model, from the whole pipeline down to a watermark."""
     intro = """\
         A spec is one YAML file, `pipeline.yml` by default. This page lists each key. An unknown key is an
-        error that names the nearest known one. Relative paths start at the spec's folder.
+        error, whose message names the most similar known key. Relative paths start at the folder of the spec.
 
-        `${VAR}`, `${VAR:-default}`, `${VAR:?message}` and `${file:PATH}` are replaced in values after YAML is
-        read, never in SQL; `$$` is a dollar. A length of time is written as Spark writes it: `10 seconds`,
-        `1 hour 30 minutes`, or short as `90s`."""
+        `${VAR}`, `${VAR:-default}`, `${VAR:?message}` and `${file:PATH}` are replaced in values after YAML is read,
+        never in SQL; `$$` is a dollar. A length of time is written as in Spark, such as `10 seconds` or `1 hour 30
+        minutes`, or in short form, such as `90s`."""
     parts = ["# The spec", MADE, textwrap.dedent(intro)]
     models: list[type[Spec]] = [model.Pipeline, *models_in(model.Pipeline)]
     for item in models:

@@ -53,20 +53,22 @@ class OnMalformed(StrEnum):
     FAIL = "fail"
     """The query stops and names the record."""
     DROP = "drop"
-    """The record is counted and left out."""
+    """The record is counted and dropped."""
     DEAD_LETTER = "dead_letter"
-    """The record becomes a dead letter with the reason, and the batch continues."""
+    """The record and the reason are stored as a dead letter, and the batch continues."""
 
 
 class OnError(StrEnum):
     """Treatment of a batch that a sink refuses."""
 
     FAIL = "fail"
-    """The query stops, or is retried when the cause is an outage."""
+    """The query stops; after an outage it is restarted."""
     DEAD_LETTER = "dead_letter"
-    """The batch is spooled for this sink and delivered later, in order; the query and its other sinks continue."""
+    """The batch is spooled (stored for this sink) and delivered later, in order. The query and its other sinks
+    continue."""
     DEAD_LETTER_ROWS = "dead_letter_rows"
-    """Rows that the sink refuses become dead letters, and the rest of the batch is written; an outage as `fail`."""
+    """Rows that the sink refuses become dead letters, and the rest of the batch is written. An outage is treated as
+    with `fail`."""
 
 
 class Format(StrEnum):
@@ -79,7 +81,7 @@ class Format(StrEnum):
     AVRO = "avro"
     """A record in Avro's binary form, with the schema in `avro_value`."""
     RAW = "raw"
-    """Not decoded: the column `value` as the message contains it."""
+    """Not decoded: the column `value` has the bytes of the message."""
 
 
 class KeptColumn(StrEnum):
@@ -94,7 +96,7 @@ class KeptColumn(StrEnum):
 
 
 class SourceEntry(KindEntry):
-    """A source of a pipeline: its kind, and how its rows are prepared before any view reads them."""
+    """A source of a pipeline: its kind, and how its records become rows before a view reads them."""
 
     kind_field = "source"
     noun = "source"
@@ -103,9 +105,9 @@ class SourceEntry(KindEntry):
     source: SerializeAsAny[Source]
     """The kind and its settings; in a spec the kind's name is the key."""
     format: Format = Format.JSON
-    """The encoding of `value`, for kinds whose rows are undecoded messages."""
+    """The encoding of the messages, for kinds such as `kafka` whose records are bytes."""
     columns: dict[str, str] | None = Field(default=None, alias="schema")
-    """The columns and their Spark SQL types; for Avro values the default is the columns of their schema."""
+    """The columns and their Spark SQL types. For Avro values, the default is the columns of the Avro schema."""
     avro_value: Avro | None = None
     """With `format: avro`, the schema of the values and the header that precedes them."""
     options: dict[str, str] = Field(default_factory=dict)
@@ -113,11 +115,12 @@ class SourceEntry(KindEntry):
     keep: tuple[KeptColumn, ...] = ()
     """Columns of the message to keep in addition to its decoded value."""
     watermark: Watermark | None = None
-    """The watermark: how late a row may arrive."""
+    """The event-time column, and how late a row may arrive."""
     drop_duplicates_within_watermark: tuple[str, ...] = ()
-    """Columns that identify a repeated delivery; of rows with equal values within the watermark, one is kept."""
+    """Columns that identify duplicates: of several rows with equal values in these columns, only one is kept. Needs
+    a watermark, whose delay must be longer than the time within which duplicates arrive."""
     on_malformed: OnMalformed = OnMalformed.FAIL
-    """The treatment of a record that cannot be decoded."""
+    """What happens to a record that cannot be decoded."""
     expect: dict[Name, Expectation] = Field(default_factory=dict)
     """Conditions that every decoded row should meet, each under a name of your choice."""
     static: bool = False
@@ -139,7 +142,7 @@ class SourceEntry(KindEntry):
 
 
 class View(StateSettings):
-    """A named step: a SQL statement, a Python function from DataFrames to a DataFrame, or a stateful function."""
+    """A named intermediate result: SQL, a Python function that returns a DataFrame, or a stateful function."""
 
     sql: str | None = None
     """A SELECT over sources and other views."""
@@ -187,9 +190,10 @@ class SinkEntry(KindEntry):
     sink: SerializeAsAny[Sink]
     """The kind and its settings; in a spec the kind's name is the key."""
     on_error: OnError = OnError.FAIL
-    """The treatment of a batch that this sink refuses."""
+    """What happens to a batch that this sink refuses."""
     guarantee: Guarantee | None = None
-    """The guarantee this sink must give: a check refuses a pipeline that gives a weaker one."""
+    """The delivery guarantee that this sink must have. If the computed guarantee is weaker, `check` reports an
+    error and `run` does not start."""
 
     @model_validator(mode="after")
     def _strengthen_sink(self) -> SinkEntry:
@@ -200,7 +204,7 @@ class SinkEntry(KindEntry):
 
 
 class LettersEntry(KindEntry):
-    """The store of dead letters: a plain path for a Delta table, or a kind with its settings."""
+    """The store of dead letters: the path of a Delta table, or a kind with its settings."""
 
     kind_field = "box"
     noun = "dead-letter store"
@@ -220,17 +224,17 @@ class Query(Spec):
     """One `StreamingQuery`: a view or source, written to one or more sinks, with its own checkpoint."""
 
     from_: str | None = Field(default=None, alias="from")
-    """The view or source to write; defaults to the one named like the query."""
+    """The view or source whose rows are written; the default is the view or source with the name of the query."""
     output_mode: OutputMode = OutputMode.APPEND
     """The rows that the sinks receive after each batch."""
     trigger: Trigger | None = None
-    """The trigger of the next batch; defaults to the pipeline's trigger."""
+    """When the query starts its next batch; defaults to the trigger in `defaults`."""
     checkpoint: Location | None = None
     """The checkpoint folder; defaults to `<checkpoints>/<query>`."""
     pool: str | None = Field(default=None, min_length=1, examples=["urgent"])
-    """The pool of Spark's fair scheduler that runs its batches; defaults to a pool named like the query."""
+    """The pool of Spark's fair scheduler that runs the batches; the default is a pool with the name of the query."""
     to: tuple[SinkEntry, ...] = Field(min_length=1)
-    """The sinks that receive the rows; one or several."""
+    """The sinks to which the rows are written: one, or a list."""
 
     @model_validator(mode="before")
     @classmethod
@@ -245,11 +249,11 @@ class Defaults(Spec):
     """Default values for every query of the pipeline."""
 
     trigger: Trigger = Trigger()
-    """The trigger of the next batch."""
+    """When a query starts its next batch."""
     checkpoints: Location = Location(".millstream/checkpoints")
     """The folder that contains a checkpoint folder for each query."""
     retry: Backoff = Backoff()
-    """The waits before a query starts again after an outage, and the limits after which it gives up."""
+    """How long a query waits after an outage before it is started again, and when it is no longer restarted."""
 
 
 class Pipeline(Spec):
@@ -260,21 +264,22 @@ class Pipeline(Spec):
     defaults: Defaults = Defaults()
     """Default values for every query of the pipeline."""
     params: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Named parameters of the SQL: `:name` in a view."""
+    """Values of named parameters, which the SQL of views uses as `:name`."""
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Spark configuration, as in spark-defaults.conf."""
     rules: dict[str, RuleSeverity] = Field(default_factory=dict)
-    """The severity of findings by their code, to override the default of a rule."""
+    """The severity of findings, by their code, instead of the default severity."""
     sources: dict[Name, SourceEntry]
     """The sources of rows, by name."""
     views: dict[Name, View] = Field(default_factory=dict)
-    """Named steps between sources and queries."""
+    """Named intermediate results between sources and queries."""
     queries: dict[QueryName, Query]
     """The streaming queries, by name."""
     alerts: tuple[AlertText, ...] = ()
-    """Conditions that should not occur in a run, shown on the live page and reported to `alerts_to`."""
+    """Conditions that should not be true during a run. While one is true, the live page shows an alert, and
+    `alerts_to` is informed."""
     alerts_to: WebhookUrl | None = None
-    """An HTTP address that receives a JSON object when an alert starts to fire, and when it ends."""
+    """An HTTP address to which a JSON object is sent when an alert begins, and when it ends."""
     dead_letters: LettersEntry | None = None
     """The store of dead letters; defaults to the Delta table `<checkpoints>/_dead_letters`."""
     folder: Path = Field(default=Path(), exclude=True)

@@ -34,7 +34,7 @@ class Clock(StrEnum):
 
 
 class Rows(StrEnum):
-    """The type in which a processor receives and returns rows."""
+    """The Python type in which a processor receives and returns rows."""
 
     PANDAS = "pandas"
     """pandas DataFrames: `transformWithStateInPandas`."""
@@ -83,19 +83,21 @@ class StateSettings(Spec):
     columns: dict[str, str] | None = Field(default=None, alias="schema")
     """The columns that the stateful function returns, and their Spark SQL types."""
     state: dict[str, str | StateVariable] = Field(default_factory=dict)
-    """The state stored for each key: a processor's variables by name, or the columns of a function's one row."""
+    """The state that is stored for each key: for a processor, its variables by name; for a function, the columns of
+    its single row."""
     time_mode: Clock = Clock.NONE
-    """The clock of a processor's timers."""
+    """The clock that the timers of a processor use."""
     timeout: Clock = Clock.NONE
-    """The clock of a function's time-out."""
+    """The clock that the time-out of a function uses."""
     output_mode: OutputMode = OutputMode.APPEND
-    """Mode of the returned rows: `append`, or `update` if a later row may replace them; same as the query's mode."""
+    """Mode of the returned rows: `append`, or `update` if a later row may replace an earlier one. It must be the
+    output mode of the query."""
     rows: Rows = Rows.PANDAS
-    """The type in which a processor receives and returns rows."""
+    """The Python type in which a processor receives and returns rows."""
     initial_state: str | None = None
-    """A static source, or a view of static sources, whose rows a processor receives before the first batch."""
+    """A static source, or a view of static sources. The processor receives its rows before the first batch."""
     event_time: str | None = None
-    """The returned column that contains the event time, for steps with a watermark after a processor."""
+    """The column of the returned rows that contains the event time, if a later view needs a watermark."""
 
     @property
     def is_stateful(self) -> bool:

@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 class Backoff(Spec):
-    """Exponential backoff with jitter, and the limits after which a query gives up."""
+    """How a failed query is restarted: exponential backoff with jitter, and the limits for giving up."""
 
     first: Duration = Duration("1 second")
-    """Wait after the first failure; it doubles with each failure that follows."""
+    """The wait after the first failure; each further failure doubles the wait."""
     most: Duration = Duration("1 minute")
     """The longest wait."""
     give_up_after: Duration = Duration("15 minutes")
-    """The query gives up if it commits no batch for this long after its first failure."""
+    """The query is not restarted any more if it has committed no batch for this long since its first failure."""
     restarts: int = Field(default=30, ge=1)
-    """The query gives up if it fails more often than this within `within`, even if batches succeed in between."""
+    """The query is not restarted any more if it fails more often than this in the time `within`, even if batches
+    succeed in between."""
     within: Duration = Duration("10 minutes")
     """The time in which `restarts` are counted."""
 

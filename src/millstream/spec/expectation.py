@@ -16,9 +16,9 @@ class Otherwise(StrEnum):
     WARN = "warn"
     """The row is counted and kept."""
     DROP = "drop"
-    """The row is counted and left out."""
+    """The row is counted and dropped."""
     DEAD_LETTER = "dead_letter"
-    """The row becomes a dead letter with the expectation's name, and the batch continues."""
+    """The row and the name of the expectation are stored as a dead letter, and the batch continues."""
     FAIL = "fail"
     """The query stops and names the expectation and the row."""
 
@@ -29,7 +29,7 @@ class Expectation(Spec):
     that: str = Field(min_length=1, examples=["amount > 0"])
     """A boolean SQL expression over the columns of one row."""
     otherwise: Otherwise = Otherwise.WARN
-    """The treatment of a row for which the expression is not true."""
+    """What happens to a row for which the expression is false or NULL."""
 
     @model_validator(mode="before")
     @classmethod

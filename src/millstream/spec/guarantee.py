@@ -11,7 +11,8 @@ class Guarantee(StrEnum):
     EXACTLY_ONCE = "exactly-once"
     """Rows and the batch number are committed together; a replayed batch is skipped."""
     EFFECTIVELY_ONCE = "effectively-once"
-    """A replayed batch writes the same keys again; the table ends right, but readers may see rows flicker."""
+    """A replayed batch writes the same keys again. The table ends up correct, but a reader may see a row change
+    twice."""
     AT_LEAST_ONCE = "at-least-once"
     """A crash may repeat rows."""
     AT_MOST_ONCE = "at-most-once"

@@ -9,8 +9,8 @@ class OutputMode(StrEnum):
     """The rows that a query passes to its sinks after each batch."""
 
     APPEND = "append"
-    """Rows that are final; each is passed on once."""
+    """Only final rows, each of them once."""
     UPDATE = "update"
-    """Rows that changed in this batch; a key may come again."""
+    """The rows that this batch has changed; a later batch may change them again."""
     COMPLETE = "complete"
     """The whole result, after every batch."""

@@ -13,7 +13,9 @@ WORDS = ("once", "available_now", "default")
 
 
 class Trigger(Spec):
-    """One of Spark's triggers: at most one field is set. With none, Spark starts the next batch immediately.
+    """One of Spark's triggers, so at most one key may be set.
+
+    If none is set, Spark starts the next batch as soon as the previous one ends.
 
     In a spec: `10 seconds`, `once`, `available_now`, `{processing_time: 10 seconds}`,
     `{continuous: 1 second}` or `{real_time: 5 minutes}`.

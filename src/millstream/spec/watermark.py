@@ -12,4 +12,4 @@ class Watermark(Spec):
     event_time: str
     """The timestamp column that contains a row's event time."""
     delay_threshold: Duration
-    """The longest time by which a row may lag behind the newest event time and still count."""
+    """How much older than the newest event time a row may be without being late."""

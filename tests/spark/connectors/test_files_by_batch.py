@@ -136,7 +136,7 @@ def test_a_folder_of_moved_files_is_refused(spark: SparkSession, sink: ParquetSi
 def test_moved_files_are_refused_beside_folders_of_batches(spark: SparkSession, sink: ParquetSink) -> None:
     opened(spark, sink).write(batch(spark, 0), 0)
 
-    with pytest.raises(NotReady, match="one folder for each batch"):
+    with pytest.raises(NotReady, match="written with layout: by_batch"):
         opened(spark, sink.model_copy(update={"layout": "moved"}))
 
 
@@ -183,5 +183,5 @@ def test_a_file_system_that_copies_folders_is_refused(
 ) -> None:
     monkeypatch.setattr(LocalPlace, "renames_folders", False)
 
-    with pytest.raises(NotReady, match="atomic folder renames"):
+    with pytest.raises(NotReady, match="renames folders atomically"):
         opened(spark, sink)

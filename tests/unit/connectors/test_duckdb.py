@@ -82,7 +82,7 @@ def test_a_run_that_a_later_one_has_replaced_writes_nothing(tmp_path: Path) -> N
     current = writer(tmp_path)
     current.write(rows(("a", 1)), 0)
 
-    with pytest.raises(CheckpointError, match="later start of query 'orders'"):
+    with pytest.raises(CheckpointError, match="newer run of query 'orders'"):
         suspended.write(rows(("z", 9)), 1)
     assert stored(tmp_path) == [("a", 1)]
     assert not current.has_batch(1)
@@ -218,7 +218,7 @@ def test_a_file_that_another_process_has_open_is_an_outage(tmp_path: Path) -> No
     command = [sys.executable, "-c", HOLD, str(tmp_path / "shop.duckdb")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(Outage, match="open in another process"):
+        with pytest.raises(Outage, match="another process has the DuckDB file"):
             made.write(rows(("a", 1)), 0)
         other.communicate("")
 

@@ -61,12 +61,12 @@ def test_a_table_has_no_options_of_a_stream() -> None:
 
 
 def test_an_option_with_a_field_of_its_own_is_a_problem() -> None:
-    assert messages(options={"maxFilesPerTrigger": 1}) == ["option 'maxFilesPerTrigger' is set by a field"]
+    assert messages(options={"maxFilesPerTrigger": 1}) == ["option 'maxFilesPerTrigger' has its own setting"]
 
 
 def test_an_archive_needs_a_place() -> None:
     assert messages(clean_source="archive") == ["clean_source: archive needs a folder"]
-    assert messages(archive_to="done") == ["nothing is moved to archive_to"]
+    assert messages(archive_to="done") == ["archive_to has no effect without clean_source: archive"]
 
 
 def test_an_age_that_spark_ignores_is_a_problem() -> None:
@@ -154,7 +154,7 @@ def test_anothers_manifest_is_refused(tmp_path: Path) -> None:
     other = manifest.Manifest("other/parquet:x", 3, "staging/one", ())
     place.create(f"{manifest.manifest_folder(OWNER)}/3.json", other.text())
 
-    with pytest.raises(CheckpointError, match="belongs to other/parquet:x"):
+    with pytest.raises(CheckpointError, match="was written by other/parquet:x"):
         manifest.read_manifest(place, OWNER, 3)
 
 

@@ -67,7 +67,7 @@ def test_topics_are_chosen_in_three_ways(settings: dict[str, Any], options: dict
 
 
 def test_no_topic_is_a_problem() -> None:
-    assert messages(source(subscribe=[])) == ["kafka reads no topic"]
+    assert messages(source(subscribe=[])) == ["the kafka source has no topic"]
 
 
 def test_topics_chosen_twice_are_a_problem() -> None:
@@ -185,7 +185,7 @@ def test_an_option_that_is_not_taken_is_one_problem(key: str) -> None:
 def test_hosts_of_certificates_stay_checked() -> None:
     kafka_source = source(options={"kafka.ssl.endpoint.identification.algorithm": ""})
 
-    assert messages(kafka_source) == ["option 'kafka.ssl.endpoint.identification.algorithm' is blank"]
+    assert messages(kafka_source) == ["option 'kafka.ssl.endpoint.identification.algorithm' is empty"]
 
 
 def login(password: str, mechanism: str = "SCRAM-SHA-512") -> Security:
@@ -300,7 +300,7 @@ def test_a_sink_needs_its_topic() -> None:
     ("settings", "mode", "message"),
     [
         ({"topic": None}, OutputMode.APPEND, "kafka needs a topic"),
-        ({"topic_column": "to"}, OutputMode.APPEND, "kafka has both a topic and a topic_column"),
+        ({"topic_column": "to"}, OutputMode.APPEND, "kafka has both 'topic' and 'topic_column'"),
         ({"value": "body"}, OutputMode.APPEND, "format json writes all columns to the value"),
         ({}, OutputMode.UPDATE, "kafka in update mode needs the key of a row"),
         (

@@ -25,14 +25,14 @@ def sink(**settings: Any) -> KafkaSink:
     ("settings", "message"),
     [
         ({"format": "avro"}, "format avro needs the schema of the values"),
-        ({"avro_value": {"schema": CLICK}}, "format json has no Avro schema"),
+        ({"avro_value": {"schema": CLICK}}, "avro_value is set, but the format is json"),
         (
             {"format": "avro", "avro_value": {"schema": CLICK, "header": "confluent"}},
             "a schema registry header needs the schema's id",
         ),
         (
             {"format": "avro", "avro_value": {"schema": CLICK, "id": 7}},
-            "without a header the id is not written",
+            "id has no effect without a header",
         ),
         (
             {"format": "avro", "avro_value": {"schema": CLICK}, "format_options": {"sep": ";"}},

@@ -31,10 +31,10 @@ _NO_ORDER = frozenset({"map", "variant", "void"})
 
 
 class Cdc(Spec):
-    """Treat rows as changes: the newest change of each key wins, in any order and any number of batches."""
+    """Treat rows as changes: the newest change of each key is stored, in whatever order the changes arrive."""
 
     keys: KnownNames = Field(examples=[["order_id"]])
-    """Columns that identify the row that a change is about."""
+    """Key columns: they identify the row that a change changes."""
     sequence_by: str = Field(examples=["lsn"])
     """Column that orders changes: the greatest value is the newest. A null stops the query."""
     apply_as_deletes: str | None = Field(default=None, examples=["op = 'd'"])
@@ -82,14 +82,14 @@ class Cdc(Spec):
         if mode is not OutputMode.APPEND:
             yield Problem(
                 "cdc",
-                f"cdc needs changes, but a query in {mode} mode produces states",
+                f"cdc needs rows that are changes, but in {mode} mode the rows of a query are results",
                 "write output_mode: append, or merge_on instead of cdc",
-                "each row of the query must be one change; the table computes their result",
+                "with cdc, each row of the query must be one change, and the sink computes the result",
             )
         for field in (name for name, value in beside.items() if value):
             yield Problem(
                 field,
-                f"{field} and cdc exclude each other",
+                f"{field} and cdc cannot be used together",
                 f"remove {field}: cdc has keys, apply_as_deletes and except_column_list",
             )
         if not self.keys:
@@ -100,8 +100,9 @@ class Cdc(Spec):
         if self.sequence_by.lower() in lower:
             yield Problem(
                 "cdc.sequence_by",
-                f"sequence_by is column '{self.sequence_by}', which is a key",
-                "use the column that grows with each change of a row: a log position, a version, a time",
+                f"sequence_by is column '{self.sequence_by}', which is also a key",
+                "use a column that increases with each change of a row, such as a log position, a version or a "
+                "time",
             )
         excluded = {name.lower() for name in self.except_column_list}
         for name in (*self.keys, self.sequence_by):
@@ -180,7 +181,8 @@ class Cdc(Spec):
     def unordered(self, table: str, key: str) -> MillstreamError:
         """Return the error for a change that cannot be ordered."""
         return MillstreamError(
-            f"a change for {table} has no sequence: sequence_by column '{self.sequence_by}' is null, key {key}",
+            f"a change for {table} has no sequence value: sequence_by column '{self.sequence_by}' is null, key "
+            f"{key}",
             f"filter out rows where {self.sequence_by} IS NULL in the view, or give them a value",
         )
 

@@ -16,9 +16,10 @@ def key_problems(kind: str, mode: OutputMode, *, has_key: bool, deletes: bool, m
         problems.append(
             Problem(
                 None,
-                f"{kind} in update mode needs the key of a row",
+                f"{kind} in update mode needs the key columns of a row",
                 "add merge_on with the columns that identify a row",
-                "a row is written again whenever it changes; appending would keep every version",
+                "in update mode a row is written again whenever it changes; without a key, the sink would keep "
+                "every version",
             )
         )
     if deletes and (not merges or mode is OutputMode.COMPLETE):
@@ -27,7 +28,7 @@ def key_problems(kind: str, mode: OutputMode, *, has_key: bool, deletes: bool, m
                 "delete_when",
                 "delete_when needs merge_on, and a mode other than complete",
                 "add merge_on with the columns of the key",
-                "a deletion finds the row it deletes by its key",
+                "the row to delete is found by its key",
             )
         )
     return problems

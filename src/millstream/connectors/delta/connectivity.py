@@ -56,7 +56,7 @@ def check_source(
             "MS566",
             f"Delta table {source.path} is at version {newest}, but {field} is {version}",
             field,
-            "Spark fails a query that starts at a version that does not exist",
+            "Spark ends a query with an error if it starts at a version that does not exist",
             f"set a version up to {newest}",
         )
     current_id = str(table.metadata().id)

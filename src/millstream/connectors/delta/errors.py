@@ -44,8 +44,8 @@ def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:
         return sink.cdc.unordered(f"Delta table {place}", unordered[1][:_SHOWN])
     if is_concurrent_write(name):
         return Outage(
-            f"other writers keep changing the same files of Delta table {place} ({name})",
-            "give each writer its own rows",
+            f"other writers repeatedly changed the same files of Delta table {place} ({name})",
+            "let each writer change different rows, or use a single query",
         )
     if (
         name in ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")

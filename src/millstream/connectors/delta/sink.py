@@ -114,7 +114,7 @@ class DeltaSink(Sink):
                 Problem("path", "delta needs a path or a table", "set the folder: delta: {path: lake/NAME}")
             )
         if self.path is not None and self.table is not None:
-            problems.append(Problem("table", "delta has both a path and a table", "keep one of them"))
+            problems.append(Problem("table", "delta has both 'path' and 'table'", "keep only one of them"))
         has_key, deletes = bool(self.row_key), self.delete_when is not None and not self.cdc
         problems += key_problems("delta", mode, has_key=has_key, deletes=deletes, merges=bool(self.merge_on))
         if self.cdc:
@@ -137,9 +137,9 @@ class DeltaSink(Sink):
         return [
             Problem(
                 "properties",
-                f"the table's log forgets written batches after {retention}",
-                f"remove {_RETENTION}, or set it to longer than the query may be down",
-                "a batch that is replayed after that is written again",
+                f"the table deletes the ids of written batches after {retention}",
+                f"remove {_RETENTION}, or set it to more time than the query may ever be stopped",
+                "a batch that is replayed after this time is written a second time",
                 _RETENTION,
             )
         ]
@@ -167,7 +167,7 @@ class DeltaSink(Sink):
                     Problem(
                         None,
                         f"delta cannot store column '{name}' of type {kind}",
-                        "cast it in the view, or leave it out of the view",
+                        "cast the column in the view, or remove it from the view",
                     )
                 )
         divides = {name.lower() for name in self.partition_by}

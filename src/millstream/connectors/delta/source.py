@@ -109,16 +109,16 @@ class DeltaSource(Source):
         """Check for missing or conflicting table, start and change feed settings."""
         if self.starting_timestamp is not None and self.starting_version is not None:
             message = "delta has both a starting_version and a starting_timestamp"
-            return [Problem("starting_timestamp", message, "keep one of them")]
+            return [Problem("starting_timestamp", message, "keep only one of them")]
         if self.change_feed and self.skip_change_commits:
             message = "change_feed reads changes, but skip_change_commits skips them"
-            return [Problem("skip_change_commits", message, "keep one of them")]
+            return [Problem("skip_change_commits", message, "keep only one of them")]
         if self.path is None and self.table is None:
             return [
                 Problem("path", "delta needs a path or a table", "set the folder: delta: {path: lake/NAME}")
             ]
         if self.path is not None and self.table is not None:
-            return [Problem("table", "delta has both a path and a table", "keep one of them")]
+            return [Problem("table", "delta has both 'path' and 'table'", "keep only one of them")]
         return []
 
     def has_batch_limit(self) -> bool:

@@ -62,7 +62,10 @@ def explain(error: duckdb.Error | OSError, path: Path) -> MillstreamError:
     text = to_printable_line(str(error).split("\n")[0])
     match error:
         case duckdb.IOException() if "Could not set lock" in str(error):
-            return Outage(f"DuckDB file {path} is open in another process", "close it there; this is retried")
+            return Outage(
+                f"another process has the DuckDB file {path} open",
+                ("close the file in that process; the batch is retried until then"),
+            )
         case duckdb.IOException() if "not a valid DuckDB" in str(error):
             return NotReady(f"{path} is not a DuckDB database", "change the path, or move the file away")
         case duckdb.IOException() | duckdb.TransactionException() | duckdb.OutOfMemoryException() | OSError():

@@ -60,8 +60,8 @@ class DuckdbLedger:
         query = "SELECT epoch FROM millstream.fence WHERE writer = ?"
         if connection.execute(query, (self.identity.key,)).fetchall() != [(epoch,)]:
             raise CheckpointError(
-                f"a later start of query '{self.identity.query}' has taken over its writes to DuckDB",
-                "stop this run and keep the other; two runs of a query cannot both write",
+                f"a newer run of query '{self.identity.query}' has taken over its writes to DuckDB",
+                "stop this run and keep the newer one; two runs of a query must not both write",
             )
 
     def last_batch(self, connection: DuckDBPyConnection) -> int | None:

@@ -97,7 +97,7 @@ class DuckdbSink(Sink):
         problems = []
         if self.path.local is None:
             problems.append(
-                Problem("path", "a DuckDB database must be a file of this machine", "write a local path")
+                Problem("path", "a DuckDB database must be a file on this machine", "write a local path")
             )
         if not _TABLE.fullmatch(self.table):
             problems.append(
@@ -127,7 +127,7 @@ class DuckdbSink(Sink):
             Problem(
                 None,
                 f"duckdb cannot store column '{name}' of type {kind}",
-                "cast it in the view, or leave it out of the view",
+                "cast the column in the view, or remove it from the view",
             )
             for name, kind in columns.items()
             if set(type_names(kind)) & _UNKNOWN

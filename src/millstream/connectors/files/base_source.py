@@ -70,9 +70,10 @@ class FilesSource(Source):
     max_files_per_trigger: int | None = Field(default=None, ge=1)
     """Maximum number of files per batch. Default: all available files."""
     max_file_age: Duration | None = None
-    """Skip files that arrive later and are older than the newest file by more than this. Default: no limit."""
+    """Skip a file that arrives when a newer file was already read, and is older than the newest file by more than
+    this. Default: no limit."""
     latest_first: bool = False
-    """Read the newest files first, if there are more than one batch reads."""
+    """Read the newest files first, if there are more files than one batch reads."""
     file_name_only: bool = False
     """Identify a file by its name instead of its path, so that a moved file is not read again."""
     recursive_file_lookup: bool = False
@@ -80,11 +81,11 @@ class FilesSource(Source):
     path_glob_filter: str | None = Field(default=None, examples=["*.json"])
     """Read only files with a name that matches this pattern."""
     clean_source: Literal["off", "archive", "delete"] | None = None
-    """Action for a file after its batch is committed."""
+    """What happens to a file after the batch that read it is committed."""
     archive_to: Location | None = None
     """Folder to which `clean_source: archive` moves files."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Further options of Spark's reader for this format, by Spark's names."""
+    """Further options of Spark's reader for this format, by their names in Spark."""
 
     def read(self, spark: SparkSession, *, static: bool, schema: str | None) -> DataFrame:
         """Read the columns of `schema`, or for a static read those that Spark infers.
@@ -121,7 +122,7 @@ class FilesSource(Source):
         return StartFiles("\n".join(["v1", *entries]), '{"logOffset":0}')
 
     def newest_position(self, spark: SparkSession, schema: str | None) -> StartPosition | None:
-        """Return the files that are in the folder; None if it is not on this machine."""
+        """Return the files that are in the folder; None if it does not exist on this machine."""
         if self.path.local is None:
             return None
         paths = self.read(spark, static=True, schema=schema).inputFiles()
@@ -172,7 +173,7 @@ class FilesSource(Source):
         """Check for conflicting settings, and for options that a field sets."""
         problems = [
             Problem(
-                "options", f"option '{key}' is set by a field", f"write it as {_OPTION_FIELDS[key.lower()]}"
+                "options", f"option '{key}' has its own setting", f"write it as {_OPTION_FIELDS[key.lower()]}"
             )
             for key in self.options
             if key.lower() in _OPTION_FIELDS
@@ -189,7 +190,11 @@ class FilesSource(Source):
             problems.append(
                 Problem("clean_source", "clean_source: archive needs a folder", "add archive_to: FOLDER")
                 if self.archive_to is None
-                else Problem("archive_to", "nothing is moved to archive_to", "add clean_source: archive")
+                else Problem(
+                    "archive_to",
+                    "archive_to has no effect without clean_source: archive",
+                    "add clean_source: archive",
+                )
             )
         return problems
 
@@ -199,8 +204,8 @@ class FilesSource(Source):
             Problem(
                 "options",
                 f"'{key}' silently skips {skipped}",
-                "remove it: the query then stops at such a file and names it",
-                "rows of such a file are neither read nor counted, and no later batch reads them",
+                "remove this option; the query then stops at such a file, and the error message names the file",
+                "the rows of such a file are never read, and no metric counts them",
                 key,
                 "false",
             )
@@ -215,10 +220,10 @@ class FilesSource(Source):
         return [
             Problem(
                 "max_file_age",
-                f"a file that arrives later and is more than {self.max_file_age} older than the newest is "
-                "never read",
+                f"a file that arrives late and is more than {self.max_file_age} older than the newest file is "
+                f"never read",
                 "remove max_file_age, unless such files are meant to be skipped",
-                "rsync, tar and a restore keep a file's old time; skipped files are neither counted nor "
+                "rsync, tar and a restore keep the old time of a file; skipped files are neither counted nor "
                 "reported",
             )
         ]

@@ -35,6 +35,6 @@ def check_sink(sink: FilesSink) -> Iterator[ConnectivityFinding]:
             "MS570",
             f"'{sink.path}' is a Delta table",
             "path",
-            "its readers see only the files listed in its log, and VACUUM deletes the others",
+            "readers of a Delta table see only the files in its log, and VACUUM deletes other files",
             "write to another folder, or use the delta sink",
         )

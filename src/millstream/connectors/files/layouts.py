@@ -72,8 +72,8 @@ class RenamedFiles(FileLayout):
         """Make the moves that a crash left."""
         if any(_FOLDER.fullmatch(name) for name in self.place.names("")):
             raise NotReady(
-                "the folder contains one folder for each batch, and other files next to them could not "
-                "be read",
+                "the folder was written with layout: by_batch, and readers could not read other files next to its "
+                "batch folders",
                 "set layout: by_batch, or write to another folder",
             )
         self._manifests = publish.finish_moves(self.place, self.identity)
@@ -143,7 +143,8 @@ class ByBatch(FileLayout):
         """Find the existing batches, and drop the remains of their other attempts."""
         if not self.place.renames_folders:
             raise NotReady(
-                "layout by_batch needs a file system with atomic folder renames, and this one copies",
+                "layout: by_batch needs a file system that renames folders atomically, and this one copies the "
+                "files",
                 "remove layout, or write to a local folder or HDFS",
             )
         names = [name for name in self.place.names("") if not name.startswith(("_", "."))]
@@ -222,7 +223,7 @@ class ByBatch(FileLayout):
         elif not self.has_batch(batch):
             raise CheckpointError(
                 f"the folder of batch {batch} disappeared while it was read",
-                "find out which program deletes such folders",
+                "find out which program deletes these folders, and stop it",
             )
         self._newest = max(self._newest, batch)
         publish.clear_staging(place, self.identity, batch)

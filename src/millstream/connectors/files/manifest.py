@@ -123,7 +123,8 @@ def read_manifest(place: SinkFolder, identity: SinkIdentity, batch: int) -> Mani
         ) from cause
     if manifest.owner != identity.key:
         raise CheckpointError(
-            f"the manifest {name} belongs to {manifest.owner}, but this writer is {identity.key}",
+            f"the manifest {name} was written by {manifest.owner}, and this is {identity.key}: two different "
+            f"queries or checkpoints write to this folder",
             "write to another folder",
         )
     return manifest

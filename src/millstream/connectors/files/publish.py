@@ -56,7 +56,7 @@ def commit_manifest(
     if manifest_there is None:
         raise CheckpointError(
             f"the manifest of batch {batch} disappeared while it was read",
-            "find out which program deletes files below _millstream",
+            "find out which program deletes files below _millstream, and stop it",
         )
     return manifest_there
 

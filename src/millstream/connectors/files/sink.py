@@ -58,7 +58,7 @@ class FilesSink(Sink):
     compression: str | None = Field(default=None, examples=["zstd"])
     """Compression of the files. Default: Spark's default for the format."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Further options of Spark's writer for this format, by Spark's names."""
+    """Further options of Spark's writer for this format, by their names in Spark."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
         """Create a writer that publishes a batch by moving whole files."""
@@ -83,7 +83,7 @@ class FilesSink(Sink):
         """Check compression, options, duplicate columns, and the layout for the output mode."""
         problems = [
             Problem(
-                "options", f"option '{key}' is set by a field", f"write it as {_OPTION_FIELDS[key.lower()]}"
+                "options", f"option '{key}' has its own setting", f"write it as {_OPTION_FIELDS[key.lower()]}"
             )
             for key in self.options
             if key.lower() in _OPTION_FIELDS
@@ -153,7 +153,7 @@ class FilesSink(Sink):
                 f"{self.kind} cannot store column '{name}' of type {kind}",
                 _suggest_flattening(name, kind)
                 if self.unknown >= {"struct"}
-                else "cast it in the view, or leave it out of the view",
+                else "cast the column in the view, or remove it from the view",
             )
             for name, kind in rest.items()
             if set(type_names(kind)) & self.unknown

@@ -27,7 +27,7 @@ class ForeachWriter(Writer):
         """Raise `NotReady` for a class without `process`."""
         if isinstance(self._function, type) and not callable(getattr(self._function, "process", None)):
             raise NotReady(
-                f"class {self._function.__name__} has no method process(row)",
+                f"the class {self._function.__name__} of the foreach sink has no method process(row)",
                 "add it; open(partition_id, epoch_id) and close(error) are optional",
             )
 

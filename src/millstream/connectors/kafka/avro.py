@@ -26,7 +26,9 @@ def problems(form: str, value: Avro | None) -> list[Problem]:
     if form != "avro":
         return [
             Problem(
-                "avro_value", f"format {form} has no Avro schema", "set format: avro, or remove avro_value"
+                "avro_value",
+                f"avro_value is set, but the format is {form}",
+                "set format: avro, or remove avro_value",
             )
         ]
     if value.header is not Header.NONE and value.id is None:
@@ -39,7 +41,7 @@ def problems(form: str, value: Avro | None) -> list[Problem]:
             )
         ]
     if value.header is Header.NONE and value.id is not None:
-        return [Problem("avro_value", "without a header the id is not written", "set header: confluent")]
+        return [Problem("avro_value", "id has no effect without a header", "set header: confluent")]
     return []
 
 
@@ -52,7 +54,7 @@ def column_problems(value: Avro, columns: Mapping[str, str]) -> list[Problem]:
         Problem(
             "avro_value",
             f"column '{name}' is not in the Avro schema",
-            f"remove it from the view, or choose among {', '.join(schema_columns)}",
+            f"remove the column from the view, or rename it to one of {', '.join(schema_columns)}",
         )
         for name in columns
         if name.lower() not in schema_names

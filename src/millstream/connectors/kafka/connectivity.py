@@ -91,7 +91,7 @@ def check_sink(sink: KafkaSink) -> Iterator[ConnectivityFinding]:
                 "MS572",
                 f"records may be up to {max_request:,} bytes, but topic '{topic}' accepts {max_message:,}",
                 "options",
-                "a larger record stops the query: its batch fails at every attempt",
+                "the query fails at the first larger record, and fails again after each restart",
                 f"raise max.message.bytes of the topic, or lower {size_option}",
                 Severity.WARNING,
                 size_option,
@@ -106,8 +106,10 @@ def _check_retention(topic: str, config: Mapping[str, str]) -> Iterator[Connecti
             "MS562",
             f"topic '{topic}' is compacted: the broker removes a record once a later one has the same key",
             "subscribe",
-            "a replayed batch may lack records it had, and a query that starts late never reads them",
-            "read it as the latest record of each key, or use a topic with cleanup.policy=delete",
+            "a replayed batch may lack records that it contained before, and a query that starts later never "
+            "reads them",
+            "read the topic as a static table of the latest record of each key, or use a topic with "
+            "cleanup.policy=delete",
             Severity.WARNING,
         )
     retention = int(config.get("retention.ms", "-1"))
@@ -141,8 +143,8 @@ def _check_first_batch(
             "MS565",
             f"the first batch of query '{fresh[0]}' would contain {waiting:,} records",
             "subscribe",
-            "without a limit a batch reads everything available: nothing is committed for hours, and memory "
-            "may run out",
+            "without a limit, a batch reads everything that is available: it may take hours until it is "
+            "committed, and memory may run out",
             "add max_offsets_per_trigger",
             Severity.WARNING,
         )
@@ -172,7 +174,7 @@ def _check_starting_offsets(
                 "MS566",
                 message,
                 "starting_offsets",
-                "Spark fails a query that starts at an offset that does not exist",
+                "Spark ends a query with an error if it starts at an offset that does not exist",
                 "use an offset that exists, -2 for the oldest or -1 for the newest",
             )
 
@@ -193,7 +195,8 @@ def _check_checkpoint(
             "MS564",
             f"topic '{topic}' was deleted and recreated since query '{checkpoints.query}' started",
             "subscribe",
-            "its checkpoint has offsets of the old topic: records of the new topic below them are never read",
+            "the checkpoint has offsets of the old topic, and records of the new topic before these offsets are "
+            "never read",
             f"start the query with an empty checkpoint: move the folder of '{checkpoints.query}' away",
         )
     offsets: dict[str, dict[str, int]] = json.loads(checkpoints.offsets) if checkpoints.offsets else {}
@@ -220,8 +223,8 @@ def _check_checkpoint(
                 "MS566",
                 message,
                 "subscribe",
-                "Spark fails a query whose next records do not exist",
-                f"find out what is lost; then start '{checkpoints.query}' with an empty checkpoint",
+                "Spark ends a query with an error if its next records do not exist",
+                f"find out which records are lost; then start '{checkpoints.query}' with an empty checkpoint",
             )
 
 

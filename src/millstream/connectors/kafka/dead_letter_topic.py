@@ -105,9 +105,9 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
             ends[partition] = offset + 1
     if matching and remaining == matching:
         raise InvalidInput(
-            f"a topic can only be deleted from its start, and in '{topic}' each of these records is behind "
-            "one that must stay",
-            "use purge --before a time, or --all; or let the topic's retention delete them",
+            f"records of a topic can be deleted only from its start, and in '{topic}' each of these records is "
+            f"behind a record that must stay",
+            "use purge with --before or --all, or let the retention of the topic delete them",
         )
     if not matching:
         return 0
@@ -147,8 +147,8 @@ def _require_retention(admin: Any, topic: str) -> None:
             continue
         if "compact" in policy:
             raise NotReady(
-                f"topic '{topic}' is compacted: it would keep only one of several dead letters with the same "
-                "key",
+                f"topic '{topic}' for dead letters is compacted, so it would keep only one of several dead "
+                f"letters with the same key",
                 "name another topic in dead_letters, or set cleanup.policy=delete",
             )
 

@@ -61,7 +61,7 @@ class KafkaSink(Broker, Sink):
     format_options: dict[str, str] = Field(default_factory=dict, examples=[{"timestampFormat": "yyyy-MM-dd"}])
     """Options of Spark's JSON or CSV writer, such as `timestampFormat` or `sep`."""
     transactional: bool = False
-    """Write each batch in one transaction, for readers at `read_committed`; set by `guarantee: exactly-once`."""
+    """Write each batch in one transaction, for readers with `read_committed`; `guarantee: exactly-once` sets this."""
     ledger_topic: str = "_millstream_ledger"
     """Topic for the batch ledger of transactional sinks: compacted, with one partition; created if missing."""
 
@@ -108,7 +108,9 @@ class KafkaSink(Broker, Sink):
                     "topic", "kafka needs a topic", "add topic: NAME, or topic_column for a topic per row"
                 )
                 if self.topic is None
-                else Problem("topic_column", "kafka has both a topic and a topic_column", "keep one of them")
+                else Problem(
+                    "topic_column", "kafka has both 'topic' and 'topic_column'", "keep only one of them"
+                )
             )
         if self.value is not None and self.format != "raw":
             problems.append(
@@ -135,7 +137,7 @@ class KafkaSink(Broker, Sink):
         return [
             Problem(
                 "transactional",
-                "a kafka transaction needs a batch, and this trigger has none",
+                "a transactional kafka sink needs batches, and this trigger has none",
                 "remove transactional, and guarantee: exactly-once, which sets it",
             )
         ]
@@ -158,10 +160,10 @@ class KafkaSink(Broker, Sink):
                 problems.append(
                     Problem(
                         "options",
-                        f"with {key}={setting} {acknowledged_by} acknowledges a record before the batch is "
-                        "committed",
-                        f"remove {key}: all replicas then acknowledge",
-                        "records are lost if the broker fails, and the checkpoint counts them as written",
+                        f"with {key}={setting}, the batch is committed when {acknowledged_by} has acknowledged "
+                        f"its records",
+                        f"remove {key}; all replicas then acknowledge a record",
+                        "if the broker fails, records are lost, although the checkpoint counts them as written",
                         key,
                     )
                 )
@@ -209,7 +211,8 @@ class KafkaSink(Broker, Sink):
             return [
                 Problem(
                     "headers",
-                    "no column is left for the record's value",
+                    "all columns are used for the topic, the key or headers, and none is left for the value of "
+                    "the record",
                     "remove a column from headers, or select one more",
                 )
             ]

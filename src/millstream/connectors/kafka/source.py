@@ -63,9 +63,9 @@ class KafkaSource(Broker, KafkaPositions, Source):
     """Where a query with a new checkpoint starts: `earliest`, `latest`, or an offset for each partition of each topic
     (-2 oldest, -1 newest). A query with an existing checkpoint resumes from its own offsets."""
     starting_timestamp: AwareDatetime | None = Field(default=None, examples=["2026-01-01T00:00:00Z"])
-    """Start a new checkpoint at the first record with this timestamp or a later one. Needs a time zone."""
+    """With a new checkpoint, start at the first record with this timestamp or a later one. Needs a time zone."""
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)
-    """Maximum number of records per batch, divided among partitions in proportion to how far behind each is."""
+    """Maximum number of records per batch. Partitions with more unread records get a larger share."""
     min_offsets_per_trigger: int | None = Field(default=None, ge=1)
     """Wait for this many records before starting a batch, for at most `max_trigger_delay`."""
     max_trigger_delay: Duration | None = None
@@ -79,7 +79,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
     """Fixed consumer group, for brokers whose permissions require one. Spark assigns partitions itself, so queries
     that share a group still each read all records."""
     group_id_prefix: str | None = None
-    """Prefix of the consumer group names that Spark generates."""
+    """Prefix for the names of the consumer groups, which Spark generates."""
     include_headers: bool = False
     """Also read the records' headers; needed for `keep: [headers]`."""
 
@@ -214,7 +214,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
         problems = self.broker_problems() + option_problems(self.options, SOURCE_FIELDS, BESIDE)
         selectors = [name for name in ("subscribe", "subscribe_pattern", "assign") if getattr(self, name)]
         if not selectors:
-            problems.append(Problem("subscribe", "kafka reads no topic", "add a topic: subscribe: TOPIC"))
+            problems.append(Problem("subscribe", "the kafka source has no topic", "add subscribe: TOPIC"))
         if len(selectors) > 1:
             problems.append(
                 Problem(selectors[1], f"kafka has topics from {' and '.join(selectors)}", "keep one of them")
@@ -223,8 +223,8 @@ class KafkaSource(Broker, KafkaPositions, Source):
             problems.append(
                 Problem(
                     "starting_timestamp",
-                    "starting_offsets and starting_timestamp both set where to start",
-                    "keep one of them",
+                    "starting_offsets and starting_timestamp cannot be used together",
+                    "keep only one of them",
                 )
             )
         if self.max_trigger_delay is not None and self.min_offsets_per_trigger is None:
@@ -254,9 +254,9 @@ class KafkaSource(Broker, KafkaPositions, Source):
             Problem(
                 "fail_on_data_loss",
                 "records that the broker deleted before they were read are skipped silently",
-                "remove fail_on_data_loss: the query then stops at a gap and reports it",
-                "retention, a recreated topic and unclean leader election all leave gaps; nothing else "
-                "reports them",
+                "remove fail_on_data_loss; the query then stops and reports the missing records",
+                "records can be missing because of the topic's retention, a recreated topic or an unclean leader "
+                "election, and nothing else reports this",
                 instead="true",
             )
         ]
@@ -267,8 +267,8 @@ class KafkaSource(Broker, KafkaPositions, Source):
             Problem(
                 "options",
                 f"'{key}: {value}' reads records of aborted transactions",
-                "remove it: the default is read_committed",
-                "a failed producer writes its records again in its next transaction, so they are read twice",
+                "remove this option; the default is read_committed",
+                "a producer that failed sends the records of its aborted transaction again, so they are read twice",
                 key,
                 "read_committed",
             )

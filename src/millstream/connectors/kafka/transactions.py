@@ -286,8 +286,8 @@ class TransactionalWriter(KafkaWriter):
 
     def _replaced_error(self) -> CheckpointError:
         return CheckpointError(
-            f"a later start of query '{self.identity.query}' has taken over its writes to kafka {self.sink.target()}",
-            "stop this run and keep the other; two runs of a query cannot both write",
+            f"a newer run of query '{self.identity.query}' has taken over its writes to kafka {self.sink.target()}",
+            "stop this run and keep the newer one; two runs of a query must not both write",
         )
 
     def _explain_error(self, error: Any) -> MillstreamError:

@@ -123,8 +123,8 @@ class Ledger:
         )
         if current_epoch != epoch:
             raise CheckpointError(
-                f"a later start of query '{self.identity.query}' has taken over its writes to Postgres",
-                "stop this run and keep the other; two runs of a query cannot both write",
+                f"a newer run of query '{self.identity.query}' has taken over its writes to Postgres",
+                "stop this run and keep the newer one; two runs of a query must not both write",
             )
 
     def last(self, connection: Connection[Any]) -> int | None:

@@ -69,8 +69,8 @@ class PostgresSink(Sink):
     cdc: Cdc | None = None
     """Treat rows as changes of a source table: keep the table at its latest state, or with its history."""
     through: Literal["auto", "driver", "tasks"] = "auto"
-    """Path of the rows: `driver` copies them once from the driver; `tasks` stages them from each Spark task. `auto`
-    uses the driver if Spark is local."""
+    """How rows get to the database: with `driver`, the driver collects a batch and copies it; with `tasks`, each
+    Spark task copies its rows into a staging table. `auto` uses the driver if Spark is local."""
     create: bool = True
     """Create a missing table from the query's columns, with the key as its primary key."""
     ledger_schema: str = "millstream"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SocketSource(Source):
-    """Lines of text from a TCP server, one row each, for trying out a pipeline with `nc -lk 9999` and a keyboard."""
+    """Lines of text from a TCP server, one row each, for trying out a pipeline with `nc -lk 9999`."""
 
     kind = "socket"
     main = "port"

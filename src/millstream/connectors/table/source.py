@@ -24,7 +24,7 @@ class TableSource(Source):
     name: str = Field(min_length=1, examples=["sales.orders"])
     """Name of the table, with catalog and schema if they are not the session's."""
     options: dict[str, str] = Field(default_factory=dict, examples=[{"maxFilesPerTrigger": "10"}])
-    """Options of the table's format, by Spark's names."""
+    """Options of the table's format, by their names in Spark."""
 
     def read(self, spark: SparkSession, *, static: bool, schema: str | None) -> DataFrame:  # noqa: ARG002
         """Read the table with its own columns; `schema` is not used."""

@@ -67,14 +67,15 @@ def _text(value: Any, info: ValidationInfo) -> str:
 
 
 class Avro(Spec):
-    """A value in Avro's binary form. The schema is given here; no registry is consulted."""
+    """A value in Avro's binary encoding. Its schema is declared here; no schema registry is contacted."""
 
     text: Annotated[
         str, BeforeValidator(_text), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})
     ] = Field(alias="schema", examples=["clicks.avsc"])
     """The schema, which must be a record: a file, relative to the spec, or the schema itself."""
     header: Header = Header.NONE
-    """The header before each value: `none`, or `confluent` for the five bytes of a schema registry."""
+    """The header before each value: `none`, or `confluent` for the five bytes that clients of a schema registry
+    write."""
     id: int | None = Field(default=None, ge=0, lt=2**32, examples=[7])
     """The schema's id in the header. A sink writes it; a source accepts only this id, or any id if unset."""
 

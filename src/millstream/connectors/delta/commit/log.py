@@ -225,7 +225,7 @@ def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[s
     if absent and not sink.merge_schema:
         raise NotReady(
             f"Delta table {sink.target()} has no column '{absent[0]}'",
-            "set merge_schema: true to add it, or leave it out of the view",
+            "set merge_schema: true to add the column, or remove it from the view",
         )
     if sink.cdc and not sink.cdc.has_history and START in column_names:
         raise NotReady(

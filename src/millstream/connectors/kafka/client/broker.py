@@ -40,11 +40,12 @@ class Broker(Spec):
     """Connection to a Kafka broker."""
 
     bootstrap_servers: CommaNames = Field(min_length=1, examples=["localhost:9092"])
-    """Brokers for the first connection, as HOST:PORT: a list, or one text with commas. They announce the others."""
+    """Brokers for the first connection, as HOST:PORT: a list, or one text with commas. The client learns the
+    addresses of all other brokers from them."""
     security: Security = Security()
     """Encryption and login."""
     options: Options = Field(default_factory=dict, examples=[{"kafka.client.id": "funnel"}])
-    """Further Kafka client options, by their documented names with the prefix `kafka.`."""
+    """Further options of the Kafka client, by the names in Kafka's documentation with the prefix `kafka.`."""
 
     def client(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source and sink: brokers, login, then the given options."""

@@ -116,7 +116,7 @@ def problems(
 def _check_option(key: str, value: object, fields: Mapping[str, str], beside: set[str]) -> Problem | None:
     lower_key = key.lower()
     if lower_key in fields:
-        return Problem("options", f"option '{key}' is set by a field", f"write it as {fields[lower_key]}")
+        return Problem("options", f"option '{key}' has its own setting", f"write it as {fields[lower_key]}")
     if not lower_key.startswith(_PREFIX):
         if key in beside:
             return None
@@ -136,15 +136,15 @@ def _check_option(key: str, value: object, fields: Mapping[str, str], beside: se
     if _LOADS_CODE.search(lower_key):
         return Problem(
             "options",
-            f"option '{key}' is not passed through",
-            "remove it; set the login with security: username and password",
-            "it makes the client load a class or open an address, which a spec must not do",
+            f"option '{key}' is not allowed",
+            "remove this option; set the login with security: username and password",
+            "with this option the client loads a class or opens an address, which a spec must not cause",
         )
     if lower_key == "kafka.ssl.endpoint.identification.algorithm" and not str(value).strip():
         return Problem(
             "options",
-            f"option '{key}' is blank",
-            "remove it, and give the broker a certificate for its host name",
-            "if it is blank, any certificate is accepted for the broker",
+            f"option '{key}' is empty",
+            "remove this option, and install a certificate for the broker's host name",
+            "if it is empty, the client accepts a certificate for any host name",
         )
     return None

@@ -55,7 +55,7 @@ def wait_for_commits(native: Mapping[str, object], topic: str) -> None:
             if time.monotonic() > deadline:
                 raise Outage(
                     f"a transaction in topic '{topic}' has been open for {_SETTLES:.0f} s",
-                    "it ends after its own timeout; then read the topic again",
+                    "wait until the transaction ends or times out, then try again",
                 )
     except KafkaException as cause:
         reason = cause.args[0].str()

@@ -30,8 +30,8 @@ def find_gaps(broker: Broker, start: Mapping[str, Mapping[str, int]]) -> list[Of
             end = ends[topic][int(part)]
             if offset > end.high:
                 raise CheckpointMismatch(
-                    f"its checkpoint resumes at offset {offset} of partition {part} of topic '{topic}', "
-                    f"which ends at {end.high}: the topic was recreated, or has lost its newest records",
+                    f"its checkpoint continues at offset {offset} of partition {part} of topic '{topic}', but the "
+                    f"partition ends at {end.high}: the topic was recreated, or has lost its newest records",
                     "start with an empty checkpoint folder and emptied sinks",
                 )
             if offset < end.low:

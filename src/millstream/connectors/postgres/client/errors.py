@@ -76,7 +76,7 @@ def explain(error: psycopg.Error, where: str, table: str = "") -> MillstreamErro
         return NotReady(
             f"Postgres at {where}: {message}", "the table was changed while the query ran; restart the query"
         )
-    return MillstreamError(f"Postgres at {where} rejects a statement ({state}): {message}")
+    return MillstreamError(f"Postgres at {where} rejected a statement ({state}): {message}")
 
 
 def _explain_connection_failure(error: psycopg.Error, where: str) -> MillstreamError:

@@ -86,7 +86,9 @@ class Staging:
         query = SQL("SELECT count(*) FROM {} WHERE {}").format(self.identifier, self.chosen())
         row = connection.execute(query).fetchone()
         if row is None or row[0] != self.count:
-            raise Outage(f"the rows staged in {self.schema}.{self.name} are lost", "the batch is repeated")
+            raise Outage(
+                f"the rows in the staging table {self.schema}.{self.name} are lost", "the batch is repeated"
+            )
 
     def drop(self, connection: Connection[Any]) -> None:
         """Drop the table in the open transaction."""
