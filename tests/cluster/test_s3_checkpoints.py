@@ -234,7 +234,7 @@ def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
 def test_a_second_driver_is_refused_while_the_first_renews_its_lease(project: Project) -> None:
     reset, listed = refuse_a_second_driver(project, ("reset", "orders", "--yes"), ("checkpoint", "list"))
 
-    assert "a reset is not possible for s3a://" in reset.err
+    assert "a checkpoint on S3 cannot be reset (s3a://" in reset.err
     assert listed.code == 0, listed.err
 
 

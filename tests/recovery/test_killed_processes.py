@@ -103,7 +103,7 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     text = (tmp_path / "err").read_text()
     assert code == 1, text
     assert "Traceback" not in text
-    assert "Spark's JVM ended before the run did" in text
+    assert "Spark's JVM ended during the run" in text
     assert text.count("fix:") == 1, text
     assert emptied(running) == {}
 
@@ -119,7 +119,9 @@ def test_the_jvm_of_a_killed_driver_is_waited_for_by_the_next_start_and_ends(
     running.wait(PATIENCE)
 
     monkeypatch.setattr(lock, "JVM_ENDS", 0.0)
-    with pytest.raises(CheckpointError, match=rf"JVM of an earlier run .* still lives \(process {jvm}\)"):
+    with pytest.raises(
+        CheckpointError, match=rf"JVM of an earlier run .* is still running \(process {jvm}\)"
+    ):
         CheckpointLock(checkpoint, "shop.ticks").take()
     monkeypatch.setattr(lock, "JVM_ENDS", PATIENCE)
     os.kill(jvm, signal.SIGCONT)

@@ -131,7 +131,7 @@ class _BatchBackfill:
         folder = self.pipeline.checkpoint_folder(self.query)
         if not folder.is_dir():
             raise InvalidInput(
-                f"query '{self.query}' has no checkpoint and therefore no batches",
+                f"query '{self.query}' has no checkpoint, so it has no batches that could be written",
                 "leave out --batches",
             )
         self.checkpoint = Checkpoint(folder)
@@ -145,7 +145,7 @@ class _BatchBackfill:
             last = "none" if committed is None else f"batch {committed}"
             raise InvalidInput(
                 f"query '{self.query}' has not committed batch {self.batches[-1]}; its last is {last}",
-                "choose committed batches: the query writes the others itself",
+                "choose committed batches: the query writes later ones itself",
             )
         if reason := explain_inexact(self.pipeline, self.query, self.checkpoint, self.batches):
             raise InvalidInput(
@@ -206,15 +206,15 @@ class _BatchBackfill:
         earlier = [batch for batch in missing if selected and batch < selected[-1] and batch not in selected]
         if earlier:
             raise InvalidInput(
-                f"sink '{sink}' lacks batch {earlier[0]} too, and accepts batches only in order",
+                f"sink '{sink}' also lacks the earlier batch {earlier[0]}, and it accepts batches only in order",
                 f"include it: --batches {format_batches(sorted({*earlier, *selected}))}",
             )
         since = -1 if last_entry is None else last_entry.at
         has_backfill = any(entry.query_id.startswith(BACKFILL) and entry.at > since for entry in entries)
         if selected and has_backfill and not target.is_rerun_idempotent(writer.identity.mode):
             raise InvalidInput(
-                f"a backfill has written to sink '{sink}' since its last batch: rows of the missing batches may be "
-                "there already, and would be written twice",
+                f"a backfill has written to sink '{sink}' since the sink's last batch, so rows of the missing "
+                f"batches may already be in the sink and would be written twice",
                 f"list missing rows: 'millstream backfill {self.query} --compare'; then continue without these "
                 f"batches: 'millstream run --adopt --select {self.query}'",
             )

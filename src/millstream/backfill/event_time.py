@@ -34,7 +34,7 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
                 raise InvalidInput(
                     f"query '{planned.name}': the event-time column '{column.name}' is a date, but {option} is in "
                     "the middle of a day",
-                    f"pass a date to {option}, in UTC",
+                    f"pass only a date in UTC to {option}, such as 2026-01-31",
                 )
     return EventTimeRange(path, options.start, options.end)
 

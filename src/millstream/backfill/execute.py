@@ -131,8 +131,9 @@ class _QueryBackfill:
             checkpoint = Checkpoint(folder)
             if checkpoint.planned() != checkpoint.committed():
                 raise CheckpointError(
-                    f"query '{self.query}' has started a batch but not committed it: its rows would be deleted",
-                    "let the query finish it first: millstream run --until-caught-up",
+                    f"query '{self.query}' has started a batch and not committed it, and the backfill would "
+                    f"delete the rows of that batch",
+                    "let the query finish the batch first: millstream run --until-caught-up",
                 )
             yield
 
@@ -216,9 +217,10 @@ class _QueryBackfill:
             )
         if time_range.start is not None and time_range.start >= until:
             raise InvalidInput(
-                f"query '{self.query}' has yet to write the rows of this range itself: it has written up to "
+                f"query '{self.query}' has not reached the end of this range, and will write its rows itself: it "
+                f"has written rows up to "
                 f"{until.isoformat(' ', 'seconds')}",
-                "choose an earlier range, or another table with --into",
+                "choose a range that ends earlier, or write to another table with --into",
             )
         self.report.notes.append(
             f"{self.query}: rows from {until.isoformat(' ', 'seconds')} on are left out, because the query itself "

@@ -73,7 +73,8 @@ def find_conflict(pipeline: Pipeline, query: str, past: PastChoice) -> str:
             declared = pipeline.sources[name]
             if not declared.static and not declared.source.can_read_once:
                 return (
-                    f"source '{name}' ({declared.source.describe()}) stores nothing that could be read again"
+                    f"source '{name}' ({declared.source.describe()}) does not store its rows, so they cannot be "
+                    f"read again"
                 )
     return ""
 

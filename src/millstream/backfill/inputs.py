@@ -83,15 +83,17 @@ def check_bounded(pipeline: Pipeline, query: str, at: QueryProgress) -> None:
     into_hint = "or write to another target with --into"
     if at.batch is None:
         raise CheckpointError(
-            f"query '{query}' has committed no batch yet: its first batches would write the backfilled rows again",
-            f"run it first: 'millstream run --until-caught-up --select {query}'; {into_hint}",
+            f"query '{query}' has not committed a batch yet, so its first batches would write the backfilled rows "
+            f"again",
+            f"run the query first: 'millstream run --until-caught-up --select {query}'; {into_hint}",
         )
     for name, entry in pipeline.sources.items():
         if not entry.static and name not in (at.ends or {}):
             raise CheckpointError(
-                f"the checkpoint of query '{query}' does not show how far it has read source '{name}': its "
-                "_millstream/record.json is missing, or belongs to another version of the query",
-                f"start the query to write it: 'millstream run --until-caught-up --select {query}'; {into_hint}",
+                f"the checkpoint of query '{query}' does not show how far the query has read source '{name}': the "
+                f"file _millstream/record.json is missing, or was written by an earlier version of the query",
+                f"run the query, which writes this file: 'millstream run --until-caught-up --select {query}'; "
+                f"{into_hint}",
             )
 
 
@@ -117,8 +119,8 @@ def bounded_reader(
             return rows
         if bounded and end is not None:
             raise CheckpointError(
-                f"source '{name}' ({entry.source.describe()}) cannot be read up to the query's position: rows that "
-                "the query has yet to read would be written twice",
+                f"source '{name}' ({entry.source.describe()}) cannot be read exactly up to the offset of the "
+                f"query, so rows that the query has not read yet would be written twice",
                 "write to another target with --into",
             )
         all_rows = oldest.read(spark, static=True, schema=entry.ddl)
@@ -132,7 +134,8 @@ def require_rereadable(pipeline: Pipeline) -> None:
     for name, entry in pipeline.sources.items():
         if not entry.static and not entry.source.can_read_once:
             raise InvalidInput(
-                f"source '{name}' ({entry.source.describe()}) stores nothing that could be read again",
+                f"source '{name}' ({entry.source.describe()}) does not store its rows, so they cannot be read "
+                f"again",
                 "choose queries that read other sources: millstream backfill QUERY",
             )
 
@@ -152,7 +155,7 @@ def require_complete_input(
         fix = "choose a later --from, or use the remaining input with --accept-gap"
         if entry.source.removes_read_files():
             raise InvalidInput(
-                f"{subject} deletes what a query has read, so rows of the range may be gone", fix
+                f"{subject} deletes files that a query has read, so rows of the range may be missing", fix
             )
         gaps = entry.source.forgotten()
         if not gaps:

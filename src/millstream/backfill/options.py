@@ -67,5 +67,5 @@ def require_ordered_range(start: datetime | None, end: datetime | None) -> None:
     if start is not None and end is not None and start >= end:
         raise InvalidInput(
             f"the range ends at {end.isoformat(' ')}, which is not after its start {start.isoformat(' ')}",
-            "--from is included and --to is not: pass a later --to",
+            "pass a --to that is later than --from",
         )

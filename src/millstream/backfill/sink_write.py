@@ -57,7 +57,7 @@ def open_backfill_write(
             if writer.has_batch(number) or writer.write(rows, number).is_skipped:
                 raise MillstreamError(
                     f"another backfill of query '{target.query}' has written to {sink.describe()} in the meantime",
-                    "run this one again; it compares again",
+                    "run this backfill again; it then compares with the new rows",
                 )
 
     return write_rows

@@ -70,20 +70,21 @@ def _require_writable(target: BackfillTarget, options: BackfillOptions, time_ran
     sink, subject = target.sink, f"query '{target.query}': {target.sink.describe()}"
     fix = "choose another sink with --sink or another target with --into, or only compare: --compare"
     if not target.side and target.mode is OutputMode.COMPLETE:
-        raise InvalidInput(f"{subject} is replaced completely by each batch of the query", fix)
+        raise InvalidInput(f"each batch of the query replaces all rows of {subject}", fix)
     if not target.side and (conflict := sink.backfill_conflict(target.mode)):
         raise InvalidInput(f"{subject} cannot be backfilled: {conflict}", fix)
     if not options.replace:
         return
     if time_range.is_unbounded and options.past is None:
         raise InvalidInput(
-            "--replace needs a range: without one it would delete every row whose input the sources no longer have",
+            "--replace needs a range: without one, it would delete all rows whose input is no longer in the "
+            "sources",
             "add --from and --to",
         )
     if sink.replacing_range(time_range) is None:
         raise InvalidInput(
             f"{subject} cannot delete rows by column {'.'.join(time_range.path)}",
-            "leave out --replace: missing rows are added without it",
+            "leave out --replace; missing rows are added without this option",
         )
 
 

@@ -57,7 +57,7 @@ def _find_compacted(folder: CheckpointPath, number: int) -> CheckpointPath:
     )
     if not compacted:
         raise CheckpointError(
-            f"{folder} does not say which files entry {number} read",
+            f"{folder} does not record which files entry {number} of the log contains",
             "start again with an empty checkpoint folder",
         )
     return folder / f"{compacted[0]}{COMPACT}"

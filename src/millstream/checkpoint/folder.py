@@ -53,7 +53,7 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{file} does not contain a query's id: {error}",
-                "put the file back from a copy, or start again with an empty checkpoint folder",
+                "restore the file from a backup, or start again with an empty checkpoint folder",
             ) from error
 
     def ensure_id(self) -> str:
@@ -68,7 +68,7 @@ class Checkpoint:
         if self.planned() is not None:
             raise CheckpointError(
                 f"{self.folder} has batches but no file 'metadata', so it is unknown which query they belong to",
-                "put the file back from a copy, or start again with an empty checkpoint folder",
+                "restore the file from a backup, or start again with an empty checkpoint folder",
             )
         return self.renew_id()
 
@@ -157,7 +157,7 @@ def _parse_offsets(batch_id: int, file: CheckpointPath) -> Offsets:
     if version not in ("v1", "v2") or not any(lines):
         raise CheckpointError(
             f"{file} is not an offset file of Spark: it is truncated or of an unknown version",
-            "if commits/ has no file of that number, delete it and the batch is planned again",
+            "if commits/ has no file with this number, delete the offset file; Spark then plans the batch again",
         )
     try:
         # Continuous processing writes no metadata: the line exists and is empty.
@@ -165,7 +165,7 @@ def _parse_offsets(batch_id: int, file: CheckpointPath) -> Offsets:
     except ValueError as error:
         raise CheckpointError(
             f"{file} is truncated: {error}",
-            "if commits/ has no file of that number, delete it and the batch is planned again",
+            "if commits/ has no file with this number, delete the offset file; Spark then plans the batch again",
         ) from error
     # v2 writes `name:{…}`; names have no colon.
     texts = [line.partition(":")[2] if version == "v2" else line for line in lines[1:]]

@@ -44,7 +44,7 @@ def read(checkpoint: CheckpointPath) -> FormerCheckpoint | None:
     try:
         return FormerCheckpoint(**json.loads(file.read_text()))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"{file} cannot be read: {error}", "put it back from a copy") from error
+        raise CheckpointError(f"{file} cannot be read: {error}", "restore it from a backup") from error
 
 
 def write(checkpoint: CheckpointPath, former: FormerCheckpoint) -> None:

@@ -25,7 +25,7 @@ def read(checkpoint: CheckpointPath) -> list[dict[str, Any]]:
         return list(json.loads(file.read_text()))
     except ValueError as error:
         raise CheckpointError(
-            f"{file} cannot be read: {error}", "keep a copy elsewhere, then delete the file"
+            f"{file} cannot be read: {error}", "copy the file to another folder, then delete it here"
         ) from error
 
 

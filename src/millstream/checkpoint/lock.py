@@ -72,7 +72,7 @@ class CheckpointLock:
             handle.close()
             raise CheckpointError(
                 f"checkpoint {folder} is held by {_describe_owner(owner_json)}",
-                "stop that run first; two runs on one checkpoint would each write its batches",
+                "stop that run first; two runs with the same checkpoint would both write its batches",
             ) from error
         try:
             self._await_jvm(folder)
@@ -103,8 +103,8 @@ class CheckpointLock:
             if time.monotonic() > deadline:
                 process = file.read_text().partition(" ")[0]
                 raise CheckpointError(
-                    f"the JVM of an earlier run of checkpoint {folder} still lives (process "
-                    f"{process}) and may write to its sinks",
+                    f"the JVM of an earlier run with checkpoint {folder} is still running (process {process}), "
+                    f"and may still write to the sinks",
                     f"end it: kill -9 {process}",
                 )
             # No event tells that a process that is not a child has ended.
@@ -217,7 +217,7 @@ def require_owner(folder: CheckpointPath) -> None:
     if other_owner := find_other_owner(folder):
         raise CheckpointError(
             f"checkpoint {folder} has been taken over by {other_owner}",
-            "stop this run and keep the other; two runs of one query never both write",
+            "stop this run and keep the other; two runs of a query must not both write",
         )
 
 

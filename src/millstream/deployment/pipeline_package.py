@@ -114,8 +114,8 @@ def _refuse_secrets(document: YamlDocument, scalars: Mapping[Place, str]) -> Non
         span = document.values.get(place)
         where = f"{span.file}:{span.line}" if span else document.file
         raise MillstreamError(
-            f"{where}: '{place[-1]}' contains a secret, which would be in the package",
-            "write a variable without a default in its place: ${NAME}",
+            f"{where}: '{place[-1]}' contains a secret, which would be copied into the package",
+            "replace the secret by a variable without a default value: ${NAME}",
         )
 
 

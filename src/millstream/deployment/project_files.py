@@ -65,7 +65,7 @@ def collect_files(
             if reason:
                 raise MillstreamError(
                     f"--include {pattern} matches {name}, which is {reason}",
-                    "leave it out, and give it to the run as a variable or a mounted file",
+                    "leave it out, and pass it to the run as a variable or as a mounted file",
                 )
             collected.files[name] = _read(path)
     return collected

@@ -81,7 +81,7 @@ def choose_queries(pipeline: Pipeline, options: RunOptions) -> list[str]:
     selected = options.select or tuple(pipeline.queries)
     names = [name for name in pipeline.queries if name in selected and name not in options.exclude]
     if not names:
-        raise InvalidInput("no query is left to run", "name fewer queries in --exclude")
+        raise InvalidInput("no query is left to run", "exclude fewer queries with --exclude")
     return names
 
 
@@ -124,7 +124,7 @@ def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStac
     except OSError as error:
         raise NotReady(
             f"folder {pipeline.checkpoints} cannot be created: {error.strerror}",
-            "name a folder that you own in defaults.checkpoints",
+            "set defaults.checkpoints to a folder that you may write to",
         ) from error
     if not queries:
         return
@@ -157,7 +157,7 @@ def _take(lock: CheckpointLock) -> CheckpointLock:
     except OSError as error:
         raise NotReady(
             f"checkpoint folder {lock.folder} cannot be written: {error.strerror}",
-            "name a folder that you own in defaults.checkpoints",
+            "set defaults.checkpoints to a folder that you may write to",
         ) from error
     return lock
 
@@ -281,6 +281,6 @@ def _drain_listener_bus(spark: SparkSession) -> None:
     except Exception as error:
         # A killed JVM raises many kinds of error. One sentence replaces Py4J's.
         raise MillstreamError(
-            "Spark's JVM ended before the run did",
-            "see the end of the run's log; the next start resumes where this run ended",
+            "Spark's JVM ended during the run",
+            "see the end of the run's log for the cause; the next run continues where this one ended",
         ) from error

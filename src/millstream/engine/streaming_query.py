@@ -151,8 +151,8 @@ class RunningQuery:
         newest = None if planned is None or self.trigger.continuous else checkpoint.offsets(planned)
         if newest is not None and newest.is_epoch:
             raise CheckpointError(
-                f"checkpoint {checkpoint.folder} was written under a continuous trigger, "
-                "and Spark cannot start a batch from it",
+                f"checkpoint {checkpoint.folder} was written with a continuous trigger, and Spark cannot continue "
+                f"it with batches",
                 "keep the continuous trigger and run without --until-caught-up, "
                 "or give the query another checkpoint",
             )

@@ -89,9 +89,9 @@ def build_view(
     missing = [parameter for parameter in parameters if parameter not in frames]
     if missing:
         raise MillstreamError(
-            f"view '{name}': {function.__name__} ({user_functions.locate_function(function)}) reads '{missing[0]}', "
-            "which is no source or view",
-            f"name its parameters after sources and views: {', '.join(sorted(frames))}",
+            f"view '{name}': {function.__name__} ({user_functions.locate_function(function)}) reads "
+            f"'{missing[0]}', which is not a source or view",
+            f"rename its parameters to names of sources and views: {', '.join(sorted(frames))}",
         )
     frame = function(**{parameter: frames[parameter] for parameter in parameters})
     if not hasattr(frame, "createOrReplaceTempView"):

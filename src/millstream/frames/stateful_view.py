@@ -87,7 +87,7 @@ def _group_rows(owner: str, key: str, view: View, frames: Mapping[str, DataFrame
     frame = frames_by_name.get(source.lower())
     if frame is None:
         fix = f"name one of {', '.join(sorted(frames))}"
-        raise ViewDeclarationError((key,), f"{owner} reads '{source}', which is no source or view", fix)
+        raise ViewDeclarationError((key,), f"{owner} reads '{source}', which is not a source or view", fix)
     columns = {column.lower() for column in frame.columns}
     for number, column in enumerate(view.group_by):
         if column.lower() not in columns:

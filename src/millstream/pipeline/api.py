@@ -176,9 +176,7 @@ class Builder:
     def _add(self, section: str, name: str, entry: dict[str, Any]) -> None:
         """Add an entry to its section, with the file and line of the caller."""
         if name in self.data[section]:
-            raise InvalidInput(
-                f"{describe_path((section, name))} is declared twice", "give one of them another name"
-            )
+            raise InvalidInput(f"{describe_path((section, name))} is declared twice", "rename one of them")
         caller = sys._getframe(2)  # noqa: SLF001 - as in `declare`
         self.data[section][name] = entry
         self.lines[(section, name)] = (caller.f_code.co_filename, caller.f_lineno)

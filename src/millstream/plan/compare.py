@@ -62,7 +62,10 @@ def _compare_plans(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change
     if before.plan is None:
         shapes = [tuple((item.kind, item.shape) for item in record.operators) for record in (before, now)]
         if shapes[0] != shapes[1]:
-            yield PlanUnknown("an older version of Millstream wrote the checkpoint's record")
+            yield PlanUnknown(
+                "the checkpoint was written by an older version of Millstream, which "
+                "recorded less about the query"
+            )
         return
     if before.plan.fingerprint != now.plan.fingerprint:
         yield from compare_state(before.plan, now.plan, now.output_mode)
@@ -106,7 +109,10 @@ def _compare_functions(before: QueryMetadata, now: QueryMetadata) -> Iterator[Ch
 
 def _compare_views(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
     if not before.views and now.views:
-        yield PlanUnknown("an older version of Millstream wrote the checkpoint's record")
+        yield PlanUnknown(
+            "the checkpoint was written by an older version of Millstream, which recorded "
+            "less about the query"
+        )
         return
     for view in dict.fromkeys((*before.views, *now.views)):
         if before.views.get(view) != now.views.get(view):

@@ -71,7 +71,7 @@ def judge_query(change: QueryChange) -> Judgement:
                 RestartVerdict.CONTINUES,
                 kind,
                 f"the trigger is {now}; it was {before}",
-                "the next batch starts by the new trigger",
+                "the next batch starts as the new trigger says",
                 place="queries",
             )
         case SinkAdded(sink):
@@ -95,8 +95,8 @@ def judge_query(change: QueryChange) -> Judgement:
                 RestartVerdict.REPARTITION,
                 kind,
                 f"spark.sql.shuffle.partitions is {now}; the state has {before}",
-                f"Spark keeps {before} for the life of the checkpoint and ignores the new number",
-                "the rows are right",
+                f"Spark uses {before} as long as the checkpoint exists, and ignores the new number",
+                "the rows are correct",
                 f"leave it at {before}, or {FRESH}",
                 "spark",
             )
@@ -105,7 +105,7 @@ def judge_query(change: QueryChange) -> Judgement:
                 kind,
                 f"{setting} is {now}; it was {before}",
                 f"Spark keeps {before} for the life of the checkpoint and ignores the new value",
-                "the rows are right",
+                "the rows are correct",
                 "spark",
             )
         case SettingChanged(setting, before, now, affects_state):
@@ -143,9 +143,9 @@ def judge_query(change: QueryChange) -> Judgement:
                 RestartVerdict.CANNOT_TELL,
                 kind,
                 reason,
-                "Spark compares only number and types of what the state has",
+                "Spark compares only the number and the types of the columns in the state",
                 "unknown",
-                "run the pipeline once as it was, so that its record is written, and compare again",
+                "run the unchanged pipeline once, so that its record is written, and compare again",
             )
         case _:
             assert_never(change)
@@ -158,7 +158,7 @@ def _judge_output_mode(change: OutputModeChanged, kind: str) -> Judgement:
             RestartVerdict.SILENTLY_WRONG,
             kind,
             what,
-            "the watermark has removed groups from the state, and complete mode writes what is left",
+            "the watermark has removed groups from the state, and complete mode writes only the remaining ones",
             "groups are missing from the result",
             FRESH,
             "queries",

@@ -33,7 +33,7 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.START_AFRESH,
                 kind,
                 f"source '{source}' is new",
-                "Spark keeps offsets by position and refuses another number of sources",
+                "Spark stores offsets by the position of the source, and refuses a different number of sources",
                 "nothing is written",
                 FRESH,
                 f"sources.{source}",
@@ -43,7 +43,7 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.START_AFRESH if is_refused else RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"source '{source}' is no longer read",
-                "Spark keeps offsets by position and refuses another number of sources"
+                "Spark stores offsets by the position of the source, and refuses a different number of sources"
                 if is_refused
                 else "another source is read at its place in the plan, and continues from its offsets",
                 "nothing is written" if is_refused else "rows are missing or repeated",
@@ -55,7 +55,8 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.SILENTLY_WRONG if is_one_kind else RestartVerdict.START_AFRESH,
                 kind,
                 f"the sources are read in the order {join_words(now)}; the checkpoint has {join_words(before)}",
-                "Spark finds offsets by position, so each source would continue from the other's offsets",
+                "Spark stores offsets by the position of the source, so each source would continue from the "
+                "offsets of another one",
                 "rows are missing or repeated" if is_one_kind else "nothing is written",
                 f"keep the order {join_words(before)} in the view, or {FRESH}",
                 "views",
@@ -64,8 +65,8 @@ def judge_source(change: SourceChange) -> Judgement:
             return Judgement(
                 RestartVerdict.CONTINUES,
                 kind,
-                f"source '{before}' is now called '{source}'",
-                "Spark does not use the name",
+                f"source '{before}' was renamed to '{source}'",
+                "Spark does not use the names of sources",
                 place=f"sources.{source}",
             )
         case SourceReplaced(source, before, now):
@@ -83,9 +84,9 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"{field} of source '{source}' is {now}; it was {before}",
-                "the offsets in the checkpoint are those of the former place; Spark does not notice, or it fails "
+                "the offsets in the checkpoint belong to the former place; Spark does not notice this, or fails "
                 "when it looks for records or files that it has planned",
-                "records of the new place can be skipped",
+                "records of the new place may be skipped",
                 f"move the data to {before}, or {FRESH}",
                 f"sources.{source}.{field}",
             )
@@ -94,8 +95,8 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"source '{source}' also reads {join_words(added)}",
-                "Spark reads what is new from its beginning, whatever the source's starting offsets",
-                "the first batches contain all old records of it",
+                "Spark reads new topics and folders from the beginning, whatever the source's starting offsets are",
+                "the first batches contain all their existing records",
                 place=f"sources.{source}.{field}",
             )
         case SourceRecreated(source, what):
@@ -103,7 +104,8 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.SILENTLY_WRONG,
                 kind,
                 f"{what} of source '{source}' was deleted and created again",
-                "the offsets in the checkpoint are those of the deleted one, and Spark skips as many records",
+                "the offsets in the checkpoint belong to the deleted one, and Spark skips all records before "
+                "these offsets",
                 "records are missing",
                 FRESH,
                 f"sources.{source}",
@@ -120,9 +122,9 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"schema of source '{source}': {', '.join(parts)}",
-                "Spark does not keep the schema of a source; records that it has not read yet are decoded by the new "
-                "one",
-                "columns that reach the state or the sinks are listed on their own",
+                "Spark does not store the schema of a source; records that it has not read yet are decoded with "
+                "the new schema",
+                "if the change affects the state or the sinks, a separate change says so",
                 place=f"sources.{source}.schema",
             )
         case StaticSourceChanged(source, has_state):
@@ -130,7 +132,7 @@ def judge_source(change: SourceChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"static source '{source}' is another one or has other options",
-                "Spark does not keep static sources; it reads them again",
+                "Spark stores nothing about static sources; each batch reads them",
                 "new rows are joined with the new table"
                 + (", and groups that are open with both" if has_state else ""),
                 place=f"sources.{source}",
@@ -149,7 +151,7 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 what,
-                "Spark continues from the offsets in the checkpoint; the option counts for a fresh one only",
+                "Spark continues from the offsets in the checkpoint; the option is used only with a new checkpoint",
                 place=place,
             )
         case "rate":
@@ -165,8 +167,8 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 what,
-                "the offsets count only if these are the same servers with the same data",
-                "records are missing or repeated if they are not",
+                "the offsets in the checkpoint are valid only if these are the same servers with the same data",
+                "otherwise records are missing or repeated",
                 "make sure that the data is the same",
                 place,
             )
@@ -176,7 +178,7 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
                 kind,
                 what,
                 "records that Spark has not read yet are read with the new value",
-                "the state has rows that were read with the former value"
+                "the state contains rows that were read with the former value"
                 if change.has_state
                 else "rows written before stay as they are",
                 FRESH if change.has_state else "",

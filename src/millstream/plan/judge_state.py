@@ -51,8 +51,9 @@ def judge_state(change: StateChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"the watermark on {column} waits {now}; it was {before}",
-                "the watermark continues from the checkpoint and never moves back; the new delay counts for new rows",
-                "windows that are closed stay closed",
+                "the watermark continues from the checkpoint and never goes back; the new delay applies to new "
+                "rows",
+                "windows that are final stay final",
                 place="sources",
             )
         case WatermarkColumnChanged(before, now, has_state):
@@ -70,8 +71,8 @@ def judge_state(change: StateChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"there is a new watermark on {column}",
-                "rows that are later than it are dropped from now on"
-                + (", and state that is older is removed" if has_state else ""),
+                "from now on, rows that are older than the watermark are dropped"
+                + (", and older state is removed" if has_state else ""),
                 place="sources",
             )
         case WatermarkRemoved(column, has_state):
@@ -144,8 +145,9 @@ def judge_state(change: StateChange) -> Judgement:
                     RestartVerdict.CONTINUES_WITH_NOTE,
                     kind,
                     what,
-                    "Spark accepts the state, and an inner join needs no more than an outer one has stored",
-                    "rows that were written as unmatched stay",
+                    "Spark accepts the state, because an inner join needs nothing that an outer join has not "
+                    "stored",
+                    "rows that were already written without a match stay in the sinks",
                     place="views",
                 )
             return _judge_as_wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
@@ -167,8 +169,8 @@ def judge_state(change: StateChange) -> Judgement:
                 RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,
                 f"fewer keys reach the {operator}: {phrase_difference(filters, ())}",
-                "the filter is on the key alone, so the state of the other keys has all its rows",
-                "keys that the filter removes keep their last rows, and stay in the state",
+                "the filter uses only the key, so the state of the remaining keys is complete",
+                "keys that the filter excludes stay in the state, and their last rows stay in the sinks",
                 place="views",
             )
         case DistinctRowsChanged(added, removed):
@@ -186,8 +188,9 @@ def judge_state(change: StateChange) -> Judgement:
                 kind,
                 f"the Python code of view '{view}', whose rows reach the {operator}, has changed",
                 "Spark does not compare code",
-                "if the new code gives other values for a row, results mix rows of both versions, without an error",
-                "start it if the new code gives the same; if not, " + FRESH,
+                "if the new code returns other values for a row, results mix values of the old and the new code, "
+                "without an error",
+                "if the new code returns the same values, start the query; if not, " + FRESH,
                 f"views.{view}",
             )
         case ProcessorStateChanged(view, what, is_refused):
@@ -198,9 +201,9 @@ def judge_state(change: StateChange) -> Judgement:
                 RestartVerdict.CANNOT_TELL,
                 kind,
                 text,
-                "Spark accepts the checkpoint; a new variable is empty for keys that it has",
+                "Spark accepts the checkpoint; a new variable is empty for existing keys",
                 "the new code may need values that the former code did not store",
-                "start it if the new code can do without them; if not, " + FRESH,
+                "if the new code does not need them, start the query; if not, " + FRESH,
                 f"views.{view}",
             )
         case ProcessorCodeChanged(view):
@@ -209,8 +212,8 @@ def judge_state(change: StateChange) -> Judgement:
                 kind,
                 f"the code of the processor of view '{view}' has changed",
                 "Spark does not compare code; the new code reads values that the former code stored",
-                "keys continue with their stored values, which may not be those that the new code would have stored",
-                "start it if the new code understands the former values; if not, " + FRESH,
+                "each key continues with its stored value, which the new code might have computed differently",
+                "if the new code can use the former values, start the query; if not, " + FRESH,
                 f"views.{view}",
             )
         case _:
@@ -225,8 +228,8 @@ def _judge_condition(change: JoinConditionChanged, kind: str) -> Judgement:
             RestartVerdict.CONTINUES_WITH_NOTE,
             kind,
             what,
-            "stored rows are matched by the new condition, which is stricter",
-            "pairs that were written stay",
+            "stored rows are matched by the new, stricter condition",
+            "pairs that were already written stay in the sinks",
         )
     return _judge_as_wrong(
         kind,

@@ -120,7 +120,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
     source = entry.source.in_sandbox(sandbox)
     if source is None:
         raise InvalidInput(
-            f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
+            f"source '{name}' ({entry.source.describe()}) cannot be fed with the rows of a proof",
             "prove queries of other sources: millstream prove QUERY",
         )
     return entry.model_copy(update={"source": source})
@@ -129,7 +129,7 @@ def _source(name: str, entry: SourceEntry, sandbox: Sandbox) -> SourceEntry:
 def _feedable(name: str, entry: SourceEntry) -> None:
     if not entry.source.is_feedable or not generated_columns(entry):
         raise InvalidInput(
-            f"source '{name}' ({entry.source.describe()}) cannot be given rows of a proof",
+            f"source '{name}' ({entry.source.describe()}) cannot be fed with the rows of a proof",
             "prove queries of other sources: millstream prove QUERY"
             if generated_columns(entry)
             else f"declare its schema: sources.{name}.schema",

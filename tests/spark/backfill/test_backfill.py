@@ -162,7 +162,7 @@ def test_windows_that_the_query_still_updates_are_left_to_it(streamed: Shop) -> 
 
 
 def test_a_range_that_the_query_has_yet_to_write_is_refused(streamed: Shop) -> None:
-    with pytest.raises(InvalidInput, match="has yet to write the rows of this range itself"):
+    with pytest.raises(InvalidInput, match="has not reached the end of this range"):
         streamed.backfill("sums", start="2026-01-01 13:00")
 
 
@@ -170,7 +170,7 @@ def test_a_table_that_is_replaced_with_each_batch_is_refused(shop: Shop) -> None
     shop.spec = SPEC.replace("output_mode: update, to: {delta: {path: sums, merge_on: [since]}}",
                              "output_mode: complete, to: {delta: {path: sums}}")  # fmt: skip
 
-    with pytest.raises(InvalidInput, match="is replaced completely by each batch"):
+    with pytest.raises(InvalidInput, match="each batch of the query replaces all rows"):
         shop.backfill("sums")
 
 
@@ -200,7 +200,7 @@ def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(streamed: Shop
     streamed.stream("copy")
     (streamed.folder / "checkpoints" / "copy" / "commits" / "1").unlink()
 
-    with pytest.raises(CheckpointError, match="has started a batch but not committed it"):
+    with pytest.raises(CheckpointError, match="has started a batch and not committed it"):
         streamed.backfill("copy", sink="delta", start="2026-01-01", replace=True)
 
 
@@ -241,7 +241,7 @@ def test_a_table_with_keys_that_was_filled_before_the_first_batch_comes_out_righ
 
 
 def test_the_own_table_named_as_another_place_is_the_own_table(shop: Shop) -> None:
-    with pytest.raises(CheckpointError, match="query 'copy' has committed no batch yet"):
+    with pytest.raises(CheckpointError, match="query 'copy' has not committed a batch yet"):
         shop.backfill("copy", sink="delta", into="copy")
 
 
@@ -274,5 +274,5 @@ def test_beside_a_running_query_each_row_is_there_once(streamed: Shop) -> None:
 def test_a_source_that_keeps_nothing_is_refused(shop: Shop) -> None:
     shop.spec = "name: shop\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {delta: ticks}}}\n"
 
-    with pytest.raises(InvalidInput, match="stores nothing that could be read again"):
+    with pytest.raises(InvalidInput, match="does not store its rows, so they cannot be read again"):
         shop.backfill()

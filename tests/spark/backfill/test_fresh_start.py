@@ -44,7 +44,7 @@ def changed(shop: Shop) -> Shop:
 
 
 def test_a_changed_window_is_refused_until_the_query_has_a_new_checkpoint(changed: Shop) -> None:
-    with pytest.raises(CheckpointError, match="does not fit its checkpoint"):
+    with pytest.raises(CheckpointError, match="has changed and cannot continue from its checkpoint"):
         changed.stream("sums")
 
     backup = changed.renew("sums", PastChoice.BACKFILL)
@@ -163,7 +163,7 @@ def test_killed_at_any_point_the_query_is_refused_or_finished_and_then_right(
     pipeline, _ = changed.load("sums")
     former = former_checkpoint.read(checkpoint(changed, "sums"))
     if former is None:
-        with pytest.raises(CheckpointError, match="does not fit its checkpoint"):
+        with pytest.raises(CheckpointError, match="has changed and cannot continue from its checkpoint"):
             changed.stream("sums")
         changed.renew("sums", PastChoice.BACKFILL)
     else:

@@ -160,7 +160,9 @@ def test_another_aggregate_has_another_fingerprint(project_with_run: Project) ->
         project.pipeline(views={"sums": {"sql": sql}}),
         RunOptions(("sums",), until_caught_up=True),
     )
-    with pytest.raises(CheckpointError, match="does not fit its checkpoint") as refusal:
+    with pytest.raises(
+        CheckpointError, match="has changed and cannot continue from its checkpoint"
+    ) as refusal:
         project.run(changed, once)
     code = refusal.value.fix.partition("--accept ")[2].split("'")[0].split()[0]
     project.run(changed, replace(once, accept=(code,)))

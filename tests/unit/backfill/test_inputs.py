@@ -48,9 +48,9 @@ def plan(folder: Path, *logs: str) -> Checkpoint:
 @pytest.mark.parametrize(
     ("logs", "said"),
     [
-        ([], "has committed no batch yet"),
-        (["offsets"], "has committed no batch yet"),
-        (["offsets", "commits"], "does not show how far it has read source 'orders'"),
+        ([], "has not committed a batch yet"),
+        (["offsets"], "has not committed a batch yet"),
+        (["offsets", "commits"], "does not show how far the query has read source 'orders'"),
     ],
     ids=["it never ran", "its first batch has begun", "its record is missing"],
 )
@@ -73,6 +73,6 @@ def test_a_stream_that_cannot_be_read_up_to_its_end_is_not_read_to_another(pipel
     raw = inputs.bounded_reader(nobody, pipeline, at, bounded=True)
 
     with pytest.raises(
-        CheckpointError, match=r"source 'orders' \(.*\) cannot be read up to the query's position"
+        CheckpointError, match=r"source 'orders' \(.*\) cannot be read exactly up to the offset of the query"
     ):
         raw("orders", pipeline.sources["orders"])

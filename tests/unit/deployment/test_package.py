@@ -185,7 +185,7 @@ def test_a_secret_that_is_written_in_the_spec_is_refused_with_its_line(
 
     error = capsys.readouterr().err
     assert f"pipeline.yml:{line}: " in error
-    assert "contains a secret, which would be in the package" in error
+    assert "contains a secret, which would be copied into the package" in error
     assert "hunter2" not in error
 
 
@@ -294,7 +294,7 @@ def test_a_missing_jar_is_said(project: Path, capsys: pytest.CaptureFixture[str]
 
     assert run_command(["package", "-f", str(project)]) == 4
 
-    assert "is refused: it is not the locked jar" in capsys.readouterr().err
+    assert "is refused: its checksum is not the expected one" in capsys.readouterr().err
 
 
 def test_a_spec_of_another_name_is_found_without_an_option(project: Path) -> None:

@@ -62,7 +62,9 @@ def test_a_checkpoint_that_spark_alone_wrote_is_read_and_cannot_be_judged(
     shown = run(tmp_path, "checkpoint", "show", "windows")
     verified = run(tmp_path, "checkpoint", "verify", "windows")
 
-    assert plan.stdout.startswith("windows: cannot tell\n  the checkpoint has no record of what wrote it")
+    assert plan.stdout.startswith(
+        "windows: cannot tell\n  the checkpoint has no record of the query that wrote it"
+    )
     assert "batches: 0 to " in shown.stdout
     assert verified.return_value in (None, 0), verified.stdout
 

@@ -83,16 +83,17 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{file} {state}",
             file,
-            "no batch was ever planned here, so no sink has rows under the former id",
-            "create a fresh id",
+            "no batch was ever planned with this checkpoint, so no sink has rows under the old id",
+            "create a new id",
             moved_files=(file,),
         )
     elif recorded_id is not None:
         yield CheckpointDamage(
             f"{file} {state}",
             file,
-            "the sinks know the query by that id; with another one they would accept rows that they already have",
-            f"write it again with the id of _millstream/record.json, {recorded_id}",
+            "the sinks identify the query by this id; with another id, they would accept rows that they already "
+            "have",
+            f"write the file again with the id in _millstream/record.json, {recorded_id}",
             moved_files=() if is_missing else (file,),
             new_text=json.dumps({"id": recorded_id}, separators=(",", ":")),
         )
@@ -100,7 +101,7 @@ def _check_metadata(logs: _Logs) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{file} {state}",
             file,
-            "the sinks know the query by that id, and no other file here contains it",
+            "the sinks identify the query by this id, and no other file of the checkpoint contains it",
             COPY,
         )
 
@@ -126,7 +127,8 @@ def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{missing_offsets} is gone, and batch {newest} was committed",
             missing_offsets,
-            "Spark would plan that batch again with other rows, and sinks that have the batch would skip them",
+            "Spark would plan this batch again with different rows, and sinks that already have the batch would "
+            "skip these rows",
             COPY,
         )
         return
@@ -140,7 +142,7 @@ def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
     )
     if is_needed:
         yield CheckpointDamage(
-            f"{file} {state}", file, "it names the state from which the batch after it continues", COPY
+            f"{file} {state}", file, "this file names the state with which the next batch continues", COPY
         )
         return
     effect = (
@@ -148,7 +150,9 @@ def _check_commits(logs: _Logs) -> Iterator[CheckpointDamage]:
         if newest == last
         else f"batch {newest} had ended before batch {last} was planned, so no row is read again for it"
     )
-    yield CheckpointDamage(f"{file} {state}", file, effect, "move the file aside", moved_files=(file,))
+    yield CheckpointDamage(
+        f"{file} {state}", file, effect, "move the file to another folder", moved_files=(file,)
+    )
 
 
 def _check_offsets(logs: _Logs) -> Iterator[CheckpointDamage]:
@@ -163,15 +167,16 @@ def _check_offsets(logs: _Logs) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{file} {state}, and batch {newest} was committed",
             file,
-            "no other file says where the next batch begins: rows would be lost or come twice",
+            "no other file says where the next batch begins, so rows would be lost or written twice",
             COPY,
         )
     elif state is not None:
         yield CheckpointDamage(
             f"{file} {state}",
             file,
-            f"batch {newest} is planned again, perhaps with more rows; a sink that has it ends the start",
-            "move the file aside",
+            f"Spark plans batch {newest} again, perhaps with more rows; if a sink already has this batch, the run "
+            f"does not start",
+            "move the file to another folder",
             moved_files=(file,),
         )
     if newest == 0:
@@ -182,7 +187,7 @@ def _check_offsets(logs: _Logs) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{previous} {state}",
             previous,
-            f"batch {newest} begins where that one ended, and Spark does not start without it",
+            f"batch {newest} begins where that batch ended, so Spark does not start without this file",
             COPY,
         )
 
@@ -195,8 +200,9 @@ def _check_unplanned_state(logs: _Logs) -> Iterator[CheckpointDamage]:
     yield CheckpointDamage(
         f"{state} contains state, and no batch was planned",
         state,
-        "a first batch wrote it and never ended, and Spark does not start with it; batch 0 is planned again",
-        "move the folder aside",
+        "the first batch wrote this state but never ended, and Spark does not start with it; Spark then plans "
+        "batch 0 again",
+        "move the folder elsewhere",
         moved_files=(state,),
     )
 
@@ -210,8 +216,8 @@ def _check_record(folder: CheckpointPath) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{file} is truncated",
             file,
-            "no sink is affected; changes of the pipeline since the last start cannot be detected",
-            "move the file aside; the next start writes it again",
+            "no sink is affected, but changes of the pipeline since the last start cannot be detected",
+            "move the file to another folder; the next start writes it again",
             moved_files=(file,),
         )
 

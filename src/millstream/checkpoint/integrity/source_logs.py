@@ -62,7 +62,7 @@ def _check_file_log(log: CheckpointPath, newest: int) -> Iterator[CheckpointDama
             yield CheckpointDamage(
                 f"{file} {state}",
                 file,
-                "it lists files that were read; without it they would be read again, or not at all",
+                "this log lists the files that were read; without it, files would be read again, or not at all",
                 COPY,
             )
             return
@@ -74,6 +74,7 @@ def _check_start(file: CheckpointPath) -> Iterator[CheckpointDamage]:
         yield CheckpointDamage(
             f"{file} {'is empty' if file.exists() else 'is gone'}",
             file,
-            "the first batch is not done and no other file says where it began: it could get other rows",
+            "the first batch is not finished, and no other file says where it began, so a repetition could read "
+            "different rows",
             COPY,
         )

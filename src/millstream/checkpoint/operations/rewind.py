@@ -37,7 +37,8 @@ def rewind_checkpoint(folder: CheckpointPath, to_batch: int) -> Path:
         for log in ("offsets", "commits"):
             if not (folder / log / str(to_batch)).exists():
                 raise CheckpointError(
-                    f"{folder} has no {log}/{to_batch} any more: Spark keeps the last 100 batches",
+                    f"{folder} no longer has the file {log}/{to_batch}, because Spark keeps only the last 100 "
+                    f"batches",
                     "name a later batch; 'millstream checkpoint show' lists them",
                 )
         # Batch N leaves version N + 1 of the state.

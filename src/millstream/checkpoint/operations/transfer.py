@@ -48,7 +48,8 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     _require(source, target)
     if file := find_absolute_path(source):
         raise CheckpointError(
-            f"the state of {source} names its files by their absolute path ({file}), as that of processors does",
+            f"the state in {source} refers to its files by their absolute path ({file}), as the state of "
+            f"processors always does, so it works only in this folder",
             "leave the checkpoint where it is, or give the query a new one",
         )
     with CheckpointLock(source, f"move to {target}"):
@@ -59,7 +60,8 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise NotReady(
-                    f"{source} cannot be moved to {target}: {error.strerror}", "name a folder that you own"
+                    f"{source} cannot be moved to {target}: {error.strerror}",
+                    "name a folder that you may write to",
                 ) from error
             _copy_whole(source, target)
             # A kill while files are deleted must not leave half a checkpoint under its name.
@@ -95,7 +97,7 @@ def _copy_whole(source: Path, target: Path) -> None:
         partial.rename(target)
     except OSError as error:
         raise NotReady(
-            f"{target} cannot be written: {error.strerror}", "name a folder that you own"
+            f"{target} cannot be written: {error.strerror}", "name a folder that you may write to"
         ) from error
 
 

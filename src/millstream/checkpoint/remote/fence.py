@@ -57,7 +57,7 @@ def taken_over(checkpoint: str) -> CheckpointError:
     """Return the error of a change that came too late."""
     return CheckpointError(
         f"checkpoint {checkpoint} has been taken over by another run",
-        "keep that run; two runs of one query never both write",
+        "keep that run; two runs of a query must not both write",
     )
 
 

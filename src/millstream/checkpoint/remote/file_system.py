@@ -98,7 +98,7 @@ def file_system() -> RemoteFileSystem:
         _openers[0]()
     if not _opened:
         raise NotReady(
-            "a remote checkpoint is read through Spark, which this command does not start",
+            "this command does not start Spark, without which a remote checkpoint cannot be read",
             "use a command that starts Spark, such as 'millstream checkpoint list'",
         )
     return _opened[0]

@@ -135,7 +135,7 @@ class Lease:
             return None
         return CheckpointError(
             f"checkpoint {self.checkpoint} has been taken over by {self._successor}",
-            "keep that run; two runs of one query never both write",
+            "keep that run; two runs of a query must not both write",
         )
 
     def find_successor(self) -> str | None:
@@ -188,7 +188,7 @@ class Lease:
             return
         raise CheckpointError(
             f"checkpoint {self.checkpoint} is held by {describe_owner(self._store.read_owner(number))}",
-            "stop that run first; two runs on one checkpoint would each write its batches",
+            "stop that run first; two runs with the same checkpoint would both write its batches",
         )
 
 

@@ -67,7 +67,8 @@ class NumberedFence:
             if file_system().read(uri) == content:
                 return
             raise CheckpointError(
-                f"{uri} was written by another run meanwhile", "start again; it continues from that file"
+                f"{uri} was written by another run in the meantime",
+                "start again; it continues from that file",
             ) from error
 
     def rename(self, uri: str, target: str) -> None:  # noqa: ARG002 - as the protocol has it
@@ -173,6 +174,6 @@ def _list(folder: str) -> list[str]:
 
 def _refusal(uri: str, change: str) -> InvalidInput:
     return InvalidInput(
-        f"{uri} is not {change}: on S3 nothing keeps a suspended run from doing so later, in the files of the next",
-        "end every run of the query, and do it with a tool of S3, such as 'aws s3'",
+        f"{uri} is not {change}: on S3, a run that was suspended could do this later, to the files of the next run",
+        "end all runs of the query, and make the change with an S3 tool, such as 'aws s3'",
     )

@@ -31,7 +31,8 @@ def require_conditional_writes(place: str) -> None:
             file_system().delete(probe)
     if lack:
         raise NotReady(
-            f"the store of {bucket} has no conditional writes: {lack}, so a run cannot lock a checkpoint there",
+            f"the object store of {bucket} does not support conditional writes: {lack}, so a run cannot lock a "
+            f"checkpoint there",
             "keep checkpoints in a local or mounted folder or on hdfs://, or use a store that honours If-None-Match "
             "and If-Match, as Amazon's S3 does",
         )

@@ -71,7 +71,7 @@ def _format(command: tuple[str, ...]) -> None:
     if done.returncode:
         last = (done.stdout + done.stderr).strip().splitlines()[-1:]
         raise NotReady(
-            f"the HDFS could not be created: {' '.join(last)}", "delete .millstream/stack/hdfs and try again"
+            f"HDFS could not be created: {' '.join(last)}", "delete .millstream/stack/hdfs and try again"
         )
 
 

@@ -53,7 +53,9 @@ def spawn_guardian(home: Home, *, attached: bool) -> None:
     stop = time.monotonic() + _START_TIMEOUT
     while home.state() is None:
         if time.monotonic() > stop:
-            raise NotReady("the stack's guardian does not start", f"read its log: {log}")
+            raise NotReady(
+                "the process that supervises the local stack does not start", f"read its log: {log}"
+            )
         # The guardian shows by its state file that it runs.
         time.sleep(0.02)
 

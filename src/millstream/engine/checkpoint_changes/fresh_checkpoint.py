@@ -76,7 +76,8 @@ def prepare_fresh_checkpoint(
         )
     if offsets.is_epoch:
         raise CheckpointError(
-            f"checkpoint {base.folder} was written under a continuous trigger, and no batch can follow it",
+            f"checkpoint {base.folder} was written with a continuous trigger, and Spark cannot continue it with "
+            f"batches",
             "name another checkpoint folder and another target in the spec",
         )
     prepared = prepare_folder(folder)
@@ -119,8 +120,9 @@ def _start_source(
     entry = pipeline.sources.get(name)
     if entry is None:
         raise CheckpointError(
-            "a stream that a Python function opens has no position in a checkpoint",
-            "declare it under 'sources'",
+            "the query reads a stream that a Python function opens, and a new checkpoint cannot start such a "
+            "stream at a given offset",
+            "declare the stream under 'sources'",
         )
     if number is None:
         return None
@@ -144,8 +146,9 @@ def _start_source(
     start = None if position is None else entry.source.start_files(position)
     if start is None:
         raise CheckpointError(
-            f"source '{name}' ({entry.source.describe()}) cannot begin at a position in a fresh checkpoint",
-            "write to another target with a new checkpoint folder; Kafka and files can begin at a position",
+            f"source '{name}' ({entry.source.describe()}) cannot start at a given offset in a new checkpoint",
+            "use a new checkpoint folder and another target; only Kafka and file sources can start at a given "
+            "offset",
         )
     return start
 
@@ -161,8 +164,9 @@ def read_former(folder: Path, past: str, *, is_pending: bool) -> FormerCheckpoin
     committed, planned = checkpoint.committed(), checkpoint.planned()
     if committed is None or planned != committed:
         raise CheckpointError(
-            f"batch {planned} of {base} is planned and not committed: sinks may or may not have its rows",
-            "finish it with the former spec: 'millstream run --until-caught-up'; then change the spec again",
+            f"batch {planned} of {base} is planned but not committed, so it is unknown whether the sinks have its "
+            f"rows",
+            "finish the batch with the former spec: 'millstream run --until-caught-up'; then change the spec again",
         )
     return FormerCheckpoint(
         name_backup(folder, "renewal", committed).name

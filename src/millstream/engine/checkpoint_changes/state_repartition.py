@@ -55,7 +55,8 @@ def repartition(spark: SparkSession, pipeline: Pipeline, query: str, partitions:
         if conflict := find_repartition_conflict(folder):
             raise CheckpointError(
                 f"the state of query '{query}' cannot be repartitioned: {conflict}",
-                "leave the number of shuffle partitions as it was; the query continues with it in any case",
+                "set the number of shuffle partitions back to its former value, with which the query continues in "
+                "any case",
             )
         committed = Checkpoint(folder).committed()
         assert committed is not None, "find_repartition_conflict has compared it"
@@ -66,7 +67,7 @@ def repartition(spark: SparkSession, pipeline: Pipeline, query: str, partitions:
         except PySparkException as error:
             raise CheckpointError(
                 f"Spark cannot repartition the state of query '{query}': {str(error).splitlines()[0]}",
-                "leave the number of shuffle partitions as it was; the checkpoint is unchanged",
+                "set the number of shuffle partitions back to its former value; the checkpoint is unchanged",
             ) from error
         newest = Checkpoint(prepared).committed() or committed
         query_id = Checkpoint(prepared).query_id()

@@ -227,7 +227,8 @@ def count_rejected(letters: DeadLetters, metrics: Any) -> dict[str, RejectedCoun
             raise MillstreamError(
                 f"{broken:,} rows of '{name}' break an expectation in one batch, and at most {MOST_COLLECTED:,} of "
                 "rows that cannot be read again can become dead letters",
-                f"write 'otherwise: drop' or 'warn' in the expectations of '{name}' until its rows are right",
+                f"set 'otherwise: drop' or 'otherwise: warn' in the expectations of '{name}' until its rows are "
+                f"correct",
             )
         if must_collect and broken:
             broken_letters = json.loads(metrics.get(metric_name(name)).get().getAs(LETTERS))

@@ -172,8 +172,8 @@ class SpoolingWriter(Writer):
         )
         sink, query, batch = waiting.sink, waiting.query, waiting.batch
         raise CheckpointMismatch(
-            f"batch {batch} of query '{query}' waits for sink '{sink}', which {finding}: later batches were written "
-            f"before it, so the sink cannot take it any more; its rows are kept in {waiting.folder}",
+            f"batch {batch} of query '{query}' waits for sink '{sink}', which {finding}: later batches were "
+            f"written before it, so the sink can no longer accept it; its rows are in {waiting.folder}",
             "add the missing rows to the sink by hand, or delete the batch and backfill its rows: 'millstream "
             f"deadletter delete {query} --sink {sink} --batch {batch}', then 'millstream backfill {query}'",
         )

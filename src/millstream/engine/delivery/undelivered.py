@@ -41,7 +41,8 @@ def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) ->
     message = describe_batches(batches)
     if entry.on_error is not OnError.DEAD_LETTER:
         raise CheckpointMismatch(
-            f"{message}, which no longer has 'on_error: dead_letter': batches written now would overtake them",
+            f"{message}, which no longer has 'on_error: dead_letter', so newer batches would be written before "
+            f"the spooled ones",
             f"deliver them first: {_replay_command(first)}",
         )
     if first.query_id != current_id:
@@ -57,9 +58,8 @@ def check_new_id(pipeline: Pipeline, query: str) -> None:
     if batches := [batch for shelf in find_spools(pipeline, query) for batch in shelf.batches()]:
         first = batches[0]
         raise CheckpointMismatch(
-            f"{describe_batches(batches)} under the id of its checkpoint, and --adopt would give the "
-            "checkpoint another id: "
-            "batches written under the new id would overtake them",
+            f"{describe_batches(batches)} under the id of its checkpoint, and --adopt would give the checkpoint "
+            f"another id, so newer batches would be written before the spooled ones",
             f"deliver them first: {_replay_command(first)}; or delete them for good: "
             f"'millstream deadletter delete {query}'",
         )
@@ -91,8 +91,8 @@ def check_backfill(pipeline: Pipeline, query: str, sink: str) -> None:
     batches = list_undelivered(pipeline, query, sink)
     if batches:
         raise CheckpointError(
-            f"{describe_batches(batches)}: a backfill would write their rows, and the delivery would "
-            "write them again",
+            f"{describe_batches(batches)}: a backfill would write their rows, and the later delivery would write "
+            f"the same rows again",
             f"deliver them first: {_replay_command(batches[0])}",
         )
 

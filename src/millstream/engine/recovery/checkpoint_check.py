@@ -37,9 +37,10 @@ def check_checkpoints(
         former = former_checkpoint.read(folder)
         if former is not None and former.is_pending:
             raise CheckpointError(
-                f"query '{query}' has a new checkpoint, and the rows in its sinks are yet to be replaced: "
-                "'millstream plan --apply' was interrupted",
-                f"finish it: 'millstream plan --apply --select {query}'; or leave the rows: add --past continue",
+                f"'millstream plan --apply' was interrupted: query '{query}' has a new checkpoint, but the rows "
+                f"in its sinks are not replaced yet",
+                f"finish the replacement: 'millstream plan --apply --select {query}'; or add --past continue to "
+                f"keep the rows",
             )
         # One repair may uncover further damage: torn offsets are checked before the state that they lead to.
         while damages := find_damage(folder):
@@ -61,7 +62,7 @@ def _repair(folder: CheckpointPath, damage_found: CheckpointDamage) -> list[Chec
     except OSError as error:
         raise NotReady(
             f"checkpoint folder {folder} cannot be repaired: {error.strerror}",
-            "give this user the right to write there",
+            "give this user permission to write to the folder",
         ) from error
 
 
@@ -88,7 +89,7 @@ def check_unplanned_batches(query: str, writers: Mapping[str, Writer], planned: 
     for name, writer in writers.items():
         if writer.has_batch(next_batch):
             raise CheckpointMismatch(
-                f"sink '{name}' has batch {next_batch} of query '{query}', which its checkpoint has not planned: the "
-                "checkpoint is older than the sink, and rows would be skipped",
-                f"put the newest files back into the checkpoint's offsets and commits; {AFRESH}",
+                f"sink '{name}' has batch {next_batch} of query '{query}', which is not in the checkpoint: the "
+                f"checkpoint is older than the sink, so the sink would skip rows",
+                f"restore the newest files in the folders offsets and commits of the checkpoint; {AFRESH}",
             )

@@ -78,9 +78,8 @@ def _require_same(
 ) -> None:
     if change := source.identity_change(recorded, current):
         raise CheckpointMismatch(
-            f"query '{query}': {change} since it last ran: offsets of the old one would skip records of the "
-            "other, or end the query",
-            f"start '{query}' with an empty checkpoint folder; its sinks keep the rows that they have",
+            f"query '{query}': {change} since it last ran: with the old offsets, the query would skip records or fail",
+            f"start '{query}' with an empty checkpoint folder; the rows in its sinks stay",
         )
 
 
@@ -141,8 +140,9 @@ def missing_records_error(query: str, gaps: Sequence[MissingOffsets]) -> Checkpo
         total = sum(missing_offsets.gap.end - missing_offsets.gap.start for missing_offsets in gaps)
         message += f"; and {len(gaps) - _SHOWN_GAPS} more partitions, {total:,} records in all"
     return CheckpointError(
-        f"records that query '{query}' has not read were deleted: {message}",
-        f"find out what is lost; to continue without those records: 'millstream run --select {query} --accept-gap'",
+        f"records were deleted before query '{query}' read them: {message}",
+        f"find out which records are lost; to continue without them: 'millstream run --select {query} "
+        f"--accept-gap'",
     )
 
 

@@ -96,7 +96,7 @@ def read_base(pipeline: Pipeline, query: str) -> QueryMetadata | QueryPlan:
     if recorded is None:
         recorded = metadata.read(folder)
     if recorded is None:
-        unknown = judge_change(PlanUnknown("the checkpoint has no record of what wrote it"))
+        unknown = judge_change(PlanUnknown("the checkpoint has no record of the query that wrote it"))
         return QueryPlan(query, str(location), (unknown,))
     offsets = checkpoint.offsets(planned)
     pinned = {} if offsets is None else {str(name): str(value) for name, value in offsets.conf.items()}
@@ -117,7 +117,8 @@ def _refuse(plan: QueryPlan) -> CheckpointError:
     others = f" (and {more} more change{'' if more == 1 else 's'}; see 'millstream plan')" if more else ""
     consequence = f"; {worst.sinks}" if worst.sinks else ""
     return CheckpointError(
-        f"query '{plan.query}' does not fit its checkpoint {plan.checkpoint}: {worst.what}: "
+        f"query '{plan.query}' has changed and cannot continue from its checkpoint {plan.checkpoint}: "
+        f"{worst.what}: "
         f"{worst.spark}{consequence}{others}",
         f"{worst.fix}; or start anyway: 'millstream run --accept {plan.accept_code}'",
     )

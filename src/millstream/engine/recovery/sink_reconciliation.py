@@ -163,7 +163,7 @@ class LedgerVerifier:
             )
         else:
             raise CheckpointMismatch(
-                f"{lacks} and will not run again: it was restored, or recreated",
+                f"{lacks} and will not be run again: the sink was restored or recreated",
                 reconciliation.remedy(self.sink, missing.batches),
             )
 
@@ -178,8 +178,8 @@ class LedgerVerifier:
         planned = reconciliation.checkpoint.planned()
         if planned is None or own_entry.batch > planned:
             raise self._sink_ahead_error(
-                f"has batch {own_entry.batch} of query '{reconciliation.query}', which its checkpoint has not "
-                "planned: the checkpoint is older than the sink, and rows would be skipped"
+                f"has batch {own_entry.batch} of query '{reconciliation.query}', which is not in the checkpoint: "
+                f"the checkpoint is older than the sink, so the sink would skip rows"
             )
         if own_entry.note.contradicts(reconciliation.notes.planned(own_entry.batch)):
             raise self._sink_ahead_error(
@@ -197,7 +197,7 @@ class LedgerVerifier:
         adopt = f"; {self._adopt_command} continues from the position of the checkpoint, and {repeated_rows}"
         return SinkAheadOfCheckpoint(
             f"sink '{identity.sink}' {finding}",
-            "put the newest files back into the checkpoint's offsets and commits"
+            "restore the newest files in the folders offsets and commits of the checkpoint"
             f"{'' if self.sink.adoption_conflict(identity.mode) else adopt}; {AFRESH}",
         )
 
@@ -249,11 +249,10 @@ class LedgerVerifier:
         sink = self.writer.identity.sink
         raise CheckpointMismatch(
             f"sink '{sink}' has rows of a backfill{_written_on(last)} for query "
-            f"'{self.reconciliation.query}', and this "
-            "checkpoint has not written to it: rows that this checkpoint reads again would be there twice",
-            f"keep its rows and add to them: {self._adopt_command}; or empty it: "
-            f"{self.sink.clear_command()}; or write to "
-            "another target",
+            f"'{self.reconciliation.query}', and this checkpoint has not written to the sink yet: rows that the "
+            f"query reads again would be in the sink twice",
+            f"keep the rows and add to them: {self._adopt_command}; or empty the sink: "
+            f"{self.sink.clear_command()}; or write to another target",
         )
 
     def _adopt(self, others: Sequence[LedgerEntry]) -> None:

@@ -52,7 +52,7 @@ def decode_avro_values(
         raise MillstreamError(
             f"the Avro schema fits {fitting:,} of {len(rows):,} values of {subject}, with and without the header "
             "of a schema registry",
-            "give the schema that the values were written with",
+            "pass the schema with which the values were written",
         )
     if is_plain:
         return rows, {}

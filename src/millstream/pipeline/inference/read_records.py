@@ -92,7 +92,8 @@ def read_topic(topic: Topic, environment: Mapping[str, str], folder: Path) -> Re
     if not filled:
         what = "only records without a value" if messages else "no records"
         raise NotReady(
-            f"topic '{topic.name}' at {topic.servers} has {what}", "send it some, then call init again"
+            f"topic '{topic.name}' at {topic.servers} has {what}",
+            "send some records to it, then run init again",
         )
     values = [message.value or b"" for message in filled]
     subject = f"topic '{topic.name}'"
@@ -226,8 +227,8 @@ def _find_format(
     registered = sum(value[:1] == _REGISTRY and len(value) > len(_REGISTRY) + 4 for value in values)
     if registered >= enough:
         raise MillstreamError(
-            f"{subject} has values of a schema registry (schema {int.from_bytes(values[-1][1:5], 'big')}), "
-            "which is not contacted",
+            f"{subject} has values with the header of a schema registry (schema "
+            f"{int.from_bytes(values[-1][1:5], 'big')}), and Millstream contacts no registry",
             "save the schema in a file, and name it with --avro-schema",
         )
     lines = [text for value in values if (text := _to_line(value)) is not None]

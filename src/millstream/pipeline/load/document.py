@@ -221,7 +221,7 @@ class _DocumentReader:
                 span,
                 label=f"first on line {self.document.keys[(*path, key)].line}",
                 why="one of the two would be ignored",
-                fix="keep one of them",
+                fix="keep only one of them",
             )
         )
         # Read the value without recording its position: the first one's counts.

@@ -63,7 +63,7 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
             "MS013",
             ("drop_duplicates_within_watermark",),
             f"{source_label} drops duplicates within the watermark but has no watermark",
-            "the watermark determines how long a key is remembered",
+            "the delay of the watermark determines how long a key is stored",
             "add 'watermark: {event_time: …, delay_threshold: …}'",
         )
     for expected, expectation in entry.expect.items() if entry.static else ():
@@ -72,7 +72,7 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
                 "MS003",
                 ("expect", expected, "otherwise"),
                 f"{source_label} is static, so its rows cannot become dead letters",
-                "every batch reads a static table again and would write the same rows as dead letters again",
+                "every batch reads a static source again, and would store the same dead letters again",
                 "write 'drop' or 'fail'",
             )
     known = known_columns(entry)
@@ -91,7 +91,7 @@ def _avro(source_label: str, entry: SourceEntry) -> Iterator[Mismatch]:
             "MS014",
             (),
             f"{source_label} decodes avro but has no schema of its values",
-            "a value in Avro's binary form does not contain its schema",
+            "a value in Avro's binary encoding does not contain its schema",
             "add 'avro_value: {schema: FILE.avsc}', with 'header: confluent' for values of a schema registry",
         )
     if entry.avro_value is None:

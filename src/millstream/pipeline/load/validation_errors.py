@@ -216,7 +216,7 @@ class ValidationErrors:
                 "MS008",
                 f"{describe_path(path)} {error['msg']}",
                 span,
-                fix="keep one of them and add another entry for the other",
+                fix="keep only one of them and add another entry for the other",
             )
         expected = list(
             dict.fromkeys(

@@ -36,7 +36,7 @@ _WORDS = (
         "write a backslash as two, or use ' '",
     ),
     ("found undefined tag", "the tag's handle is not known", "remove the tag"),
-    ("duplicate anchor", "the anchor is defined twice", "give one of them another name"),
+    ("duplicate anchor", "the anchor is defined twice", "rename one of them"),
     ("control characters are not allowed", "the file contains a control character", "remove it"),
 )
 

@@ -151,7 +151,7 @@ def _file_paths(tree: Any) -> Iterator[SqlError]:
                 f"reads files by their path: {db.name}.`{name.name}`",
                 start,
                 name.meta.get("end", start) + 1,
-                "declare files as sources: then they have a schema, a node in the graph and a checkpoint",
+                "declare the files as a source, so that they have a schema and their offsets are in the checkpoint",
             )
 
 
@@ -182,5 +182,5 @@ def _unclosed(sql: str, reason: str) -> SqlError:
     for sign in ("'", '"', "`"):
         if sql.count(sign) % 2:
             start = sql.rfind(sign)
-            return SqlError(f"a text that begins with {sign} is never closed", start, start + 1)
-    return SqlError(f"the text cannot be split into words: {reason}", 0, max(1, len(sql)))
+            return SqlError(f"a quoted text that begins with {sign} is never closed", start, start + 1)
+    return SqlError(f"the SQL cannot be split into tokens: {reason}", 0, max(1, len(sql)))

@@ -106,8 +106,8 @@ def _verify_packaged(folder: Path, group: str) -> list[Path]:
             raise NotReady(f"{jar.file} is not in {folder}", "unpack the package again")
         if path.stat().st_size != jar.size or digest(path) != jar.sha256:
             raise NotReady(
-                f"{path} is refused: it is not the locked jar",
-                "unpack the package again, or make it again with 'millstream package'",
+                f"the jar {path} is refused: its checksum is not the expected one",
+                "unpack the package again, or create a new one with 'millstream package'",
             )
     return jar_paths(group)
 
@@ -124,15 +124,15 @@ def _download(folder: Path, jars: list[Jar], report: Progress) -> None:
             draft = staged / jar.file
             if not draft.is_file():
                 raise NotReady(
-                    f"{jar.at} could not be fetched",
+                    f"the jar {jar.at} could not be downloaded",
                     "check the network, or name a mirror's Ivy settings in MILLSTREAM_IVY_SETTINGS",
                 )
             sha256 = digest(draft)
             if sha256 != jar.sha256:
                 raise NotReady(
-                    f"{jar.file} is refused: the repository gave sha256 {sha256[:16]}…, the lock says"
-                    f" {jar.sha256[:16]}…",
-                    "the repository or mirror serves another file under that name; ask who runs it",
+                    f"{jar.file} is refused: the repository returned a file with the SHA-256 checksum "
+                    f"{sha256[:16]}…, but {jar.sha256[:16]}… is expected",
+                    "the repository or mirror serves a different file under this name; ask its administrator",
                 )
         for jar in jars:
             (staged / jar.file).replace(folder / jar.file)

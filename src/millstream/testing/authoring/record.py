@@ -63,7 +63,7 @@ def read_newest_rows(spark: SparkSession, entry: SourceEntry, name: str, many: i
     rows, `NotReady` if the source cannot be reached.
     """
     if not entry.source.can_read_once:
-        raise MillstreamError(f"source '{name}' has no rows that could be read back", "write a test by hand")
+        raise MillstreamError(f"the rows of source '{name}' cannot be read", "write a test by hand")
     frame = entry.source.newest(many).read(spark, static=True, schema=entry.ddl)
     order_columns = [
         column
@@ -77,7 +77,9 @@ def read_newest_rows(spark: SparkSession, entry: SourceEntry, name: str, many: i
     if order_columns:
         rows.reverse()
     if not rows:
-        raise MillstreamError(f"source '{name}' has no rows yet", "send it some, or write a test by hand")
+        raise MillstreamError(
+            f"source '{name}' has no rows yet", "send some rows to it, or write a test by hand"
+        )
     return rows
 
 

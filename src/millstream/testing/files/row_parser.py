@@ -157,7 +157,7 @@ def _read_bytes(ground: ParseContext, settings: dict[str, Any], name: str, path:
             "MS003",
             f"a record has both '{name}' and '{base64_name}'",
             (*path, base64_name),
-            fix="keep one of them",
+            fix="keep only one of them",
         )
     text = settings[base64_name]
     decoded = decode_base64(text) if isinstance(text, str) else None

@@ -173,7 +173,7 @@ class StepParser:
             reason = "a crash without a feed repeats the previous batch"
             self.ground.add_finding(
                 "MS019",
-                "there is no earlier batch that the crash could repeat",
+                "the step crashes the query before any batch that could be repeated",
                 path,
                 why=reason,
                 fix="feed first",

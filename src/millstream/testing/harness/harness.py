@@ -160,7 +160,8 @@ class Harness:
         self._run_batch()
         if crash_point is not None and not self._planned_crash.has_happened and self._error is None:
             raise InvalidInput(
-                f"no batch ran in which the query could crash at {crash}", "feed rows that the query reads"
+                f"the query cannot crash at {crash}, because no batch has run",
+                "feed rows that the query reads",
             )
         self._advance_probes()
 
@@ -176,7 +177,8 @@ class Harness:
         last = checkpoint.committed()
         if last is None:
             raise InvalidInput(
-                "there is no earlier batch that the crash could repeat", "feed something before the crash"
+                "the step crashes the query before any batch that could be repeated",
+                "feed something before the crash",
             )
         for file in (self._checkpoint / "commits").glob(f"*{last}*"):
             if file.name in (str(last), f".{last}.crc"):

@@ -167,7 +167,7 @@ def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(fo
 @pytest.mark.parametrize(
     ("lost", "batch", "reason"),
     [
-        ("offsets/2", 2, "has no offsets/2 any more"),
+        ("offsets/2", 2, "no longer has the file offsets/2"),
         ("state/0/1/3.delta", 2, "the state of batch 2 is gone"),
         ("", 4, "is not before the newest batch"),
         ("", 9, "is not before the newest batch"),

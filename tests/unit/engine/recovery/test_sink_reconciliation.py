@@ -141,9 +141,7 @@ def test_an_entry_of_an_older_version_fits(checkpoint: Checkpoint) -> None:
 
 
 def test_a_batch_that_is_not_planned_is_refused(checkpoint: Checkpoint) -> None:
-    with pytest.raises(
-        CheckpointMismatch, match="has batch 8 of query 'q', which its checkpoint has not planned"
-    ):
+    with pytest.raises(CheckpointMismatch, match="has batch 8 of query 'q', which is not in the checkpoint"):
         survey(checkpoint, own_entry(8))
 
 

@@ -60,7 +60,7 @@ def test_lines_with_as_many_separators_are_csv(read_values: Callable[..., Record
         ),
         ([b"hello", b"world"], "values of an unknown format: 2 other texts"),
         ([b"[1]", b"[2]"], "values of an unknown format: 2 other texts"),
-        ([b"\x00\x00\x00\x00\x07abc"], r"values of a schema registry \(schema 7\), which is not contacted"),
+        ([b"\x00\x00\x00\x00\x07abc"], r"values with the header of a schema registry \(schema 7\)"),
     ],
 )
 def test_a_topic_that_cannot_be_read_is_a_sentence(

@@ -73,7 +73,11 @@ def test_a_fetched_jar_is_not_fetched_again(cache: Path, repository: list[bytes]
 def test_a_flipped_byte_from_the_repository_is_refused(cache: Path, repository: list[bytes]) -> None:
     repository.append(b"The locked bytes")
 
-    with pytest.raises(NotReady, match=r"thing-1\.0\.jar is refused: the repository gave sha256"):
+    with pytest.raises(
+        NotReady,
+        match=r"thing-1\.0\.jar is refused: the repository returned a file with "
+        "the SHA-256 checksum",
+    ):
         jar_cache.ensure_jars("spark")
 
     assert not (cache / "thing-1.0.jar").exists()
@@ -167,7 +171,7 @@ def test_a_jar_of_a_package_that_is_not_the_locked_one_is_refused(
     (packaged / JAR.file).write_bytes(GOOD[:-1] + b"!")
     monkeypatch.setenv("MILLSTREAM_JARS", str(packaged))
 
-    with pytest.raises(NotReady, match="is not the locked jar"):
+    with pytest.raises(NotReady, match="its checksum is not the expected one"):
         jar_cache.ensure_jars("spark")
     assert not cache.exists()
 

@@ -284,7 +284,7 @@ FAULTY = [
     ("- fed: {clicks: []}", "5:9 MS002 a step has no key 'fed'"),
     ("- {}", "5:9 MS019 the step does nothing and expects nothing"),
     ("- crash", "5:9 MS003 a step that is one word takes 'restart', not 'crash'"),
-    ("- crash: after_sink", "5:16 MS019 there is no earlier batch that the crash could repeat"),
+    ("- crash: after_sink", "5:16 MS019 the step crashes the query before any batch that could be repeated"),
     ("- {feed: {clicks: []}, crash: after_snk}", "5:37 MS018 there is no crash point 'after_snk'"),
     ("- feed: {clickz: []}", "5:16 MS018 there is no source 'clickz'"),
     ("- feed: {prices: []}", "5:16 MS018 source 'prices' is static and takes no feed"),
