@@ -78,7 +78,8 @@ def _require_same(
 ) -> None:
     if change := source.identity_change(recorded, current):
         raise CheckpointMismatch(
-            f"query '{query}': {change} since it last ran: with the old offsets, the query would skip records or fail",
+            f"query '{query}': {change} since it last ran: with the old offsets, the query would skip records "
+            "or fail",
             f"start '{query}' with an empty checkpoint folder; the rows in its sinks stay",
         )
 
