@@ -75,6 +75,9 @@ class DeltaSink(Sink):
     """Add missing columns to the table."""
     properties: dict[str, str] = Field(default_factory=dict, examples=[{"delta.appendOnly": "true"}])
     """Table properties; used when the table is created."""
+    maintain: bool = True
+    """Merge small files, delete files of old versions, and shorten the log, every 50 versions of a table in a local
+    folder."""
 
     _time_range: EventTimeRange | None = PrivateAttr(None)
 

@@ -24,7 +24,9 @@ from millstream.connectors.delta.commit.log import (
     table_lock,
 )
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.commit.sink_maintenance import SinkMaintenance
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
+from millstream.connectors.delta.commit.statement_settings import with_settings
 from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady
@@ -49,13 +51,6 @@ FIRST_WAIT = 0.2
 GONE = "__removed"
 """Column in a merge's source that marks the rows that delete others."""
 
-# Session settings that give a statement what a write gets as options.
-_SETTINGS = {
-    "txnAppId": "spark.databricks.delta.write.txnAppId",
-    "txnVersion": "spark.databricks.delta.write.txnVersion",
-    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
-}
-
 
 class DeltaWriter(Writer):
     """Delivers batches to one table.
@@ -75,8 +70,14 @@ class DeltaWriter(Writer):
         """Last batch in the log; set by `open`, and reset after a failed write."""
         self._is_last_known = False
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
-        self._small = SmallMerge.of(sink, GONE, self._deletion_condition) if self._merges else None
-        # A merge first checks whether the batch has rows. A merge of changes also stores its deletions first.
+        self._maintenance = SinkMaintenance(sink, identity.mode)
+        self._small = (
+            SmallMerge.of(sink, GONE, self._deletion_condition, self._maintenance.table)
+            if self._merges
+            else None
+        )
+        # A merge first checks whether the batch has rows, so it executes the batch twice. A merge of changes stores
+        # the deletions first, so it executes the batch three times.
         self.passes = (3 if self._changes else 2) if self._merges else 1
         self.has_checksums = self._merges
         self.skips_empty = self._merges
@@ -182,6 +183,8 @@ class DeltaWriter(Writer):
             if outcome is MergeOutcome.UNCHANGED:
                 self._record_empty(batch_id)
             self._last, self._exists = batch_id, True
+            if outcome is MergeOutcome.UNFIT:
+                self._maintenance.after_spark(self._session)
             break
         return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
 
@@ -274,7 +277,7 @@ class DeltaWriter(Writer):
         if self._sink.merge_schema and "replaceWhere" not in options:
             writer = writer.option("overwriteSchema" if mode == "overwrite" else "mergeSchema", "true")
         if not self._exists:
-            writer = writer.options(**self._sink.properties)
+            writer = writer.options(**self._maintenance.creation_properties)
             if self._sink.partition_by:
                 writer = writer.partitionBy(*self._sink.partition_by)
         with table_lock(self._session, self._sink):
@@ -282,7 +285,7 @@ class DeltaWriter(Writer):
                 writer.save(str(self._sink.path))
             else:
                 # A commit that creates a catalog table takes its metadata from the session, not from options.
-                with _with_settings(frame.sparkSession, {"userMetadata": options["userMetadata"]}):
+                with with_settings(frame.sparkSession, {"userMetadata": options["userMetadata"]}):
                     writer.saveAsTable(str(self._sink.table))
 
     def _replace(
@@ -304,7 +307,7 @@ class DeltaWriter(Writer):
         with (
             changes.merging(frame, self._sink.merge_schema) as statement,
             table_lock(self._session, self._sink),
-            _with_settings(frame.sparkSession, commit_options),
+            with_settings(frame.sparkSession, commit_options),
         ):
             frame.sparkSession.sql(statement)
 
@@ -342,7 +345,7 @@ class DeltaWriter(Writer):
                 f" WHEN NOT MATCHED AND NOT come.`{GONE}` THEN INSERT ({', '.join(names)})"
                 f" VALUES ({', '.join(f'come.{name}' for name in names)})"
             )
-        with table_lock(self._session, self._sink), _with_settings(spark, commit_options):
+        with table_lock(self._session, self._sink), with_settings(spark, commit_options):
             spark.sql(
                 f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same_key}{actions}"
             )
@@ -382,19 +385,3 @@ def unique_rows_sql(view: str, keys: list[str], columns: list[str], is_deletion:
         " WHERE if(`__same_key` = 1, true,"
         f" CAST(raise_error(concat('{TWICE}', {details_json})) AS BOOLEAN))"
     )
-
-
-@contextmanager
-def _with_settings(spark: SparkSession, commit_options: dict[str, str]) -> Iterator[None]:
-    """Set session settings for one statement; a batch number left behind would turn later writes into no-ops."""
-    metadata_setting = _SETTINGS["userMetadata"]
-    before: str | None = spark.conf.get(metadata_setting, None)
-    try:
-        for name, value in commit_options.items():
-            spark.conf.set(_SETTINGS[name], value)
-        yield
-    finally:
-        for setting in _SETTINGS.values():
-            spark.conf.unset(setting)
-        if before is not None:
-            spark.conf.set(metadata_setting, before)

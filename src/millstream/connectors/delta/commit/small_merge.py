@@ -23,6 +23,7 @@ from deltalake import (
 )
 
 from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
+from millstream.connectors.delta.commit.maintenance import WITHOUT_HOOKS, TableMaintenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,17 +90,27 @@ class MergeOutcome(Enum):
 class SmallMerge:
     """Merges of one sink's small batches. The caller holds the table's lock during `commit`."""
 
-    def __init__(self, folder: Path, keys: Sequence[str], mark: str, deletion: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        keys: Sequence[str],
+        mark: str,
+        deletion: str,
+        maintenance: TableMaintenance | None = None,
+    ) -> None:
         self._folder, self._keys, self._mark, self._deletion = folder, tuple(keys), mark, deletion
+        self._maintenance = maintenance
 
     @classmethod
-    def of(cls, sink: DeltaSink, mark: str, deletion: str) -> SmallMerge | None:
+    def of(
+        cls, sink: DeltaSink, mark: str, deletion: str, maintenance: TableMaintenance | None
+    ) -> SmallMerge | None:
         """Return the small merges of a sink, or None if its table is remote, of a catalog, or built from changes.
 
         `deletion` is the condition in Spark SQL for rows that delete others, `mark` a name for a column with it.
         """
         folder = None if sink.path is None else sink.path.local
-        return None if folder is None or sink.cdc else cls(folder, sink.merge_on, mark, deletion)
+        return None if folder is None or sink.cdc else cls(folder, sink.merge_on, mark, deletion, maintenance)
 
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """Execute the batch and return its rows, or None if there are many or Spark has to write them.
@@ -140,7 +151,11 @@ class SmallMerge:
             self._merge(table, rows, schema, properties)
         except Exception:  # noqa: BLE001 - deltalake raises its own errors and Python's; Spark's merge tells the reason
             return MergeOutcome.UNKNOWN
-        return MergeOutcome.UNCHANGED if table.version() == version else MergeOutcome.COMMITTED
+        if table.version() == version:
+            return MergeOutcome.UNCHANGED
+        if self._maintenance is not None:
+            self._maintenance.run_if_due(table, exact_bounds(table))
+        return MergeOutcome.COMMITTED
 
     def _merge(
         self, table: DeltaTable, rows: pa.Table, schema: StructType, properties: CommitProperties
@@ -154,8 +169,9 @@ class SmallMerge:
             target_alias="held",
             # The bounds of the batch's keys then decide which files are read at all.
             streamed_exec=False,
-            writer_properties=_writer_properties(schema),
+            writer_properties=exact_bounds(table),
             commit_properties=properties,
+            post_commithook_properties=None if self._maintenance is None else WITHOUT_HOOKS,
         )
         merger = merger.when_matched_delete(is_deletion).when_matched_update(columns)
         merger.when_not_matched_insert(columns, predicate=f"NOT {is_deletion}").execute()
@@ -163,6 +179,18 @@ class SmallMerge:
 
 def unfitness(table: DeltaTable, schema: StructType) -> str:
     """Return why a table needs Spark's merge of rows with these columns; empty if it does not."""
+    if reason := layout_unfitness(table):
+        return reason
+    batch_types = {field["name"]: field["type"] for field in schema.jsonValue()["fields"]}
+    if {field["name"]: field["type"] for field in _fields(table)} != batch_types:
+        return "its columns or their types differ from the query's"
+    actions: Any = pa.table(table.get_add_actions(flatten=True))
+    size = pc.sum(actions["size_bytes"]).as_py() or 0
+    return f"it has more than {MOST_TABLE_BYTES >> 20} MiB" if size > MOST_TABLE_BYTES else ""
+
+
+def layout_unfitness(table: DeltaTable) -> str:
+    """Return why only Spark may write files of a table; empty if delta-rs may, with `exact_bounds`."""
     protocol, metadata = table.protocol(), table.metadata()
     features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
     is_plain_writer = protocol.min_writer_version <= _WRITER_VERSION
@@ -174,18 +202,34 @@ def unfitness(table: DeltaTable, schema: StructType) -> str:
         return "it is partitioned"
     if name := _unknown_property(metadata.configuration):
         return f"it has the property {name}"
-    table_fields = {field["name"]: field for field in json.loads(table.schema().to_json())["fields"]}
-    batch_types = {field["name"]: field["type"] for field in schema.jsonValue()["fields"]}
-    if {name: field["type"] for name, field in table_fields.items()} != batch_types:
-        return "its columns or their types differ from the query's"
-    for name, field in table_fields.items():
+    for field in _fields(table):
         if not field["nullable"] or any(
             not key.startswith("spark.") and key != "comment" for key in field["metadata"]
         ):
-            return f"column '{name}' has a constraint"
-    actions: Any = pa.table(table.get_add_actions(flatten=True))
-    size = pc.sum(actions["size_bytes"]).as_py() or 0
-    return f"it has more than {MOST_TABLE_BYTES >> 20} MiB" if size > MOST_TABLE_BYTES else ""
+            return f"column '{field['name']}' has a constraint"
+        if not _is_plain(field["type"]):
+            return f"column '{field['name']}' has a type that delta-rs may write differently"
+    return ""
+
+
+def exact_bounds(table: DeltaTable) -> WriterProperties:
+    """Return Parquet settings that leave out bounds of columns which Spark would misread."""
+    none = ColumnProperties(statistics_enabled="NONE")
+    columns = {
+        field["name"]: none for field in _fields(table) if _WITHOUT_BOUNDS.fullmatch(str(field["type"]))
+    }
+    return WriterProperties(compression="SNAPPY", column_properties=columns)
+
+
+def _fields(table: DeltaTable) -> list[dict[str, Any]]:
+    """Return the table's columns, as its log has them."""
+    fields: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+    return fields
+
+
+def _is_plain(kind: object) -> bool:
+    """Return whether delta-rs writes values of a type as Spark does; `kind` is the type in Spark's JSON."""
+    return isinstance(kind, str) and (kind in _KEY_TYPES or bool(_WITHOUT_BOUNDS.fullmatch(kind)))
 
 
 def _unknown_property(configuration: Mapping[str, str]) -> str:
@@ -200,12 +244,9 @@ def _unknown_property(configuration: Mapping[str, str]) -> str:
 def _has_plain_columns(schema: StructType, keys: Sequence[str]) -> bool:
     """Return whether names and types are such that delta-rs writes and compares them as Spark does."""
     types = {field["name"]: field["type"] for field in schema.jsonValue()["fields"]}
-    return all(
-        isinstance(kind, str)
-        and (kind in _KEY_TYPES or _WITHOUT_BOUNDS.fullmatch(kind))
-        and _NAME.fullmatch(name)
-        for name, kind in types.items()
-    ) and all(types.get(key) in _KEY_TYPES for key in keys)
+    return all(_is_plain(kind) and _NAME.fullmatch(name) for name, kind in types.items()) and all(
+        types.get(key) in _KEY_TYPES for key in keys
+    )
 
 
 def _has_unique_keys(rows: pa.Table, keys: Sequence[str]) -> bool:
@@ -234,15 +275,6 @@ def _in_utc(rows: pa.Table) -> pa.Table:
         for field in rows.schema
     ]
     return rows.cast(pa.schema(fields))
-
-
-def _writer_properties(schema: StructType) -> WriterProperties:
-    """Return Parquet settings that leave out bounds which Spark would misread."""
-    none = ColumnProperties(statistics_enabled="NONE")
-    columns = {
-        field.name: none for field in schema if _WITHOUT_BOUNDS.fullmatch(str(field.dataType.jsonValue()))
-    }
-    return WriterProperties(compression="SNAPPY", column_properties=columns)
 
 
 def _quote(name: str) -> str:

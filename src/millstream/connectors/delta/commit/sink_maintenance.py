@@ -1,0 +1,50 @@
+"""Maintain the table of a sink, which may have been created, and may be written to, by others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+
+from millstream.connectors.delta.commit.log import cached_snapshot, table_lock
+from millstream.connectors.delta.commit.maintenance import DAY, SHORT_HISTORY, TableMaintenance, is_due
+from millstream.connectors.delta.commit.small_merge import exact_bounds, layout_unfitness
+from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.connectors.delta.sink import DeltaSink
+
+
+class SinkMaintenance:
+    """Maintains the table of one sink, if it is in a local folder and the spec does not say `maintain: false`."""
+
+    def __init__(self, sink: DeltaSink, mode: OutputMode) -> None:
+        self._sink = sink
+        self._replaces_files = bool(sink.row_key) or mode is OutputMode.COMPLETE
+        self._folder = None if sink.path is None else sink.path.local
+        self.table: TableMaintenance | None = None
+        if sink.maintain and self._folder is not None and sink.replaced is None:
+            # An append writes its files without the lock, in less than a day.
+            self.table = TableMaintenance(self._folder, least_age=0.0 if self._replaces_files else DAY)
+
+    @property
+    def creation_properties(self) -> dict[str, str]:
+        """The properties of a table that the sink's first batch creates: those of the spec, and a short history."""
+        properties = self._sink.properties
+        if self.table is None or not self._replaces_files:
+            return properties
+        names = {name.lower() for name in properties}
+        return {
+            name: value for name, value in SHORT_HISTORY.items() if name.lower() not in names
+        } | properties
+
+    def after_spark(self, spark: SparkSession) -> None:
+        """Maintain the table after a commit of Spark, if it is due and delta-rs may write files of the table."""
+        if self.table is None or not is_due(cached_snapshot(spark, self._sink).version):
+            return
+        with table_lock(spark, self._sink):
+            table = DeltaTable(str(self._folder))
+            if not layout_unfitness(table):
+                self.table.run(table, exact_bounds(table))
