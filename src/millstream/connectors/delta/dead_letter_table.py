@@ -12,7 +12,8 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
 from millstream.connectors.api.dead_letters import DeadLetter, Group, take_newest
 from millstream.connectors.api.values.bucket_options import storage_options
-from millstream.connectors.delta.commit.commit_lock import commit_lock
+from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock
+from millstream.connectors.delta.commit.maintenance import delete_absent_files
 from millstream.connectors.delta.dead_letter_writer import RETRIES
 
 if TYPE_CHECKING:
@@ -67,11 +68,14 @@ def purge(location: Location, before: datetime | None, source: str | None) -> No
     if not _exists(location):
         return
     condition = _build_condition(before, () if source is None else (source,))
-    with commit_lock(location.local):
+    with commit_lock(location.local, name=WRITING_LOCK_FILE), commit_lock(location.local):
         table = _open(location)
         table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
         # Only files deleted in the log: a batch's files that are being written are in no log yet.
         table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+        if location.local is not None:
+            # With both locks nobody writes one now. The others are those of killed processes.
+            delete_absent_files(table, location.local, 0)
 
 
 def _exists(location: Location) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from millstream.connectors.api.dead_letters import FEW, DeadLetterWriter
-from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
+from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock, interruptible_pause
+from millstream.connectors.delta.commit.maintenance import SHORT_HISTORY, WITHOUT_HOOKS, TableMaintenance
 from millstream.connectors.delta.sink import DeltaSink
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 RETRIES = 100
 # Of the bounds of a file's columns only those of the time are read, by the list of the newest dead letters. delta-rs
 # parses the bounds of all files for each commit.
-PROPERTIES = {"delta.dataSkippingStatsColumns": "at"}
+PROPERTIES = {"delta.dataSkippingStatsColumns": "at", **SHORT_HISTORY}
 
 
 class DeltaDeadLetterWriter(DeadLetterWriter):
@@ -32,12 +33,18 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
     On a local file system, a few dead letters of a batch are collected in the driver and committed by delta-rs,
     because Delta's own writer rebuilds the table's state for each commit, which costs more than the batch. That
     writer is used for many dead letters, and for all file systems of Spark.
+
+    Every writer of a file of a local table holds one of its locks from the first byte on. Under both locks, a file in
+    no entry of the log is therefore one of a killed process.
     """
 
     def __init__(self, location: Location, identity: SinkIdentity) -> None:
         self._location = location
         self._key = identity.key
-        self._writer = DeltaSink(path=location, merge_schema=True).writer(identity)
+        self._writer = DeltaSink(path=location, merge_schema=True, maintain=False).writer(identity)
+        self._maintenance = (
+            None if location.local is None else TableMaintenance(location.local, SHORT_HISTORY)
+        )
         self._open = False
         # The table as of this writer's last commit, and that commit's file: reading a log takes longer than a commit.
         self._table: tuple[DeltaTable, tuple[int, int]] | None = None
@@ -53,10 +60,12 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
             rows = frame.coalesce(cores).toArrow()
             with commit_lock(self._location.local, interruptible_pause(frame.sparkSession)):
                 return self._commit(self._location.local, batch_id, rows)
-        if not self._open:
-            self._writer.open(frame.sparkSession, frame.schema)
-            self._open = True
-        return not self._writer.write(frame, batch_id).is_skipped
+        pause = interruptible_pause(frame.sparkSession)
+        with commit_lock(self._location.local, pause, WRITING_LOCK_FILE):
+            if not self._open:
+                self._writer.open(frame.sparkSession, frame.schema)
+                self._open = True
+            return not self._writer.write(frame, batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
         """Commit dead letters with the batch number, without a Spark job if the table is local."""
@@ -86,9 +95,14 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
             schema_mode="merge",
             configuration=PROPERTIES if table is None else None,
             commit_properties=properties,
+            post_commithook_properties=WITHOUT_HOOKS,
         )
         self._table = None
-        if table is not None and (commit := _newest_commit(folder, table)) is not None:
+        if table is None:
+            return True
+        # After its maintenance the table is opened again: an open one takes longer with each of its commits.
+        is_maintained = self._maintenance is not None and self._maintenance.run_if_due(table)
+        if not is_maintained and (commit := _newest_commit(folder, table)) is not None:
             self._table = table, commit
         return True
 

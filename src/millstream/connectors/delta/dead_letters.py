@@ -59,9 +59,13 @@ class DeltaDeadLetterStore(DeadLetterStore):
         return 0
 
     def change_mark(self) -> object:
-        """Return the number of commits of a local table, whose log has one file for each."""
+        """Return the newest commit of a local table, whose log has one file for each. Older ones are deleted."""
         folder = self.path.local
-        return None if folder is None else sum(1 for _ in (folder / "_delta_log").glob("*.json"))
+        return (
+            None
+            if folder is None
+            else max((file.name for file in (folder / "_delta_log").glob("*.json")), default="")
+        )
 
     def target(self) -> str:
         """Return the table's folder."""

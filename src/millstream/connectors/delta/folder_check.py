@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from millstream.connectors.delta.commit.commit_lock import LOCK_FILE
+from millstream.connectors.delta.commit.commit_lock import LOCK_FILE, WRITING_LOCK_FILE
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def require_writable(place: Location) -> None:
         return
     if folder.exists() and not folder.is_dir():
         raise NotReady(f"{folder} is a file, but a Delta table is a folder", "change the path")
-    own_names = (DELETIONS, LOCK_FILE)
+    own_names = (DELETIONS, LOCK_FILE, WRITING_LOCK_FILE)
     other_files = (
         [entry for entry in folder.iterdir() if entry.name not in own_names] if folder.is_dir() else []
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Next to `_delta_log`. Readers use the log; VACUUM, in Spark and in delta-rs, ignores names with an underscore.
 LOCK_FILE = "_millstream_lock"
+WRITING_LOCK_FILE = "_millstream_writing_lock"
+"""Held while files of a table of dead letters are written that are committed later, under the other lock."""
 
 # Seconds. Checking the lock costs microseconds. Another process releases it for about ten milliseconds or more
 # between two commits, while it writes its checkpoint.
@@ -31,7 +33,9 @@ _NO_LOCKS = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK})
 
 
 @contextmanager
-def commit_lock(folder: Path | None, pause: Callable[[float], object] = time.sleep) -> Iterator[None]:
+def commit_lock(
+    folder: Path | None, pause: Callable[[float], object] = time.sleep, name: str = LOCK_FILE
+) -> Iterator[None]:
     """Hold the lock of the table in `folder` inside the `with`; no lock if `folder` is None, for a remote table.
 
     On a local disk, Spark's Delta checks whether version N of the log exists and then renames its own file to that
@@ -44,7 +48,7 @@ def commit_lock(folder: Path | None, pause: Callable[[float], object] = time.sle
     if folder is None:
         yield
         return
-    handle = _acquire(folder, pause)
+    handle = _acquire(folder, pause, name)
     try:
         yield
     finally:
@@ -61,12 +65,12 @@ def interruptible_pause(spark: SparkSession) -> Callable[[float], object]:
     return lambda seconds: internals.jvm(spark).java.lang.Thread.sleep(int(seconds * 1000))
 
 
-def _acquire(folder: Path, pause: Callable[[float], object]) -> int:
+def _acquire(folder: Path, pause: Callable[[float], object], name: str) -> int:
     """Return the descriptor of the locked lock file."""
     folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + PATIENCE
     while True:
-        handle = _open(folder / LOCK_FILE)
+        handle = _open(folder / name)
         try:
             while not _try_lock(handle):
                 if time.monotonic() > deadline:
@@ -76,7 +80,7 @@ def _acquire(folder: Path, pause: Callable[[float], object]) -> int:
                         "check what it is doing, and end it if it is stuck",
                     )
                 pause(INTERVAL)
-            if _is_in_place(handle, folder / LOCK_FILE):
+            if _is_in_place(handle, folder / name):
                 _sign(handle)
                 return handle
         except BaseException:
