@@ -19,8 +19,7 @@ from measure import cpu_seconds
 
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.events.progress_listener import Listener, extract_metrics
-from millstream.spark import internals
-from millstream.spark.session import open_session
+from millstream.spark import internals, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +88,8 @@ def main() -> None:
     parser.add_argument("--names", choices=("once", "again"), default="once")
     asked = parser.parse_args()
     if asked.names == "again":
-        internals.remember_java_names = lambda: None
-    spark = open_session("reports", {"spark.sql.shuffle.partitions": 2})
+        session.remember_java_names = lambda: None
+    spark = session.open_session("reports", {"spark.sql.shuffle.partitions": 2})
     attach = {NONE: lambda _: lambda: None, PYSPARK: with_pyspark, OURS: with_ours}
     found: dict[str, list[float]] = {name: [] for name in attach}
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -39,36 +39,6 @@ def count_executors(context: SparkContext) -> int:
 def is_stopped(context: SparkContext) -> bool:
     """Return whether Spark has stopped, as it does when a cluster ends the application: `SparkContext.isStopped`."""
     return bool(context._jsc.sc().isStopped())
-
-
-def remember_java_names() -> None:
-    """Let Py4J's views and packages keep the classes and packages that they have found. Can be called again.
-
-    By itself Py4J asks for each part of a name each time it is used: `_jvm.org.apache.spark.sql.functions` is six
-    questions. For five of them the JVM searches every jar on its class path before it answers that there is no class
-    of that name. PySpark uses such names for each column that it makes, and for each report of a query.
-    """
-    from py4j.java_gateway import JavaPackage, JVMView  # noqa: PLC0415 - importing this module must stay cheap
-
-    for parent in (JVMView, JavaPackage):
-        if not getattr(parent.__getattr__, "remembers", False):
-            parent.__getattr__ = _remembering(parent.__getattr__)
-
-
-def _remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    from py4j.java_gateway import JavaClass, JavaPackage  # noqa: PLC0415 - as above
-
-    def look_up_once(parent: Any, name: str) -> Any:
-        java_name = look_up(parent, name)
-        # What Py4J does not find is a package to it, which an import or a jar can turn into a class. Java's packages
-        # have lower-case names.
-        if isinstance(java_name, JavaClass) or (isinstance(java_name, JavaPackage) and name.islower()):
-            # Python looks in `__dict__` before it calls `__getattr__`.
-            vars(parent)[name] = java_name
-        return java_name
-
-    look_up_once.remembers = True  # type: ignore[attr-defined]
-    return look_up_once
 
 
 def java_class(spark: SparkSession, name: str) -> Any:

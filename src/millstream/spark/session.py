@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.private_folder import is_private, make_private
 from millstream.checkpoint.remote.file_system import set_file_system
@@ -30,7 +30,7 @@ from millstream.spark.private_folder import create_private_folder
 from millstream.spark.settings import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -221,7 +221,7 @@ def _create_session(conf: Mapping[str, object]) -> SparkSession:
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - importing this module must stay cheap
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-    internals.remember_java_names()
+    remember_java_names()
     # This logger prints a stack trace as JSON for every analysis error, which we report as a finding.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_py4j)
@@ -231,6 +231,36 @@ def _create_session(conf: Mapping[str, object]) -> SparkSession:
     for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def remember_java_names() -> None:
+    """Let Py4J's views and packages keep the classes and packages that they have found. Can be called again.
+
+    By itself Py4J asks for each part of a name each time it is used: `_jvm.org.apache.spark.sql.functions` is six
+    questions. For five of them the JVM searches every jar on its class path before it answers that there is no class
+    of that name. PySpark uses such names for each column that it makes, and for each report of a query.
+    """
+    from py4j.java_gateway import JavaPackage, JVMView  # noqa: PLC0415 - importing this module must stay cheap
+
+    for parent in (JVMView, JavaPackage):
+        if not getattr(parent.__getattr__, "remembers", False):
+            parent.__getattr__ = _remembering(parent.__getattr__)
+
+
+def _remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    from py4j.java_gateway import JavaClass, JavaPackage  # noqa: PLC0415 - as above
+
+    def look_up_once(parent: Any, name: str) -> Any:
+        java_name = look_up(parent, name)
+        # What Py4J does not find is a package to it, which an import or a jar can turn into a class. Java's packages
+        # have lower-case names.
+        if isinstance(java_name, JavaClass) or (isinstance(java_name, JavaPackage) and name.islower()):
+            # Python looks in `__dict__` before it calls `__getattr__`.
+            vars(parent)[name] = java_name
+        return java_name
+
+    look_up_once.remembers = True  # type: ignore[attr-defined]
+    return look_up_once
 
 
 def _class_path(extra: list[Path]) -> list[Path]:
