@@ -52,24 +52,6 @@ def test_the_postgres_driver_is_there(spark: SparkSession) -> None:
     assert spark._jvm.java.lang.Class.forName("org.postgresql.Driver") is not None
 
 
-def test_hadoops_client_asks_sooner_for_a_file_on_hdfs_and_for_as_long_as_by_default(
-    spark: SparkSession,
-) -> None:
-    jvm = spark._jvm
-    settings = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark._jsc.sc().conf())
-
-    def list_delays(conf: object) -> list[int]:
-        client = jvm.org.apache.hadoop.hdfs.client.impl.DfsClientConf(conf)
-        first = client.getBlockWriteLocateFollowingInitialDelayMs()
-        # Each is twice as long as the one before.
-        return [first * 2**number for number in range(client.getNumBlockWriteLocateFollowingRetry())]
-
-    delays, default = (list_delays(conf) for conf in (settings, jvm.org.apache.hadoop.conf.Configuration()))
-
-    assert delays[0] * 10 <= default[0]
-    assert sum(delays) >= sum(default)
-
-
 def test_a_python_function_runs_on_this_interpreter(spark: SparkSession) -> None:
     # PySpark's own choice is the first python3 on the PATH, which may lack what the function imports.
     interpreter = udf(lambda _: sys.executable, "string")

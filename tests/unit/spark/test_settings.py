@@ -52,6 +52,16 @@ def test_each_connector_brings_its_settings_and_their_extensions_are_joined(
     assert (values["iceberg"], values["pulsar"]) == ("1", "1")
 
 
+def test_a_file_on_hdfs_is_asked_for_soon_and_as_long_as_hadoop_asks() -> None:
+    values = chosen()
+    key = "spark.hadoop.dfs.client.block.write.locateFollowingBlock"
+    first, questions = (int(values[f"{key}.{name}"]) for name in ("initial.delay.ms", "retries"))
+
+    assert first < 50
+    # Each delay doubles; Hadoop's five begin with 400 ms.
+    assert sum(first * 2**number for number in range(questions)) >= sum(400 * 2**n for n in range(5))
+
+
 def test_shuffle_partitions_follow_the_masters_cores() -> None:
     assert chosen(spark_master="local[3]")["spark.sql.shuffle.partitions"] == "3"
 
