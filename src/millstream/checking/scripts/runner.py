@@ -148,6 +148,8 @@ def _run_once(
         script_run.spark_version = version
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
+        if retries.package:
+            module.__package__ = retries.package
         # The script's functions are found by the name of their module, as in a normal run.
         sys.modules["__main__"] = module
         has_ended = False

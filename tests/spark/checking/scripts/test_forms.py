@@ -57,6 +57,37 @@ def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession)
 
 
 def test_the_keys_of_a_spec_tell_that_it_is_of_a_declarative_project(spark: SparkSession) -> None:
+def test_an_export_of_fabric_is_a_notebook_with_its_names(spark: SparkSession) -> None:
+    file = "fabric/tides.Notebook/notebook-content.py"
+
+    checked = check_script(spark, FORMS / file)
+
+    assert places(checked) == [("MS114", f"{file}:26"), ("MS201", f"{file}:51")]
+    assert [query.reason for query in checked.judged or ()] == [""]
+
+
+def test_a_script_with_relative_imports_is_a_module_of_its_package(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "src" / "consumer"
+    folder.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    (folder / "stream.py").write_text(
+        "def start(spark):\n    rates = spark.readStream.format('rate').load()\n"
+        "    return rates.writeStream.option('checkpointLocation', '/cp').start('/lake/rates')\n"
+    )
+    file = folder / "__main__.py"
+    file.write_text(
+        "from pyspark.sql import SparkSession\n\nfrom .stream import start\n\n"
+        "if __name__ == '__main__':\n    start(SparkSession.builder.getOrCreate()).awaitTermination()\n"
+    )
+
+    checked = check_script(spark, file)
+
+    assert places(checked) == []
+    assert [query.reason for query in checked.judged or ()] == [""]
+
+
     checked = check_project_at(spark, FORMS / "named_project" / "totals.pipeline.yml")
 
     assert [query.name for query in checked.judged or ()] == ["totals", "clicks", "rates"]

@@ -20,6 +20,7 @@ from millstream.checking.scripts.execution.module_search import (
     AbsentModuleFinder,
     find_package_root,
     forget_absent_modules,
+    list_project_folders,
 )
 from millstream.checking.scripts.execution.notebook_utilities import (
     NOTEBOOK_DOUBT,
@@ -44,7 +45,14 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.interception.recording import ScriptExecution
 
 # Names that a notebook defines for its cells, and a script does not have.
-NOTEBOOK = ("dbutils", "display", "displayHTML")
+NOTEBOOK = ("dbutils", "display", "displayHTML", "notebookutils", "mssparkutils")
+# Those of them by which it reaches files and widgets.
+_UTILITIES = tuple(f"name {name}" for name in ("dbutils", "notebookutils", "mssparkutils"))
+# How the names begin that an event stream of Fabric gives to a notebook that it starts.
+_GIVEN_BY_FABRIC = "__in_eventstream_"
+
+# What Python says of `from .module import name` in a script.
+_RELATIVE = "attempted relative import with no known parent package"
 
 _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
 
@@ -71,6 +79,8 @@ class Retries:
     """Those of `roots` in which the current run finds modules."""
     execution: ScriptExecution | None = None
     """Runs the queries of the script, in a proof."""
+    package: str = ""
+    """The package whose module the script is, if it imports others relative to itself: `python -m` runs it."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 
@@ -134,6 +144,11 @@ class Retries:
                 return True
         if recording.decoded:
             self.assumed.learn([doubt.what for doubt in recording.decoded], error)
+        if isinstance(error, ImportError) and _RELATIVE in str(error) and not self.package:
+            root = list_project_folders(path)[-1]
+            self.package = ".".join(path.resolve().parent.relative_to(root).parts)
+            self.roots.append(str(root))
+            return bool(self.package)
             if self.assumed.has_grown:
                 return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)
@@ -188,7 +203,9 @@ def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | 
             else "install it in the environment of Millstream, so that this code can be checked"
         )
         return Doubt(f"module {error.name}", reason, error_span(error, path), fix)
-    if isinstance(error, NameError) and error.name in (*NOTEBOOK, "spark", "sc"):
+    if isinstance(error, NameError) and (
+        error.name in (*NOTEBOOK, "spark", "sc") or str(error.name).startswith(_GIVEN_BY_FABRIC)
+    ):
         reason = "notebooks define this name, and scripts do not have it"
         return Doubt(f"name {error.name}", reason, error_span(error, path))
     if isinstance(error, NameError) and any(

@@ -1,4 +1,4 @@
-"""Read a script, a notebook or a Databricks export as parts of Python code, line by line as in its file."""
+"""Read a script, a notebook or an export of one as parts of Python code, line by line as in its file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 # The name by which a notebook runs another one.
 RUN = "__millstream_run__"
 
-_DATABRICKS = "# Databricks notebook source"
-_CELL = "# COMMAND ----------"
+# How Databricks and Microsoft Fabric begin a notebook that they export as Python, and each of its cells.
+_EXPORTS = ("# Databricks notebook source", "# Fabric notebook source")
+_CELL = re.compile(r"# COMMAND -{10}|# (?:PARAMETERS )?CELL \*{10}")
 _MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _SQL_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
+# Commands that IPython takes for magic also without a '%', if they are no Python.
+_AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
 _ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
 
 
@@ -36,12 +39,12 @@ class CodePart:
 
 
 def is_notebook(path: Path) -> bool:
-    """Return whether a file is a notebook: Jupyter's, or one that Databricks has exported as Python."""
+    """Return whether a file is a notebook: Jupyter's, or one that Databricks or Fabric has exported as Python."""
     if path.suffix == ".ipynb":
         return True
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline().startswith(_DATABRICKS)
+            return file.readline().startswith(_EXPORTS)
     except OSError:
         return False
 
@@ -74,7 +77,7 @@ def _split_cells(text: str) -> list[str]:
     """Return the cells of an export, each on its lines in the file."""
     cells: list[list[str]] = [[]]
     for number, line in enumerate(text.split("\n")):
-        if line.startswith(_CELL):
+        if _CELL.match(line):
             cells.append([""] * number)
         cells[-1].append(line)
     return ["\n".join(cell) for cell in cells]
@@ -82,7 +85,7 @@ def _split_cells(text: str) -> list[str]:
 
 def _read_script(path: Path) -> str:
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    return _without_databricks(text) if text.startswith(_DATABRICKS) else text
+    return _without_export_magic(text) if text.startswith(_EXPORTS) else text
 
 
 def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
@@ -127,6 +130,8 @@ def _line_magic(line: str) -> str:
         return f"{assigned[1]}None"
     if shell := _SHELL.match(line):
         return f"{shell[1]}pass  # {line.strip()}"
+    if _AUTOMAGIC.match(line):
+        return f"# {line}"
     return line
 
 
@@ -156,7 +161,7 @@ def _split_statements(text: str) -> list[str]:
     return [*statements, text[start:]]
 
 
-def _without_databricks(text: str) -> str:
+def _without_export_magic(text: str) -> str:
     """Return an export with its magic as Python. Magic is in comments, so all other lines stay as they are."""
     lines, result, index = text.split("\n"), [], 0
     while index < len(lines):
@@ -169,8 +174,8 @@ def _without_databricks(text: str) -> str:
         while index < len(lines) and (next_magic := _MAGIC.match(lines[index])):
             block.append(next_magic[1])
             index += 1
-        if re.match(r"%sql\b", block[0]):
-            result += _as_sql([block[0][4:], *block[1:]])
+        if sql := re.match(r"%%?sql\b", block[0]):
+            result += _as_sql([block[0][sql.end() :], *block[1:]])
         elif block[0].startswith("%run"):
             result += [_line_magic(block[0]), *[""] * (len(block) - 1)]
         else:
@@ -184,4 +189,8 @@ def find_notebook(name: str, folder: Path) -> Path | None:
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
+    # Fabric exports each notebook as a folder.
+    path = folder.parent / f"{name}.Notebook" / "notebook-content.py"
+    if path.is_file():
+        return path
     return None

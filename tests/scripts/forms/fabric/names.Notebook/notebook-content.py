@@ -1,0 +1,5 @@
+# Fabric notebook source
+
+# CELL ********************
+
+CHECKPOINTS = "Files/harbour/checkpoints"
