@@ -56,8 +56,8 @@ def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator
     elif is_lasting and (source := _find_fresh_part(query.checkpoint, recording)):
         place, why = f"has {source} in its path", f"each start uses a new folder: {_AGAIN}"
         fix = "use the same folder at each start"
-    elif is_lasting and (deleted := _find_deletion(query)) is not None:
-        place, why = f"is deleted at each start, in line {deleted}", _AGAIN.replace("then ", "")
+    elif is_lasting and (deleted := _find_deletion(query, recording)):
+        place, why = f"is deleted at each {deleted}", _AGAIN.replace("then ", "")
         fix = "do not delete it in the script; delete it by hand when you want to start from the beginning"
     elif root is None:
         return
@@ -87,7 +87,26 @@ def _find_fresh_part(path: str, recording: Recording) -> str:
     return ""
 
 
-def _find_deletion(query: StartedQuery) -> int | None:
+def _find_deletion(query: StartedQuery, recording: Recording) -> str:
+    """Return when and where the folder is always deleted, as in "start, in line 7"; "" if it is not."""
+    checkpoint = _as_one_form(query.checkpoint)
+    for folder, span in recording.deletions:
+        outer = _as_one_form(folder)
+        if outer.strip("/") not in ("", MARK) and f"{checkpoint}/".startswith(f"{outer}/"):
+            if span is None:
+                return "run of the notebook"
+            is_here = query.span is not None and span.file == query.span.file
+            return f"run of the notebook, in {f'line {span.line}' if is_here else f'{span.file}:{span.line}'}"
+    line = _find_deleting_line(query)
+    return "" if line is None else f"start, in line {line}"
+
+
+def _as_one_form(path: str) -> str:
+    """Return a path of Databricks without the ways in which the root of its files is written."""
+    return normalize_path(re.sub(r"^(?:dbfs:/*|/dbfs/)", "/", path)).rstrip("/")
+
+
+def _find_deleting_line(query: StartedQuery) -> int | None:
     """Return the line on which the script deletes the folder whenever it starts, if there is one."""
     span = query.option_spans.get("checkpointLocation", query.span)
     if span is None or MARK in query.checkpoint:

@@ -42,6 +42,14 @@ def test_a_finding_in_a_notebook_has_its_cell(spark: SparkSession) -> None:
     assert [query.name for query in checked.judged or ()] == ["query"]
 
 
+def test_a_checkpoint_that_another_cell_deletes_is_told_of(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "landing.ipynb")
+
+    assert places(checked) == [("MS403", "landing.ipynb#cell-3:2")]
+    message = next(one.message for one in checked.findings if one.code == "MS403")
+    assert message.endswith("is deleted at each run of the notebook, in landing.ipynb#cell-2:2")
+
+
 def test_an_export_runs_its_other_notebook_its_sql_and_its_widgets(spark: SparkSession) -> None:
     checked = check_script(spark, FORMS / "export.py")
 
@@ -49,14 +57,6 @@ def test_an_export_runs_its_other_notebook_its_sql_and_its_widgets(spark: SparkS
     assert [query.reason for query in checked.judged or ()] == [""]
 
 
-def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession) -> None:
-    checked = check_script(spark, FORMS / "lost_run.py")
-
-    assert [bool(query.reason) for query in checked.judged or ()] == [False, False]
-    assert places(checked) == [("MS311", "lost_run.py:9")]
-
-
-def test_the_keys_of_a_spec_tell_that_it_is_of_a_declarative_project(spark: SparkSession) -> None:
 def test_an_export_of_fabric_is_a_notebook_with_its_names(spark: SparkSession) -> None:
     file = "fabric/tides.Notebook/notebook-content.py"
 
@@ -88,6 +88,14 @@ def test_a_script_with_relative_imports_is_a_module_of_its_package(
     assert [query.reason for query in checked.judged or ()] == [""]
 
 
+def test_names_of_a_notebook_that_is_not_here_are_not_known(spark: SparkSession) -> None:
+    checked = check_script(spark, FORMS / "lost_run.py")
+
+    assert [bool(query.reason) for query in checked.judged or ()] == [False, False]
+    assert places(checked) == [("MS311", "lost_run.py:9")]
+
+
+def test_the_keys_of_a_spec_tell_that_it_is_of_a_declarative_project(spark: SparkSession) -> None:
     checked = check_project_at(spark, FORMS / "named_project" / "totals.pipeline.yml")
 
     assert [query.name for query in checked.judged or ()] == ["totals", "clicks", "rates"]

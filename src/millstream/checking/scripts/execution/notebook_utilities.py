@@ -38,15 +38,37 @@ def run_notebook(recording: Recording, name: str) -> None:
 
 
 class NotebookUtilities:
-    """`dbutils`: widgets are known, and everything else is not."""
+    """`dbutils`: widgets and the folders that it deletes are known, and everything else is not."""
 
-    def __init__(self, doubt: Doubt) -> None:
+    def __init__(self, doubt: Doubt, recording: Recording) -> None:
         self._doubt = doubt
         self.widgets = Widgets(doubt)
+        self.fs = FileCommands(doubt, recording)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        return Absent(self._doubt)
+
+
+class FileCommands:
+    """`dbutils.fs`: deletes nothing, and has no known results."""
+
+    def __init__(self, doubt: Doubt, recording: Recording) -> None:
+        self._doubt = doubt
+        self._recording = recording
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(self._doubt)
+
+    def rm(self, dir: Any = "", *_more: Any, **named: Any) -> Any:  # Databricks' name
+        """Record the folder, if a cell itself deletes it: a function may be called only to begin again."""
+        frame = call_sites.find_user_frame()
+        if frame is not None and frame.f_code.co_name == "<module>":
+            folder = str(named.get("path", dir))
+            self._recording.deletions.append((folder, call_sites.current_span()))
         return Absent(self._doubt)
 
 

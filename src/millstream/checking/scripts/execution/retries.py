@@ -109,7 +109,9 @@ class Retries:
         }
         finder = AbsentModuleFinder(modules)
         names: dict[str, Any] = {
-            name.removeprefix("name "): NotebookUtilities(doubt) if name == "name dbutils" else Absent(doubt)
+            name.removeprefix("name "): NotebookUtilities(doubt, recording)
+            if name in _UTILITIES
+            else Absent(doubt)
             for name, doubt in self.absent.items()
             if name.startswith("name ")
         }
@@ -142,13 +144,13 @@ class Retries:
                 # Several files of a project may lack the same module in one run.
                 self.roots += [] if str(root) in self.roots else [str(root)]
                 return True
-        if recording.decoded:
-            self.assumed.learn([doubt.what for doubt in recording.decoded], error)
         if isinstance(error, ImportError) and _RELATIVE in str(error) and not self.package:
             root = list_project_folders(path)[-1]
             self.package = ".".join(path.resolve().parent.relative_to(root).parts)
             self.roots.append(str(root))
             return bool(self.package)
+        if recording.decoded:
+            self.assumed.learn([doubt.what for doubt in recording.decoded], error)
             if self.assumed.has_grown:
                 return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)

@@ -164,6 +164,8 @@ class Recording:
     """Texts that another run of the script has others of: UUIDs."""
     temporary_folder: str = ""
     """The folder of the script's temporary files."""
+    deletions: list[tuple[str, Span | None]] = field(default_factory=list)
+    """Folders that a cell of a notebook deletes with the notebook's own commands, and the call that does."""
     unset_variables: list[str] = field(default_factory=list)
     """Environment variables that the script reads, that have no default, and that are not set here."""
     is_notebook: bool = False
