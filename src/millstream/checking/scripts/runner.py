@@ -163,6 +163,14 @@ def _run_once(
                     code = retries.skipped.compile(part.text, part.file)
                     try:
                         exec(code, vars(module))  # noqa: S102 - the purpose of the check
+                    except WaitReached:
+                        # Whoever runs a notebook may stop a cell that waits, and run the next one.
+                        if part is parts[-1] or not script_run.keeps_queries:
+                            raise
+                        recording.waits[-1:] = [
+                            replace(wait, is_bounded=True) for wait in recording.waits[-1:]
+                        ]
+                        _forget_names(part, vars(module), recording, None, only_missing=True)
                     except Exception as error:
                         # A script may raise anything. The other cells of a notebook can be run without this one.
                         if part is parts[-1] or not script_run.keeps_queries or _is_bug(error):
@@ -188,11 +196,20 @@ def _run_once(
     return script_run, retries.assumed.has_grown
 
 
-def _forget_names(part: CodePart, names: dict[str, Any], recording: Recording, span: Span | None) -> None:
-    """Put stand-ins in place of what a failed cell would have assigned."""
-    doubt = Doubt("what this cell assigns", "the cell fails", span)
+def _forget_names(
+    part: CodePart,
+    names: dict[str, Any],
+    recording: Recording,
+    span: Span | None,
+    *,
+    only_missing: bool = False,
+) -> None:
+    """Put stand-ins in place of what a cell would have assigned that fails or waits."""
+    doubt = Doubt("what this cell assigns", "the cell waits" if only_missing else "the cell fails", span)
     for node in ast.walk(ast.parse(part.text)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if only_missing and node.id in names:
+                continue
             names[node.id] = Absent(recording.doubt(doubt))
 
 
