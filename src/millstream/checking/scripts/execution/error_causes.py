@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Modules that end a script whose arguments are missing.
 _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
+_NO_ROWS_TO_COMPARE = "sources have no rows in a check"
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 
@@ -316,10 +317,12 @@ def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:
 
 
 def _missing_row(error: BaseException, recording: Recording, span: Any) -> Doubt | None:
-    """Return the doubt about a row that the script reads from a source."""
+    """Return the doubt about a row that the script reads from a source, or asserts something of."""
     is_missing_value = isinstance(error, IndexError | KeyError | StopIteration | ZeroDivisionError) or (
         isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
     )
-    if not is_missing_value or not recording.has_emptied_sources:
-        return None
-    return Doubt("a row of a source", _NO_ROWS, span)
+    if is_missing_value and recording.has_emptied_sources:
+        return Doubt("a row of a source", _NO_ROWS, span)
+    if isinstance(error, AssertionError) and (recording.has_emptied_sources or recording.doubts):
+        return Doubt("what this assertion compares", _NO_ROWS_TO_COMPARE, span)
+    return None

@@ -208,6 +208,7 @@ class Unknown:
         if name in ("groupBy", "groupby", "rollup", "cube", "groupingSets"):
             return lambda *args, **named: _Groups(self, ((name, args, named),))
         if name in _ACTION_RESULTS:
+            self._recording.has_emptied_sources = True
             result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
             return lambda *_args, **_kwargs: result
         if name == "writeStream":
