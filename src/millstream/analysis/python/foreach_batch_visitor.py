@@ -41,6 +41,8 @@ _ROW_WRITES = frozenset(
 _WRITING_SQL = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|UPSERT|REPLACE|COPY)\b", re.IGNORECASE)
 # Connections of AWS Glue whose rows replace those of the same key.
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
+# An action that only asks about a batch. Without its result the rows are written nevertheless.
+_ASKING = frozenset({"count"})
 _CATCH_ALL = frozenset({"Exception", "BaseException"})
 _MAX_DEPTH = 3
 
@@ -315,7 +317,7 @@ class BatchFunctionFacts:
         """Return whether a statement writes the batch or passes it on."""
         calls = [CallChain.of(node) for node in ast.walk(statement) if isinstance(node, ast.Call)]
         return any(
-            self._is_action(call)
+            (self._is_action(call) and not _ASKING & {*call.names[-1:]})
             or {"foreach", "foreachPartition"} & {*call.names}
             or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.positional} & self.frames)
             or (self.has_collected and (_writes_rows(call) or self._passes_rows(call)))

@@ -204,6 +204,11 @@ def test_a_clause_around_no_write_swallows_no_batch() -> None:
     assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
 
 
+@pytest.mark.parametrize("question", ["batch.count()", "batch.join(old, 'id').count()"])
+def test_a_clause_around_a_question_swallows_no_batch(question: str) -> None:
+    assert code(f"try:\n    {question}\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
+
+
 def test_the_whole_batch_in_the_driver_is_known() -> None:
     assert len(code('rows = batch.select("a").collect()').collected) == 1
 
