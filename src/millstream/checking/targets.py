@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from dataclasses import dataclass
@@ -159,7 +160,11 @@ def is_project_of_folders(path: Path) -> bool:
         return False
     declaring = {folder: list_declaring_files(folder) for folder in below}
     files = [file for inside in declaring.values() for file in inside]
-    starts = any(_STARTS_QUERIES.search(_read(file)) for folder in below for file in _python_files(folder))
+    starts = any(
+        _STARTS_QUERIES.search(_without_tables(_read(file)))
+        for folder in below
+        for file in _python_files(folder)
+    )
     return len(files) > 1 and not starts and not declaring[path] and sum(map(bool, declaring.values())) > 1
 
 
@@ -188,7 +193,7 @@ def _scripts_in(folder: Path, taken: Container[Path]) -> Iterator[CheckTarget]:
         yield CheckTarget(TargetKind.PROJECT, folder)
         declaring = []
     for file in _python_files(folder):
-        if file in declaring or _STARTS_QUERIES.search(_read(file)):
+        if file in declaring or _STARTS_QUERIES.search(_without_tables(_read(file))):
             yield CheckTarget(_kind_of_python(file), file)
 
 
@@ -219,8 +224,21 @@ def _kind_of_python(path: Path) -> TargetKind:
     text = _read(path)
     if path.suffix == ".py" and _IMPORTS_MILLSTREAM.search(text):
         return TargetKind.SPEC
-    declares = _DECLARES_TABLES.search(text) and not _STARTS_QUERIES.search(text)
+    declares = _DECLARES_TABLES.search(text) and not _STARTS_QUERIES.search(_without_tables(text))
     return TargetKind.PROJECT if declares else TargetKind.SCRIPT
+
+
+def _without_tables(text: str) -> str:
+    """Return Python without its decorated functions: a table that starts a query is a mistake in a table."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return text
+    lines = text.splitlines()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+    return "\n".join(lines)
 
 
 def _is_project(path: Path) -> bool:

@@ -138,6 +138,68 @@ def test_a_folder_named_dlt_is_not_the_module(spark: SparkSession, tmp_path: Pat
     assert sorted(query.name for query in checked.judged or ()) == ["cranes", "piers"]
 
 
+def test_a_table_that_starts_a_query_is_a_mistake_of_its_project(spark: SparkSession, tmp_path: Path) -> None:
+    quay = tmp_path / "port" / "quay"
+    quay.mkdir(parents=True)
+    text = "import dlt\n\n@dlt.table\ndef {}():\n    return {}\n"
+    rates = "spark.readStream.format('rate').load()"
+    (quay / "piers.py").write_text(text.format("piers", rates))
+    (quay / "cranes.py").write_text(
+        text.format(
+            "cranes", "dlt.read_stream('piers').writeStream.option('checkpointLocation', '/c').start('/d')"
+        )
+    )
+
+    (target,) = find_targets([quay])
+    checked = check_project_at(spark, target.path)
+
+    assert "piers" in [query.name for query in checked.judged or ()]
+    assert [(one.code, one.query) for one in checked.findings if one.severity is Severity.ERROR] == [
+        ("MS118", "cranes")
+    ]
+
+
+def test_a_schema_of_databricks_may_have_generated_columns_and_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flows = '''
+import dlt
+
+@dlt.table(schema="""
+    number BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 1 INCREMENT BY 1),
+    value BIGINT NOT NULL,
+    day DATE GENERATED ALWAYS AS (CAST(at AS DATE)),
+    at TIMESTAMP,
+    CONSTRAINT tides_pk PRIMARY KEY (number)
+""")
+def tides():
+    return spark.readStream.format("rate").load().withColumnRenamed("timestamp", "at")
+
+@dlt.table
+def days():
+    return dlt.read("tides").select("number", "day")
+'''
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [finding.message for finding in checked.findings] == []
+    assert [query.name for query in checked.judged or ()] == ["tides", "days"]
+
+
+def test_rows_of_a_pipeline_are_converted_to_the_types_of_their_schema(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flows = """
+from pyspark import pipelines as dp
+
+@dp.materialized_view
+def depths():
+    return spark.createDataFrame([("north", 4)], "pier STRING, depth FLOAT")
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [finding.message for finding in checked.findings] == []
+
+
 def test_a_sink_of_dlt_may_be_a_function_of_batches(spark: SparkSession, tmp_path: Path) -> None:
     flows = """
 import dlt

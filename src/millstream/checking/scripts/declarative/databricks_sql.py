@@ -28,6 +28,16 @@ _VIOLATION = re.compile(r"\s*ON\s+VIOLATION\s+(?:FAIL\s+UPDATE|DROP\s+ROW)\b", r
 _STREAM_OF_FUNCTION = re.compile(rf"\bSTREAM(?=\s+(?:{'|'.join(DATABRICKS_READERS)})\s*\()", re.IGNORECASE)
 _SETTING = re.compile(r"\$\{([\w.]+)\}")
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+# What a schema of Databricks says of a column besides its type, and of the keys of its table.
+_GENERATED = re.compile(
+    r"\bGENERATED\s+(?:ALWAYS|BY\s+DEFAULT)\s+AS\s*(?:IDENTITY\s*)?(?:\((?:[^()]|\([^()]*\))*\))?",
+    re.IGNORECASE,
+)
+_KEYS = re.compile(
+    r",\s*(?:CONSTRAINT\s+\S+\s+)?(?:PRIMARY|FOREIGN)\s+KEY\s*\([^()]*\)(?:\s*REFERENCES\s+[\w.`]+(?:\s*\([^()]*\))?)?"
+    r"(?:\s+(?:NOT\s+ENFORCED|RELY|NORELY|TIMESERIES|DEFERRABLE|INITIALLY\s+DEFERRED))*",
+    re.IGNORECASE,
+)
 _EMPTY_LIST = re.compile(r"\(\s*\)")
 
 
@@ -62,6 +72,11 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
     is_changed = text != statement
     text = _SETTING.sub(lambda setting: settings.get(setting[1], MARK), text)
     return SparkStatement(text, is_live_table, is_changed)
+
+
+def as_schema_of_spark(schema: str) -> str:
+    """Return the DDL of a table's columns without what only Databricks has: generated columns and keys."""
+    return _GENERATED.sub("", _KEYS.sub("", schema))
 
 
 def _without_expectations(text: str) -> str:

@@ -73,6 +73,8 @@ def install_extensions(graph: FlowGraph, patches: Patches) -> None:
     ):
         patches.wrap(pipelines, name, partial(_with_known_settings, graph))
 
+    # A pipeline runs in Spark Connect, which converts rows to the types of their schema.
+    patches.wrap(SparkSession, "createDataFrame", _without_verification)
     # Spark takes the frame that called its function, which is now one of the check.
     patches.set(api, "get_caller_source_code_location", lambda **_named: _user_location())
 
@@ -84,6 +86,12 @@ def install_extensions(graph: FlowGraph, patches: Patches) -> None:
         return Absent(Doubt(f"{name} of pyspark.pipelines", reason, call_sites.current_span()))
 
     patches.set(pipelines, "__getattr__", extension)
+
+
+def _without_verification(
+    original: Any, session: Any, data: Any, schema: Any = None, ratio: Any = None, *_verify: Any
+) -> Any:
+    return original(session, data, schema, ratio, verifySchema=False)
 
 
 def _user_location() -> SourceCodeLocation:

@@ -11,6 +11,7 @@ from pyspark.pipelines.graph_element_registry import GraphElementRegistry
 from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from millstream.checking.scripts.declarative.databricks_sql import as_schema_of_spark
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
@@ -171,6 +172,8 @@ class FlowGraph(GraphElementRegistry):
     def declare(self, dataset: DeclaredDataset) -> None:
         """Add a dataset. Add a finding for a second one with the same name, which Spark refuses."""
         key = self.key(dataset.name)
+        if isinstance(dataset.schema, str):
+            dataset.schema = as_schema_of_spark(dataset.schema)
         if key in self.datasets:
             existing = self.datasets[key]
             if not self.project.has_spec and _file(existing) != _file(dataset):
