@@ -305,9 +305,10 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
         )
         later = [started for started in queries if started.number > wait.started]
         if blocking and later and not wait.is_bounded and _waits_for(wait.query, blocking):
+            verb = "starts" if len(later) == 1 else "start"
             yield build_finding(
                 "MS119",
-                f"{_joined_names([started.name for started in later])} starts only after '{blocking.name}' has ended",
+                f"{_joined_names([started.name for started in later])} {verb} only after '{blocking.name}' has ended",
                 wait.span,
                 why=f"query '{blocking.name}' runs until it is stopped, and this call waits until then",
                 fix="start all queries first, then wait with spark.streams.awaitAnyTermination()",

@@ -47,6 +47,23 @@ def test_a_syntax_error_has_its_line(spark: SparkSession, tmp_path: Path) -> Non
     assert list_findings(checked(spark, tmp_path, "a = 1\nb = (\n")) == [("MS114", "error", 2)]
 
 
+def test_a_wrong_argument_is_told_in_the_words_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    found = checked(spark, tmp_path, HEAD + 'spark.conf.get("harbour.gauge", defaultValue="north")\n')
+
+    assert [finding.message for finding in found.findings] == [
+        "the script ends here: TypeError: RuntimeConfig.get() got an unexpected keyword argument 'defaultValue'"
+    ]
+
+
+def test_several_queries_that_start_too_late_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    start = 'rates.writeStream.format("console").queryName("{}").start()'
+    text = f"{HEAD}{start.format('a')}.awaitTermination()\n{start.format('b')}\n{start.format('c')}\n"
+
+    (finding,) = checked(spark, tmp_path, text).findings
+
+    assert finding.message == "queries 'b' and 'c' start only after 'a' has ended"
+
+
 def test_a_row_that_is_missing_in_a_check_is_a_note(spark: SparkSession, tmp_path: Path) -> None:
     text = (
         HEAD

@@ -207,11 +207,11 @@ class Sessions:
         if key.startswith("spark.sql.") and not is_ignored and conf.isModifiable(key):
             conf._jconf.set(key, text)
 
-    def _get(self, original: Any, conf: RuntimeConfig, key: str, *default: Any) -> Any:
-        if key in self.recording.conf:
+    def _get(self, original: Any, conf: RuntimeConfig, key: str, *default: Any, **wrong: Any) -> Any:
+        if key in self.recording.conf and not wrong:
             return self.recording.conf[key]
         try:
-            return original(conf, key, *default)
+            return original(conf, key, *default, **wrong)
         except PySparkException:
             return Absent(self.recording.doubt(_describe_setting(key)))
 
