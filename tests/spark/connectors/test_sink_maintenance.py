@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from millstream.connectors.api.writer import SinkIdentity
-from millstream.connectors.delta.commit import maintenance, small_merge
+from millstream.connectors.delta.commit import maintenance, sink_maintenance, small_merge
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
@@ -124,6 +124,24 @@ def test_a_table_that_is_replaced_by_each_batch_keeps_few_files(spark: SparkSess
     assert len(data_files(sink)) <= 2
 
 
+@pytest.mark.parametrize("is_created_by_us", [True, False], ids=["ours", "another program's"])
+def test_old_versions_of_a_table_of_another_program_are_kept(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_created_by_us: bool
+) -> None:
+    monkeypatch.setattr(sink_maintenance, "DELTA_HISTORY", {maintenance.FILE_RETENTION: "interval 0 seconds"})
+    monkeypatch.setattr(sink_maintenance, "DAY", 0.0)
+    sink = sink_of(tmp_path)
+    if not is_created_by_us:
+        batch(spark, 99).write.format("delta").save(str(sink.path))
+    writer = opened(spark, sink)
+    for number in range(INTERVAL + 1):
+        writer.write(batch(spark, number), number)
+
+    table = DeltaTable(str(sink.path))
+    assert "OPTIMIZE" in {commit["operation"] for commit in table.history()}
+    assert (len(data_files(sink)) > len(table.file_uris())) is not is_created_by_us
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"maintain": False}, {"partition_by": ["text"]}, {"properties": {"delta.appendOnly": "true"}}],
@@ -141,7 +159,7 @@ def test_other_tables_are_left_alone(spark: SparkSession, tmp_path: Path, settin
 @pytest.mark.parametrize(
     ("settings", "mode", "expected"),
     [
-        ({}, "append", {}),
+        ({}, "append", {maintenance.FILE_RETENTION: "interval 7 days"}),
         ({}, "complete", maintenance.SHORT_HISTORY),
         ({"merge_on": ["id"]}, "update", maintenance.SHORT_HISTORY),
         ({"merge_on": ["id"], "maintain": False}, "update", {}),
@@ -153,7 +171,7 @@ def test_other_tables_are_left_alone(spark: SparkSession, tmp_path: Path, settin
     ],
     ids=["append", "complete", "merge", "switched off", "given"],
 )
-def test_a_table_whose_files_are_replaced_is_created_with_a_short_history(
+def test_a_table_is_created_with_the_time_that_it_keeps_old_files(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any], mode: str, expected: dict[str, str]
 ) -> None:
     opened(spark, sink_of(tmp_path, **settings), mode).write(batch(spark, 0), 0)

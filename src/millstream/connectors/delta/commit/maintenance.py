@@ -31,8 +31,10 @@ MOST_BYTES, MOST_FILES = 2 << 30, 20_000
 before has more."""
 DELETION_INTERVAL = 600.0
 """Seconds from one look for files that the table no longer has to the next. It lists the table's folder."""
+FILE_RETENTION = "delta.deletedFileRetentionDuration"
+"""Property with the time after which files of old versions may be deleted."""
 SHORT_HISTORY = {
-    "delta.deletedFileRetentionDuration": "interval 1 hour",
+    FILE_RETENTION: "interval 1 hour",
     "delta.logRetentionDuration": "interval 1 hour",
 }
 """Properties of a table whose batches replace files: it would have the bytes of each of its versions for a week."""
@@ -93,7 +95,8 @@ class TableMaintenance:
         if configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true":
             table.cleanup_metadata()
             _delete_checksums(self._folder / "_delta_log")
-        if time.monotonic() >= self._next_deletion:
+        # In a table without the property, which another program created, only its owner may delete old versions.
+        if FILE_RETENTION in {**configuration, **absent} and time.monotonic() >= self._next_deletion:
             self._next_deletion = time.monotonic() + DELETION_INTERVAL
             delete_absent_files(table, self._folder, None, self._least_age)
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from millstream.connectors.delta.commit.log import cached_snapshot, table_lock
-from millstream.connectors.delta.commit.maintenance import DAY, SHORT_HISTORY, TableMaintenance, is_due
+from millstream.connectors.delta.commit.maintenance import (
+    DAY,
+    FILE_RETENTION,
+    SHORT_HISTORY,
+    TableMaintenance,
+    is_due,
+)
 from millstream.connectors.delta.commit.small_merge import exact_bounds, layout_unfitness
 from millstream.spec.output_mode import OutputMode
 
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.connectors.delta.sink import DeltaSink
+
+
+DELTA_HISTORY = {FILE_RETENTION: "interval 7 days"}
+"""Delta's own default; written down, it lets the maintenance delete older files."""
 
 
 class SinkMaintenance:
@@ -31,14 +41,13 @@ class SinkMaintenance:
 
     @property
     def creation_properties(self) -> dict[str, str]:
-        """The properties of a table that the sink's first batch creates: those of the spec, and a short history."""
+        """The properties of a table that the sink creates: those of the spec, and how long it keeps old files."""
         properties = self._sink.properties
-        if self.table is None or not self._replaces_files:
+        if self.table is None:
             return properties
         names = {name.lower() for name in properties}
-        return {
-            name: value for name, value in SHORT_HISTORY.items() if name.lower() not in names
-        } | properties
+        history = SHORT_HISTORY if self._replaces_files else DELTA_HISTORY
+        return {name: value for name, value in history.items() if name.lower() not in names} | properties
 
     def after_spark(self, spark: SparkSession) -> None:
         """Maintain the table after a commit of Spark, if it is due and delta-rs may write files of the table."""
