@@ -167,7 +167,7 @@ def test_killed_at_any_point_the_query_is_refused_or_finished_and_then_right(
             changed.stream("sums")
         changed.renew("sums", PastChoice.BACKFILL)
     else:
-        with pytest.raises(CheckpointError, match="yet to be replaced"):
+        with pytest.raises(CheckpointError, match="in its sinks are not replaced yet"):
             check_checkpoints(pipeline, ["sums"])
         changed.finish("sums")
     check_checkpoints(pipeline, ["sums"])
@@ -200,7 +200,7 @@ def test_a_batch_that_is_not_finished_is_finished_first(changed: Shop) -> None:
     newest = Checkpoint(checkpoint(changed, "sums")).committed()
     (checkpoint(changed, "sums") / "commits" / str(newest)).unlink()
 
-    with pytest.raises(CheckpointError, match=f"batch {newest} .* is planned and not committed"):
+    with pytest.raises(CheckpointError, match=f"batch {newest} .* is planned but not committed"):
         changed.renew("sums", PastChoice.BACKFILL)
 
 

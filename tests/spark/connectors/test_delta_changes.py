@@ -137,7 +137,7 @@ def test_deletions_are_in_no_row_that_a_reader_finds(spark: SparkSession, tmp_pa
 def test_a_change_without_a_sequence_ends_the_batch_with_its_key(spark: SparkSession, tmp_path: Path) -> None:
     sink = sink_of(tmp_path)
 
-    with pytest.raises(MillstreamError, match=r"has no sequence: .*'lsn' is null, key \{.*\"id\":7"):
+    with pytest.raises(MillstreamError, match=r"has no sequence value: .*'lsn' is null, key \{.*\"id\":7"):
         wrote(spark, sink, "(1, 1, 'a', 'c'), (7, CAST(NULL AS INT), 'b', 'c')")
 
 
