@@ -316,7 +316,7 @@ def test_exactly_the_batches_that_a_restored_sink_lacks_are_written_and_the_run_
         pytest.raises(CheckpointError, match="is held by 'shop"),
     ):
         fill(project, spec, 2, 3)
-    with pytest.raises(InvalidInput, match="lacks batch 2 too"):
+    with pytest.raises(InvalidInput, match="also lacks the earlier batch 2"):
         fill(project, spec, 3)
     assert fill(project, spec, 2, 3, dry=True) == [(2, 1), (3, 1)]
     assert ids(project, spec) == ["a", "b"]
