@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 parser = argparse.ArgumentParser()
 parser.add_argument("source")
 parser.add_argument("--target", required=True)
+# A folder for temporary files, which MS403 is about; the command line of the test names another.
 parser.add_argument("--state", default="/tmp/job/state")
 parser.add_argument("--lateness", default="10 minutes")
 args = parser.parse_args()  # info: [MS114]

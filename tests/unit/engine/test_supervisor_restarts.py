@@ -121,6 +121,19 @@ def test_a_start_that_fails_in_java_because_a_server_is_away_is_repeated(
     assert watched.watched.state is QueryPhase.RETRYING
 
 
+def test_missing_records_are_reported_though_their_checkpoint_cannot_be_read_at_that_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def explain() -> None:
+        raise ConnectionError("the name node is away")
+
+    watched = watching()
+    monkeypatch.setattr(watched.query, "explain_data_loss", explain, raising=False)
+    failure = QueryFailure(FailureKind.GONE, "records are gone")
+
+    assert watched.supervisor._name_missing_records(watched.query, failure) is failure  # type: ignore[arg-type]
+
+
 def test_an_outage_is_never_blamed_on_its_batch(clock: list[float]) -> None:
     watched = watching()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.connectors.api.values.offsets import OffsetGap
 from millstream.connectors.kafka.source import KafkaSource
+from millstream.engine import streaming_query
 from millstream.engine.recovery.data_loss import MissingOffsets, find_missing_offsets, has_passed_gaps
+from millstream.engine.streaming_query import RunningQuery
 from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
@@ -110,3 +113,21 @@ def test_a_gap_is_passed_once_a_batch_beyond_it_is_committed(pipeline: Pipeline,
 
     assert has_passed_gaps(checkpoint, [gap])
     assert not has_passed_gaps(checkpoint, [gap, wider_gap])
+
+
+def test_while_the_checkpoint_cannot_be_read_a_gap_counts_as_not_passed(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gap = MissingOffsets("clicks", 0, OffsetGap("clicks", 0, 3, 5))
+    commit(tmp_path / "both", 0)
+    unused: Any = None
+    delivered: Any = SimpleNamespace(has_delivered=True)
+    query = RunningQuery(unused, pipeline, "both", unused, unused, unused, delivery=delivered, gaps=(gap,))
+    assert query.has_passed_gaps()
+
+    def read(*_: object) -> bool:
+        raise ConnectionError("the name node is away")
+
+    monkeypatch.setattr(streaming_query, "has_passed_gaps", read)
+
+    assert not query.has_passed_gaps()
