@@ -57,7 +57,8 @@ def ask():
                 break
         urllib.request.urlopen(page + "api/messages?source=clicks").read()
         urllib.request.urlopen(page + "api/letters").read()
-        time.sleep(5)  # as often as an open page asks
+        # An open page asks as often.
+        time.sleep(5)
 threading.Thread(target=ask, daemon=True).start()
 for line in urllib.request.urlopen(page + "api/events"):
     pass

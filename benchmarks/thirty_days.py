@@ -182,6 +182,7 @@ def run(folder: Path, seconds: float) -> None:
     process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     try:
         for _ in range(10):
+            # The time that the figures are about: nothing is awaited.
             time.sleep(seconds / 10)
             print(json.dumps(folders(folder)), flush=True)
     finally:

@@ -258,7 +258,7 @@ def main() -> None:
         writer = writers[name].queryName(name).option("checkpointLocation", str(places.state / name))
         try:
             writer.trigger(**trigger).start().awaitTermination()
-        except Exception as error:  # noqa: BLE001 - told below, after the others have ended
+        except Exception as error:  # noqa: BLE001 - Spark or a sink may raise anything; raised after all have ended
             failed.append(error)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in writers]
