@@ -3,6 +3,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
+# Some machines have this set. Each process would then compile every module that it imports again, as uv installs sources
+# alone: three CPU seconds for each start of `millstream run`.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The first Python that is 3.11 or later; another one: make install PYTHON=/path/to/python
 PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 	$$one -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$one; break; }; done)
