@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
+from pyspark.sql import functions
 from pyspark.sql.functions import expr, lit
 
 from millstream.engine.events.event_bus import EventBus
@@ -183,7 +185,22 @@ def test_the_function_of_a_writer(spark: SparkSession) -> None:
 
 
 def test_numpys_values_are_still_arguments(spark: SparkSession) -> None:
-    row = spark.range(1).select(lit(numpy.int64(7)), lit(numpy.array([1.5, 2.5]))).first()
+    values = numpy.int64(7), numpy.array([1.5, 2.5])
+
+    row = spark.range(1).select(*map(lit, values), *map(functions.lit, values)).first()
 
     assert row is not None
-    assert [*row] == [7, [1.5, 2.5]]
+    assert [*row] == [7, [1.5, 2.5], 7, [1.5, 2.5]]
+
+
+def test_a_literal_is_what_spark_makes_of_it(spark: SparkSession) -> None:
+    values = [None, True, 7, 1.5, "a", b"a", date(2026, 1, 1), ["a", "b"]]
+
+    row = (
+        spark.range(1)
+        .select(*map(functions.lit, [*values, functions.col("id")]), functions.col("id") == 0)
+        .first()
+    )
+
+    assert row is not None
+    assert [*row] == [*values, 0, True]
