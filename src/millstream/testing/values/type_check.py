@@ -7,6 +7,7 @@ import binascii
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -46,6 +47,7 @@ class ValueMismatch:
     fix: str = ""
 
 
+@cache
 def parse_type(ddl: str) -> ParsedType:
     """Parse a type from its DDL. An unknown type accepts any value."""
     try:
