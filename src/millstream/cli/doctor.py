@@ -75,6 +75,7 @@ def examine() -> Iterator[EnvironmentCheck]:
     """Check each requirement in turn; start no server and no JVM."""
     yield _python()
     yield from _packages()
+    yield _compiled_modules()
     yield _java()
     yield from _jars()
     yield _postgres()
@@ -156,6 +157,27 @@ def _packages() -> Iterator[EnvironmentCheck]:
             yield EnvironmentCheck(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
             yield EnvironmentCheck(name, "missing", "not installed", f"pip install '{line}'")
+
+
+def _compiled_modules() -> EnvironmentCheck:
+    """Check that a start finds PySpark's modules compiled, or can store them: uv installs them as source alone."""
+    package = util.find_spec("pyspark")
+    if package is None or package.origin is None:
+        return EnvironmentCheck("compiled modules", "note", "PySpark is not installed", "pip install pyspark")
+    module = Path(package.origin).parent / "sql" / "session.py"
+    compiled = Path(util.cache_from_source(str(module)))
+    if compiled.is_file():
+        return EnvironmentCheck("compiled modules", "ok", "PySpark's are stored")
+    folder = next(parent for parent in compiled.parents if parent.exists())
+    if not sys.dont_write_bytecode and os.access(folder, os.W_OK):
+        return EnvironmentCheck("compiled modules", "ok", "the first start stores PySpark's")
+    reason = "PYTHONDONTWRITEBYTECODE is set" if sys.dont_write_bytecode else f"{folder} is not writable"
+    return EnvironmentCheck(
+        "compiled modules",
+        "note",
+        f"PySpark's are not stored, and {reason}: each start of a run compiles them again, for seconds",
+        f"{sys.executable} -m compileall -q {module.parents[2]}",
+    )
 
 
 def _java() -> EnvironmentCheck:
