@@ -14,6 +14,7 @@ import pytest
 from millstream.cli.main import COMMANDS, command_module
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # `millstream run --for 60s` in running text, and lines of a console block.
@@ -93,3 +94,31 @@ def test_the_targets_that_pages_name_are_in_the_makefile(root: Path, prose: list
     }
 
     assert sorted(names - known) == []
+
+
+def list_usages(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """The help of a command and of the commands inside it, on a terminal of 80 columns."""
+    yield name, command.get_help(click.Context(command, info_name=name, terminal_width=80))
+    if isinstance(command, click.Group):
+        for inner, item in command.commands.items():
+            yield from list_usages(item, f"{name} {inner}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_of_a_help_is_cut_off(name: str) -> None:
+    command: click.Command = importlib.import_module(command_module(name)).command
+    lines = [
+        f"{title}: {line.strip()}"
+        for title, text in list_usages(command, f"millstream {name}")
+        for line in text.splitlines()[1:]
+        if line.endswith("...")
+    ]
+
+    assert lines == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_usage_line_marks_repeated_arguments_in_one_way(name: str) -> None:
+    command: click.Command = importlib.import_module(command_module(name)).command
+
+    assert [title for title, text in list_usages(command, name) if "…" in text.splitlines()[0]] == []

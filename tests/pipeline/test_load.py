@@ -153,8 +153,8 @@ def test_a_value_is_replaced_from_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("queries", "MS007 --set queries does not have the form a.b=c"),
-        ("queries..x=1", "MS007 --set queries..x=1 does not have the form a.b=c"),
+        ("queries", "MS007 --set queries does not have the form KEY=VALUE"),
+        ("queries..x=1", "MS007 --set queries..x=1 does not have the form KEY=VALUE"),
         ("queries.clik.trigger=once", "MS007 --set queries.clik.trigger: there is no 'clik' in queries"),
         ("name.x=1", "MS007 --set name.x: 'name' is a single value and has no keys"),
         (

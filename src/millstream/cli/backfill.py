@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("backfill", short_help="Recompute past results, or compare tables with a batch run.")
-@click.argument("queries", nargs=-1, metavar="[QUERY]…")
+@click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @project_options
 @click.option(
     "--from",

@@ -36,8 +36,8 @@ def project_options(command: Command) -> Command:
             "--set",
             "overrides",
             multiple=True,
-            metavar="A.B=C",
-            help="Replace one value of the spec, such as name=shop; can be repeated.",
+            metavar="KEY=VALUE",
+            help="Set one value of the spec, as in queries.funnel.output_mode=update; can be repeated.",
         ),
         click.option(
             "-f",

@@ -192,7 +192,7 @@ def _print_delivery(batch: SpooledBatch, result: WriteResult) -> None:
         click.echo(f"{batch.query}: batch {batch.batch} delivered to {batch.sink}")
 
 
-@command.command("delete")
+@command.command("delete", short_help="Delete spooled batches of a query permanently.")
 @click.argument("query")
 @project_options
 @click.option("--sink", help="Only batches for this sink: its kind, or the name that `list` prints.")
@@ -321,7 +321,7 @@ def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> No
             )
 
 
-@command.command("purge")
+@command.command("purge", short_help="Delete dead letters permanently.")
 @project_options
 @click.option("--before", metavar="DATE", help="Only if rejected before this UTC time, such as 2026-01-31.")
 @click.option("--source", help="Only dead letters of this source or view.")

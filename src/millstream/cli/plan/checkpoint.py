@@ -29,7 +29,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List each query's checkpoint: batches, watermark, size, owner.")
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show_all(file: Path | None, overrides: Sequence[str], env_file: Path | None, *, as_json: bool) -> None:
@@ -57,7 +57,7 @@ def show_all(file: Path | None, overrides: Sequence[str], env_file: Path | None,
     click.echo(format_table(names, rows), nl=False)
 
 
-@command.command("show")
+@command.command("show", short_help="Print the contents of a query's checkpoint.")
 @click.argument("query")
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -90,7 +90,7 @@ def show(
         click.echo(f"  {setting} = {value}")
 
 
-@command.command("verify")
+@command.command("verify", short_help="Report corrupt or missing files of the checkpoints.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @project_options
 def verify(
@@ -117,7 +117,7 @@ def verify(
     return 3 if damaged else 0
 
 
-@command.command("repair")
+@command.command("repair", short_help="Repair damaged checkpoints if the repair loses no rows.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @project_options
 def repair(
@@ -170,7 +170,7 @@ def move(
     click.echo(f"next: set queries.{query}.checkpoint to that folder", err=True)
 
 
-@command.command("rename")
+@command.command("rename", short_help="Give a renamed query the checkpoint of its former name.")
 @click.argument("before")
 @click.argument("now")
 @project_options
@@ -222,7 +222,7 @@ def rewind(
     click.echo(f"next: bring the sinks of '{query}' to batch {to_batch} too, then millstream run", err=True)
 
 
-@command.command("prune")
+@command.command("prune", short_help="Delete replaced checkpoints, and corrupt files that were moved away.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @click.option("--yes", is_flag=True, help="Delete the folders; without this option they are only listed.")
 @project_options

@@ -33,7 +33,7 @@ def command() -> None:
     """Read the state of a query from its checkpoint, with Spark's state data source. Nothing is changed."""
 
 
-@command.command("show")
+@command.command("show", short_help="Print the keys and values in the state.")
 @click.argument("query")
 @_operator
 @click.option(
@@ -68,7 +68,7 @@ def show(
             _print(frame, store, limit, as_json=as_json)
 
 
-@command.command("size")
+@command.command("size", short_help="Print the number of keys, and how it grew over the last batches.")
 @click.argument("query")
 @_operator
 @click.option(
@@ -103,9 +103,16 @@ def size(
         click.echo(format_table(list(rows[0]), [list(row.values()) for row in rows]), nl=False)
 
 
-@command.command("diff")
+@command.command("diff", short_help="Print how the state changed between two batches.")
 @click.argument("query")
-@click.option("--batch", "batches", type=click.IntRange(0), multiple=True, required=True, help="Two batches.")
+@click.option(
+    "--batch",
+    "batches",
+    type=click.IntRange(0),
+    multiple=True,
+    required=True,
+    help="A batch; give the option twice, the earlier batch first.",
+)
 @_operator
 @click.option(
     "-n",
@@ -140,12 +147,12 @@ def diff(
             )
 
 
-@command.command("export")
+@command.command("export", short_help="Write the state to Parquet files.")
 @click.argument("query")
 @click.argument("target", type=click.Path(path_type=Path))
 @_operator
 @click.option(
-    "--batch", type=click.IntRange(0), help="Show the state after this batch. [default: the newest]"
+    "--batch", type=click.IntRange(0), help="Export the state after this batch. [default: the newest]"
 )
 @project_options
 def export(

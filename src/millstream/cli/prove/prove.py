@@ -48,7 +48,7 @@ class ProveArguments:
 @click.command(
     "prove", short_help="Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run."
 )
-@click.argument("queries", nargs=-1, metavar="[QUERY]…")
+@click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @project_options
 @click.option(
     "--kills",

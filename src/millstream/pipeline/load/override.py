@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def apply_overrides(data: Any, overrides: Sequence[str]) -> tuple[Any, dict[Path, str], list[Finding]]:
-    """Apply each `a.b=c` in order; return the data, the paths that were set, and findings for those that failed."""
+    """Apply each `key=value`; return the data, the paths that were set, and a finding for each that failed."""
     data = copy.deepcopy(data)
     places: dict[Path, str] = {}
     findings: list[Finding] = []
@@ -28,8 +28,8 @@ def apply_overrides(data: Any, overrides: Sequence[str]) -> tuple[Any, dict[Path
             findings.append(
                 build_finding(
                     "MS007",
-                    f"--set {text} does not have the form a.b=c",
-                    fix="write the keys with dots, '=' and a value",
+                    f"--set {text} does not have the form KEY=VALUE",
+                    fix="write the path of the key, '=' and the value, as in queries.orders.output_mode=update",
                 )
             )
             continue
