@@ -14,8 +14,8 @@ from millstream.diagnostics.spec_codes import CODES
 def rules_page() -> str:
     """Every code a finding may have, by number."""
     intro = (
-        "Each finding of `millstream check` has a code, and the meaning of a code never changes. "
-        "`millstream explain CODE` prints the page to which its name links.\n\n"
+        "Each finding of `millstream check` has a code and, in JSON output, a name. The meaning of a code never "
+        "changes. `millstream explain CODE` prints the page to which the name links.\n\n"
         "A comment on the line of a finding, or above it, suppresses it: `# millstream: allow MS201 — reason`, with "
         "`--` in place of `#` in SQL. The reason is required, and a comment that suppresses nothing is itself a "
         "finding. Errors in the spec itself, such as a wrong key or type, cannot be allowed.\n\n"
@@ -28,7 +28,7 @@ def rules_page() -> str:
     ]
     columns = ["code", "name", "severity", "what it reports", "without this check, Spark"]
     head = [f"| {' | '.join(columns)} |", "| --- | --- | --- | --- | --- |"]
-    return joined(["# Codes", MADE, intro, "\n".join([*head, *rows])])
+    return joined(["# Codes of findings", MADE, intro, "\n".join([*head, *rows])])
 
 
 def severity(code: str) -> str:

@@ -19,10 +19,7 @@ class SparkBehaviour(StrEnum):
     FAILS = "starts the query, and the query fails while it runs"
 
 
-_LAST_LINE = re.compile(
-    rf"^\*Without this check: Spark (?P<says>{'|'.join(SparkBehaviour)})\."
-    r"(?: Catalogue: [A-Z]+\d+(?:, [A-Z]+\d+)*\.)?\*$"
-)
+_LAST_LINE = re.compile(rf"^\*Without this check: Spark (?P<says>{'|'.join(SparkBehaviour)})\.\*$")
 
 
 @cache
@@ -40,10 +37,7 @@ def read_page(code: str) -> str | None:
 
 
 def parse_spark_behaviour(text: str) -> SparkBehaviour | None:
-    """Return Spark's behaviour as the last line of a page gives it; `None` if the line has another form.
-
-    The line also names the catalogue ids that the rule covers: `Catalogue: N24, SP011.`
-    """
+    """Return Spark's behaviour as the last line of a page gives it; `None` if the line has another form."""
     last_line = text.rstrip("\n").rpartition("\n")[2]
     match = _LAST_LINE.match(last_line)
     return SparkBehaviour(match["says"]) if match else None

@@ -1,4 +1,4 @@
-"""Two sources or views whose names Spark cannot tell apart."""
+"""Two sources or views have names that Spark cannot tell apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A name that a query or view reads, but that no source or view has."""
+"""A query or view reads a name that no source or view has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL that is invalid in every dialect: an unclosed quote, an extra bracket, FROM without a table."""
+"""The SQL is invalid in every dialect: an unclosed quote, an extra bracket, FROM without a table."""
 
 from __future__ import annotations
 

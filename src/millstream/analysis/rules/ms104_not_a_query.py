@@ -1,4 +1,4 @@
-"""A view whose SQL is not a plain SELECT."""
+"""The SQL of a view is not a plain SELECT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that read each other."""
+"""Views read each other in a circle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source or view that no query uses."""
+"""No query uses a source or view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL parameters without a value, and values that no SQL uses."""
+"""An SQL parameter has no value, or no SQL uses a value."""
 
 from __future__ import annotations
 

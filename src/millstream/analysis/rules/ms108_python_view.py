@@ -1,4 +1,4 @@
-"""A Python view, or a sink that calls Python, whose file or function does not exist."""
+"""The file or function of a Python view, or of a sink that calls Python, does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A password or token written in the spec instead of taken from a variable or a file."""
+"""A password or token is written in the spec instead of taken from a variable or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A streaming aggregation or deduplication over a source that has no watermark."""
+"""A streaming aggregation or deduplication reads a source that has no watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An aggregation in update mode without event time among its keys, whose groups never leave the state."""
+"""An aggregation in update mode has no event time among its keys, so its groups never leave the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grouping by an event time that was cast or recomputed, and so has lost its watermark."""
+"""A query groups by an event time that was cast or recomputed, and so has lost its watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream with a second watermark."""
+"""A stream has a second watermark."""
 
 from __future__ import annotations
 

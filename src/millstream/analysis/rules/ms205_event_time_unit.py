@@ -1,4 +1,4 @@
-"""An event time read in a different unit than its column's name says, such as milliseconds as seconds."""
+"""An event time is read in a different unit than its column's name says, such as milliseconds as seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watermark or a window over the time at which a row is processed, instead of the time at which it happened."""
+"""A watermark or window uses the time at which a row is processed, not the time at which it happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query in append mode whose trigger ends the run before the last windows are written."""
+"""A query in append mode has a trigger that ends the run before the last windows are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A setting that switches off batches without rows, so that finished windows wait for the next row."""
+"""A setting switches off batches without rows, so that finished windows wait for the next row."""
 
 from __future__ import annotations
 

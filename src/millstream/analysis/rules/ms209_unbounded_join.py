@@ -1,4 +1,4 @@
-"""A stream-stream join that keeps the rows of a side forever."""
+"""A stream-stream join keeps the rows of a side forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A setting that uses the fastest of several watermarks, so that rows of the slower streams are dropped."""
+"""A setting uses the fastest of several watermarks, so that rows of the slower streams are dropped."""
 
 from __future__ import annotations
 

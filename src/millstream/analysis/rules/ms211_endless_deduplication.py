@@ -1,4 +1,4 @@
-"""A deduplication that keeps every key forever, although there is a watermark."""
+"""A deduplication keeps every key forever, although there is a watermark."""
 
 from __future__ import annotations
 

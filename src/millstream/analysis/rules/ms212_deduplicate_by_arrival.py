@@ -1,4 +1,4 @@
-"""A deduplication by a time that changes when a message is sent again, so that no duplicate is found."""
+"""A deduplication uses a time that changes when a message is sent again, so that no duplicate is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days or hours that depend on a time zone which is not set, or days that do not begin at local midnight."""
+"""Days or hours depend on a time zone which is not set, or days do not begin at local midnight."""
 
 from __future__ import annotations
 

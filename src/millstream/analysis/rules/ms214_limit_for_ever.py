@@ -1,4 +1,4 @@
-"""A LIMIT on a stream, which counts all rows since the query first started."""
+"""A LIMIT on a stream counts all rows since the query first started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with two event-time columns in a stateful operator, so that the query fails at its first batch."""
+"""Rows with two event-time columns reach a stateful operator, so that the query fails at its first batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream-stream join or a session window without a key, so that the query fails at its first batch."""
+"""A stream-stream join or a session window has no key, so that the query fails at its first batch."""
 
 from __future__ import annotations
 

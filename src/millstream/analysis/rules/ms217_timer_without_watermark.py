@@ -1,4 +1,4 @@
-"""A stateful function that uses event-time timers, although its input has no watermark."""
+"""A stateful function uses event-time timers, although its input has no watermark."""
 
 from __future__ import annotations
 

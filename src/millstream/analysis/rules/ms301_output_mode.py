@@ -1,4 +1,4 @@
-"""A sink that does not accept the query's output mode."""
+"""A sink does not accept the query's output mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a sink, or of the dead-letter store, that contradict each other or do not work in the output mode."""
+"""Settings of a sink or the dead-letter store contradict each other or do not work in the output mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous and real-time triggers of queries that need micro-batches, and the deprecated trigger `once`."""
+"""A continuous or real-time trigger does not fit the query, or the query has the deprecated trigger `once`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose guarantee is weaker than the spec demands."""
+"""The guarantee of a sink is weaker than the spec demands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose settings name a column that the query does not output."""
+"""The settings of a sink name a column that the query does not output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose type a sink cannot store."""
+"""A sink cannot store the type of a column."""
 
 from __future__ import annotations
 

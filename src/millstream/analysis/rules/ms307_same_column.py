@@ -1,4 +1,4 @@
-"""Columns of a query with the same name, or with names that differ only in case."""
+"""Columns of a query have the same name, or names that differ only in case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink that is partitioned by a column with a different value in nearly every row."""
+"""A sink is partitioned by a column with a different value in nearly every row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose key can be the same in several rows of one batch."""
+"""The key of a sink can be the same in several rows of one batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose key changes when the row changes, so that the old row is never replaced."""
+"""The key of a sink changes when the row changes, so that the old row is never replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink that may repeat rows, listed before one that does not."""
+"""A sink that may repeat rows is listed before one that does not."""
 
 from __future__ import annotations
 

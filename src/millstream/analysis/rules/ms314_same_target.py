@@ -1,4 +1,4 @@
-"""Two sinks of a query with the same target, or two queries with a target that only one may write."""
+"""Two sinks of a query have the same target, or two queries have a target that only one may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a sink that are valid, but weaken its delivery guarantee."""
+"""Settings of a sink are valid, but weaken its delivery guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speculative execution with a sink to which Spark's tasks write directly."""
+"""Speculative execution is switched on for a sink to which Spark's tasks write directly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two queries that merge into the same table, so that they wait for each other or repeat their merges."""
+"""Two queries merge into the same table, so that they wait for each other or repeat their merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that differs each time a batch runs, used in a key, in state, or to decide where a row goes."""
+"""A value that differs each time a batch runs is used in a key, in state, or to decide where a row goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column or filter that is different each time a batch runs, so that sinks may contain different values."""
+"""A column or filter differs each time a batch runs, so that sinks may contain different values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python function that Spark calls for rows, and whose result depends on more than these rows."""
+"""Spark calls a Python function for rows, but its result depends on more than these rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function over groups of a stream that gets only the rows of one batch."""
+"""A function over groups of a stream gets only the rows of one batch."""
 
 from __future__ import annotations
 

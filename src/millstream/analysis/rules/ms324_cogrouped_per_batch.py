@@ -1,4 +1,4 @@
-"""Two cogrouped streams whose rows are combined only within one batch."""
+"""The rows of two cogrouped streams are combined only within one batch."""
 
 from __future__ import annotations
 

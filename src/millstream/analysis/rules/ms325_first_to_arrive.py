@@ -1,4 +1,4 @@
-"""`first` and `last` of a group, which follow the order of arrival, not of time."""
+"""`first` and `last` of a group follow the order of arrival, not of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition number in a key, which changes with how Spark splits rows into tasks."""
+"""A key contains a partition number, which changes with how Spark splits rows into tasks."""
 
 from __future__ import annotations
 

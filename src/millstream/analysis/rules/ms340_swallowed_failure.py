@@ -1,4 +1,4 @@
-"""A foreachBatch function that hides a failed write."""
+"""A foreachBatch function hides a failed write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A foreachBatch function that appends rows without using the batch id."""
+"""A foreachBatch function appends rows without using the batch id."""
 
 from __future__ import annotations
 

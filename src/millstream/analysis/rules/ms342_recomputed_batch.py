@@ -1,4 +1,4 @@
-"""A foreachBatch function that computes the same batch several times."""
+"""A foreachBatch function computes the same batch several times."""
 
 from __future__ import annotations
 

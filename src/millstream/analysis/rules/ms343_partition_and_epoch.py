@@ -1,4 +1,4 @@
-"""A foreach writer that recognises repeated rows by partition and epoch."""
+"""A foreach writer recognises repeated rows by partition and epoch."""
 
 from __future__ import annotations
 

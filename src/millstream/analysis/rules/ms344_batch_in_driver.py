@@ -1,4 +1,4 @@
-"""A foreachBatch function that collects every row in the driver, from a source without a batch limit."""
+"""A foreachBatch function collects every row in the driver, from a source without a batch limit."""
 
 from __future__ import annotations
 

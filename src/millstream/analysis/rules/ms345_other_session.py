@@ -1,4 +1,4 @@
-"""A temporary view of a batch that is queried in another session."""
+"""A temporary view of a batch is queried in another session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write in a foreachBatch function that succeeds only once."""
+"""A write in a foreachBatch function succeeds only once."""
 
 from __future__ import annotations
 

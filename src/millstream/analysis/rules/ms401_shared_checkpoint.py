@@ -1,4 +1,4 @@
-"""Checkpoints of two queries in the same folder, or one inside the other."""
+"""The checkpoints of two queries are in the same folder, or one is inside the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark settings that switch off checks that keep results correct."""
+"""Spark settings switch off checks that keep results correct."""
 
 from __future__ import annotations
 

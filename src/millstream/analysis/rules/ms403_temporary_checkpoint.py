@@ -1,4 +1,4 @@
-"""A checkpoint in a folder that the operating system empties."""
+"""A checkpoint is in a folder that the operating system empties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint on a file system on which no run can lock it."""
+"""A checkpoint is on a file system on which no run can lock it."""
 
 from __future__ import annotations
 

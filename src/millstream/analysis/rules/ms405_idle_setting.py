@@ -1,4 +1,4 @@
-"""Spark settings without effect, because the spec has its own setting."""
+"""Spark settings have no effect, because the spec has its own setting."""
 
 from __future__ import annotations
 

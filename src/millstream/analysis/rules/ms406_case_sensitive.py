@@ -1,4 +1,4 @@
-"""A Spark setting that makes names case-sensitive, although all other parts ignore case."""
+"""A Spark setting makes names case-sensitive, although all other parts ignore case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stateful function that the configured state store does not support."""
+"""The configured state store does not support a stateful function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query of a script that writes its progress asynchronously."""
+"""A query of a script writes its progress asynchronously."""
 
 from __future__ import annotations
 

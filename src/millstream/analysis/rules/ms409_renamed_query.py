@@ -1,4 +1,4 @@
-"""A query that has not run, next to the checkpoint of a removed query that wrote to the same sink."""
+"""A query has not run, but a removed query that wrote to the same sink has a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a source that its connector refuses."""
+"""The connector of a source refuses its settings."""
 
 from __future__ import annotations
 

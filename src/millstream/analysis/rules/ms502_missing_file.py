@@ -1,4 +1,4 @@
-"""A source that reads a local path without files."""
+"""A source reads a local path without files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source that cannot be replayed, next to one that can or before a sink that relies on replay."""
+"""A source that cannot be replayed is next to one that can, or before a sink that relies on replay."""
 
 from __future__ import annotations
 

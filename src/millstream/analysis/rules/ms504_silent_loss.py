@@ -1,4 +1,4 @@
-"""Settings of a source under which records are skipped silently."""
+"""Settings of a source skip records silently."""
 
 from __future__ import annotations
 

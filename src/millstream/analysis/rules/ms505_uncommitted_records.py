@@ -1,4 +1,4 @@
-"""Settings of a source that read records of aborted transactions."""
+"""Settings of a source read records of aborted transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source read newest first, with a watermark that drops the older records."""
+"""A source is read newest first, with a watermark that drops the older records."""
 
 from __future__ import annotations
 

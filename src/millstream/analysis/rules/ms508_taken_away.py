@@ -1,4 +1,4 @@
-"""A source that deletes or moves files after a query has read them, although another query reads the same files."""
+"""A source deletes or moves files after a query has read them, although another query reads the same files."""
 
 from __future__ import annotations
 

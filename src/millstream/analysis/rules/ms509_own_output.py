@@ -1,4 +1,4 @@
-"""A static source whose files are listed once, although a query of the pipeline keeps writing new files to it."""
+"""A static source lists its files once, although a query of the pipeline keeps writing new files to it."""
 
 from __future__ import annotations
 

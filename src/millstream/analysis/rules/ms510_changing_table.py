@@ -1,4 +1,4 @@
-"""A table that each batch reads again, and whose column is a grouping key."""
+"""Each batch reads a table again, and a column of this table is a grouping key."""
 
 from __future__ import annotations
 

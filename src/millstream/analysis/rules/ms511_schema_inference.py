@@ -1,4 +1,4 @@
-"""A setting that lets Spark infer the columns of a stream from the files that exist at the start."""
+"""A setting lets Spark infer the columns of a stream from the files that exist at the start."""
 
 from __future__ import annotations
 

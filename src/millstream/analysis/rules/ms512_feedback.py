@@ -1,4 +1,4 @@
-"""A query that reads what it writes."""
+"""A query reads what it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source whose settings permanently skip records."""
+"""Settings of a source permanently skip records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source without a batch limit, so that the first batch contains the whole topic."""
+"""A source has no batch limit, so that the first batch contains the whole topic."""
 
 from __future__ import annotations
 

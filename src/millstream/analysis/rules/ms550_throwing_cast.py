@@ -1,4 +1,4 @@
-"""Text from a source converted to a number or a time, so that the query fails at the first invalid text."""
+"""Text from a source is converted to a number or a time, so that the query fails at the first invalid text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access to an element of an array from a source, so that the query fails at the first array that is too short."""
+"""A view reads an element of an array from a source, so that the query fails at the first too short array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A division by a number from a source, so that the query fails at the first row in which it is 0."""
+"""A view divides by a number from a source, so that the query fails at the first row in which it is 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view that decodes messages without checking whether they are valid."""
+"""A view decodes messages without checking whether they are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes from a source that are written as text to a sink which does not accept every character."""
+"""Bytes from a source are written as text to a sink which does not accept every character."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose key is NULL in the rows of an outer join that have no match."""
+"""The key of a sink is NULL in the rows of an outer join that have no match."""
 
 from __future__ import annotations
 

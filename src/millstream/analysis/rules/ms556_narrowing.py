@@ -1,4 +1,4 @@
-"""A number from a source cast to a smaller type, so that the query fails at the first that is too large."""
+"""A number from a source is cast to a smaller type, so that the query fails at the first that is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result that each batch writes as a whole, and that grows without limit."""
+"""Each batch writes a result as a whole, and the result grows without limit."""
 
 from __future__ import annotations
 

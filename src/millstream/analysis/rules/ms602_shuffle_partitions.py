@@ -1,4 +1,4 @@
-"""State split into many more partitions than one machine has cores."""
+"""State is split into many more partitions than one machine has cores."""
 
 from __future__ import annotations
 

@@ -11,12 +11,11 @@ from millstream.cli.project import use_colors
 
 # Marks by which the tests of a page know what each block must give.
 _EXPECTED = re.compile(r"[ \t]*(?:--|#) (?:error|warning|info):(?: \[[^\]\n]*\])+")
-_CATALOGUE = re.compile(r" Catalogue: [^*\n]*\.(?=\*)")
 
 
 def page_for_readers(text: str) -> str:
     """Return the page of a code without the marks of its tests."""
-    text = _CATALOGUE.sub("", _EXPECTED.sub("", text))
+    text = _EXPECTED.sub("", text)
     return text.replace("```snapshot\n", "```text\n")
 
 
