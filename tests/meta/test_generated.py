@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from millstream.connectors import registry
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import ModuleType
 
 
@@ -67,3 +69,22 @@ def test_every_connector_has_a_page_of_prose(root: Path, role: str) -> None:
         for name in sorted(folders)
         if not (root / f"src/millstream/connectors/{name}/{role}.md").is_file()
     ] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(Path(__file__).parents[2].glob("docs/reference/s*s/*.md")),
+    ids=lambda page: f"{page.parent.name}/{page.stem}",
+)
+def test_the_first_pipeline_of_a_kinds_page_uses_that_kind(page: Path) -> None:
+    block = re.search(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert block is not None
+    spec = yaml.safe_load(block[1])
+    sinks = [query["to"] for query in spec["queries"].values()]
+    entries = (
+        list(spec["sources"].values())
+        if page.parent.name == "sources"
+        else [entry for to in sinks for entry in (to if isinstance(to, list) else [to])]
+    )
+
+    assert page.stem in {name for entry in entries for name in entry}

@@ -20,7 +20,11 @@ WIDTH = 100
 
 def cli_page() -> str:
     """The help of every command that there is."""
-    parts = ["# Commands", MADE]
+    intro = (
+        "This page has the help of every command, as `--help` prints it. [Command line](command-line.md) lists the "
+        "commands in one table, with exit codes, files and environment variables."
+    )
+    parts = ["# Options of the commands", MADE, intro]
     for name, what in COMMANDS.items():
         if importlib.util.find_spec(command_module(name)) is not None:
             command: click.Command = importlib.import_module(command_module(name)).command

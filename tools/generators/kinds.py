@@ -12,7 +12,7 @@ from millstream.connectors.api.source import Source
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from millstream.connectors.api.dead_letters import DeadLetterStore
@@ -33,12 +33,20 @@ def kind_pages() -> dict[Path, str]:
 
 
 def kind_page(kind: type[Source] | type[Sink]) -> str:
-    """A source's or sink's page: its prose, its facts and its settings."""
+    """A source's or sink's page: its prose, its facts and its settings; a summary if kinds share the prose."""
     role = "source" if issubclass(kind, Source) else "sink"
     prose = PACKAGE / "connectors" / registry.connector_folder(kind) / f"{role}.md"
-    parts = [f"# {kind.kind} {role}", MADE, summary(kind)]
-    if prose.is_file():
-        parts.append(re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip())
+    heading, _, text = prose.read_text(encoding="utf-8").partition("\n")
+    kinds = kinds_of_page(kind, registry.sources() if role == "source" else registry.sinks())
+    if len(kinds) > 1:
+        name = kind.kind.upper() if kind.kind.upper() in summary(kind) else kind.kind.capitalize()
+        heading = f"# {name} {role}"
+    parts = [
+        heading,
+        MADE,
+        *([summary(kind)] if len(kinds) > 1 else []),
+        prose_of_kind(text, kind, kinds).strip(),
+    ]
     facts = source_facts(kind) if issubclass(kind, Source) else sink_facts(kind)
     parts += ["## Facts", "\n".join(f"- {fact}" for fact in facts), "## Settings", table(kind)]
     for inner in models_in(kind):
@@ -46,11 +54,40 @@ def kind_page(kind: type[Source] | type[Sink]) -> str:
     return joined(parts)
 
 
+def kinds_of_page(
+    kind: type[Source] | type[Sink], kinds: Mapping[str, type[Source] | type[Sink]]
+) -> list[str]:
+    """The kinds that share the prose of this kind."""
+    folder = registry.connector_folder(kind)
+    return [name for name, item in kinds.items() if registry.connector_folder(item) == folder]
+
+
+def prose_of_kind(text: str, kind: type[Source] | type[Sink], kinds: list[str]) -> str:
+    """The prose that several kinds share, as it is for one of them.
+
+    A part after `<!-- only json csv -->` is for these kinds, up to the next such line or `<!-- all -->`. In YAML
+    blocks, every kind of the page and its extension becomes the one of this page.
+    """
+    pieces = re.split(r"^<!-- (?:all|only ([\w ]+)) -->\n", text, flags=re.MULTILINE)
+    parts = [
+        part
+        for names, part in zip([None, *pieces[1::2]], pieces[::2], strict=True)
+        if names is None or kind.kind in names.split()
+    ]
+    names = "|".join(kinds)
+    return re.sub(
+        r"^```yaml\n.*?^```$",
+        lambda block: re.sub(rf"(?<=[ {{])(?:{names})(?=: )|(?<=\*\.)(?:{names})(?=\")", kind.kind, block[0]),
+        "".join(parts),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
 def box_page(kind: type[DeadLetterStore]) -> str:
     """The page of a place of dead letters: its prose and its settings."""
     prose = PACKAGE / "connectors" / registry.connector_folder(kind) / "dead_letters.md"
-    text = re.sub(r"\A#[^\n]*\n+", "", prose.read_text(encoding="utf-8")).strip()
-    parts = [f"# Dead letters in {kind.kind}", MADE, summary(kind), text, "## Settings", table(kind)]
+    heading, _, text = prose.read_text(encoding="utf-8").partition("\n")
+    parts = [heading, MADE, summary(kind), text.strip(), "## Settings", table(kind)]
     for inner in models_in(kind):
         parts += [f"### {inner.__name__}", summary(inner), table(inner)]
     return joined(parts)

@@ -23,7 +23,7 @@ class ForeachBatchSink(FunctionSink):
     function: str = Field(pattern=REFERENCE, examples=["deliveries:store"])
     """Function as `module:function`, relative to the spec's folder; called with the batch and its number."""
     idempotent: bool = False
-    """Set to true if the function recognizes a repeated batch by its number, and writes it only once."""
+    """Set to true if the function recognises a repeated batch by its number, and writes it only once."""
     options: dict[str, SecretUrl] = Field(default={}, examples=[{"url": "${POSTGRES_URL}"}])
     """Options for the function, as `batch.options`, such as addresses and paths. Printed without passwords."""
 

@@ -25,7 +25,7 @@ BATCH_HEADER = "millstream-batch"
 class KafkaWriter(Writer):
     """Sends each row of a batch as a record; a replayed batch is sent again.
 
-    The headers of every record contain its query and batch, so that a reader can recognize a replay. `records` builds
+    The headers of every record contain its query and batch, so that a reader can recognise a replay. `records` builds
     the records; `_send` sends them.
     """
 

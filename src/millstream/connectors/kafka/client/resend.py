@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.dead_letters import DeadLetter
     from millstream.connectors.kafka.client.broker import Broker
 
-# Header by which a reader recognizes a dead letter that was sent twice.
+# Header by which a reader recognises a dead letter that was sent twice.
 PLACE = "millstream-dead-letter"
 _FLUSH = 60.0
 
