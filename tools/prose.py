@@ -127,7 +127,7 @@ class Hit:
 
 
 def blank_out(text: str, pattern: re.Pattern[str]) -> str:
-    """Replace matches by spaces, so that lines and columns stay."""
+    """Replace matches with spaces, so that lines and columns stay."""
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
 
 

@@ -61,7 +61,7 @@ def test_a_demo_whose_broker_died_ends_with_a_sentence_and_leaves_no_traffic(
             demo._lock(tmp_path, ProgressReporter()),
         ):
             pass
-        with pytest.raises(NotReady, match="the broker did not take what the traffic sent"):
+        with pytest.raises(NotReady, match="the broker did not accept all generated records"):
             traffic.end()
 
     with (tmp_path / "lock").open() as free:

@@ -79,5 +79,5 @@ def _report_unknown_code(code: str, span: Span, known: Collection[str]) -> Findi
         f"no rule has the code {code}",
         span,
         why="only the codes of rules can have a severity" if code.startswith("MS") else "",
-        fix=f"write {matches[0]}" if matches else "see docs/reference/rules.md for the codes of rules",
+        fix=f"write {matches[0]}" if matches else "run 'millstream docs rules' for a list of all codes",
     )

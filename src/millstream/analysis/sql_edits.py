@@ -21,7 +21,7 @@ def read_marked_text(facts: Facts | None, span: Span | None) -> str:
 def replace_in_marked_text(
     facts: Facts | None, span: Span | None, old: str, new: str, *, safe: bool
 ) -> Edit | None:
-    """Replace `old` by `new` in the marked text; return `None` if `old` does not occur there exactly once."""
+    """Replace `old` with `new` in the marked text; return `None` if `old` does not occur there exactly once."""
     line = _find_line(facts, span)
     text = read_marked_text(facts, span)
     if span is None or text.lower().count(old.lower()) != 1:

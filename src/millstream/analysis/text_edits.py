@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def replace_value(places: ValuePositions, text: str, *path: str | int, safe: bool = False) -> Edit | None:
-    """Replace the value at this path by `text`; return `None` if it is not in the file, or not on one line."""
+    """Replace the value at this path with `text`; return `None` if it is not in the file, or not on one line."""
     return replace_span(places, places.value(*path), text, safe=safe) if places.has(*path) else None
 
 
 def replace_span(places: ValuePositions, span: Span, text: str, *, safe: bool = False) -> Edit | None:
-    """Replace a span of one line by `text`; return `None` for a span of several lines, or in an unknown file."""
+    """Replace a span of one line with `text`; return `None` for a span of several lines, or in an unknown file."""
     line = TextLines(places.texts.get(span.file, "")).line(span.line)
     if span.end_line != span.line or span.end_column - 1 > len(line):
         return None

@@ -115,7 +115,7 @@ def _refuse_secrets(document: YamlDocument, scalars: Mapping[Place, str]) -> Non
         where = f"{span.file}:{span.line}" if span else document.file
         raise MillstreamError(
             f"{where}: '{place[-1]}' contains a secret, which would be copied into the package",
-            "replace the secret by a variable without a default value: ${NAME}",
+            "replace the secret with a variable without a default value: ${NAME}",
         )
 
 

@@ -81,7 +81,7 @@ def read_own_file(path: Path, scalars: Mapping[tuple[str | int, ...], str]) -> b
         reason = _find_secret_reason(path, _find_secret_files(path.parent, scalars))
         if reason:
             raise MillstreamError(
-                f"{path} is a link to {path.readlink()}, which is {reason}", "replace the link by a file"
+                f"{path} is a link to {path.readlink()}, which is {reason}", "replace the link with a file"
             )
     return _read(path) if path.is_file() else None
 

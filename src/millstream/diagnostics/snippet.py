@@ -59,14 +59,14 @@ def build_snippet(lines: TextLines, span: Span) -> Snippet | None:
 
 
 def mask_secrets(text: str) -> str:
-    """Replace each character of a likely password by `*`, so that columns do not change."""
+    """Replace each character of a likely password with `*`, so that columns do not change."""
     for pattern in _SECRETS:
         text = pattern.sub(lambda match: match["before"] + "*" * len(match["secret"]), text)
     return text
 
 
 def escape_control(text: str) -> str:
-    """Replace tabs by blanks, and control characters by their codes."""
+    """Replace tabs with blanks, and control characters with their codes."""
     return "".join(_escape_character(char) for char in text)
 
 

@@ -236,7 +236,7 @@ class Supervisor:
         return replace(failure, message=f"{failure.message} ({place})") if place else failure
 
     def _name_missing_records(self, query: RunningQuery, failure: QueryFailure) -> QueryFailure:
-        """Replace a failure for missing records by one that names them, as far as the source knows them."""
+        """Replace a failure for missing records with one that names them, as far as the source knows them."""
         if failure.cause is not FailureKind.GONE:
             return failure
         try:

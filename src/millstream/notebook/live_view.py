@@ -40,9 +40,9 @@ def choose_output_mode(frame: DataFrame, title: str, requested_mode: str | None)
     mode, last_refusal = refusals[-1]
     assert last_refusal is not None
     reason_text = (
-        f"in output mode {mode}: {last_refusal.sentence}" if requested_mode else last_refusal.sentence
+        f" in output mode {mode}: {last_refusal.sentence}" if requested_mode else f": {last_refusal.sentence}"
     )
-    raise InvalidInput(f"{title} cannot be shown {reason_text}", last_refusal.fix)
+    raise InvalidInput(f"{title} cannot be shown{reason_text}", last_refusal.fix)
 
 
 class NewestRows:
@@ -133,7 +133,7 @@ def to_pandas_frame(rows: pa.Table) -> pd.DataFrame:
 
 
 def flatten_windows(frame: DataFrame) -> DataFrame:
-    """Replace window columns by the start of the window, so that they can be shown and plotted."""
+    """Replace window columns with the start of the window, so that they can be shown and plotted."""
     columns: list[Any] = []
     for field in frame.schema:
         window = isinstance(field.dataType, StructType) and field.dataType.names == ["start", "end"]

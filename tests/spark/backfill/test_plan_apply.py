@@ -35,7 +35,7 @@ def test_a_question_about_the_past_is_asked_and_the_answer_is_done(shop: Shop) -
     asked = plan(shop, "--select", "sums", answers="backfill\n")
 
     assert "sums: silently wrong" in asked.stdout
-    assert "replace the rows in the sinks by the result" in asked.stderr
+    assert "replace the rows in the sinks with the result" in asked.stderr
     assert "sums: has a new checkpoint (backfill); the former one is" in asked.stdout
     assert asked.return_value == 0
     shop.stream("sums")

@@ -124,7 +124,7 @@ def test_a_table_is_shown_once(spark: SparkSession, display_log: Seen) -> None:
 
 
 def test_what_spark_runs_in_no_mode_is_refused_with_a_cure(spec: Path) -> None:
-    with pytest.raises(InvalidInput, match="sorted cannot be shown Sorting is not supported") as error:
+    with pytest.raises(InvalidInput, match="sorted cannot be shown: Sorting is not supported") as error:
         ms.display(spec, "sorted")
     assert "remove the sort" in error.value.fix
 

@@ -111,7 +111,7 @@ def _suggest_variable(facts: Facts, path: Path, secret_kind: str) -> str:
 
 
 def _build_edit(facts: Facts, path: Path, start: int, stop: int, variable: str) -> Edit | None:
-    """Replace these characters of a value by the variable; quote the value where a brace would end it."""
+    """Replace these characters of a value with the variable; quote the value where a brace would end it."""
     places = facts.places
     scalar = places.scalar(*path)
     if scalar is None or places.document is None or scalar.style in ("|", ">"):

@@ -36,6 +36,6 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             event_time.find_span(query, limit),
             label="limits here",
             why="the limit counts all rows since the first start, across batches and restarts",
-            fix="limit the batch size at the source, such as with 'max_offsets_per_trigger', or remove the LIMIT",
+            fix="limit the batch size at the source, for example with 'max_offsets_per_trigger', or remove the LIMIT",
             query=query.name,
         )

@@ -52,7 +52,7 @@ def _suggest_column(name: str, columns: Sequence[str]) -> str | None:
 
 
 def _build_edit(facts: Facts, span: Span, name: str, suggestion: str | None) -> Edit | None:
-    """Replace the name by the suggestion, if it occurs once in the setting's value."""
+    """Replace the name with the suggestion, if it occurs once in the setting's value."""
     lines = facts.places.texts.get(span.file, "").splitlines()
     if suggestion is None or span.line != span.end_line or span.line > len(lines):
         return None

@@ -45,7 +45,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
 
 
 def _build_edit(facts: Facts | None, call: Expression) -> Edit | None:
-    """Replace `first` by `any_value`, which returns the same; only the user knows which order was intended."""
+    """Replace `first` with `any_value`, which returns the same; only the user knows which order was intended."""
     if not call.function.startswith("first") or not read_marked_text(facts, call.span).lower().startswith(
         "first"
     ):

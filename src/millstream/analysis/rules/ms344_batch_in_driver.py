@@ -30,7 +30,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 span,
                 why=f"the first batch, and the first batch after a pause, contains everything in "
                 f"{unbounded.format} that was not read yet",
-                fix="limit the batch size at the source, such as with maxOffsetsPerTrigger, or write from the "
+                fix="limit the batch size at the source, for example with maxOffsetsPerTrigger, or write from the "
                 "executors",
                 query=query.name,
             )

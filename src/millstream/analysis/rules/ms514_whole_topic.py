@@ -40,7 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             why="this batch may take hours or too much memory, and after a crash it starts from the beginning, "
             "because it is committed only at its end; the same happens with the records that arrive "
             "during a long stop",
-            fix=f"limit the batch size, such as {limit.field}: {limit.value}",
+            fix=f"limit the batch size, for example with {limit.field}: {limit.value}",
             edit=_build_edit(facts, name, f"{limit.field}: {limit.value}"),
             query=query,
         )

@@ -107,7 +107,7 @@ def code_page(code: str) -> str:
     if code in CODES:
         name, sentence = CODES[code]
         return f"# {name} ({code})\n\n{sentence}\n"
-    raise InvalidInput(f"there is no code {code}", "'millstream docs rules' lists all codes")
+    raise InvalidInput(f"there is no code {code}", "run 'millstream docs rules' for a list of all codes")
 
 
 def describe_kind(kind: Any) -> Iterator[str]:

@@ -206,7 +206,7 @@ class _Cures:
 
 
 _WORDS = {
-    "backfill": "replace the rows in the sinks by the result over everything that was read",
+    "backfill": "replace the rows in the sinks with the result over everything that was read",
     "continue": "keep the rows in the sinks, and read on after the last batch, without the state",
     "now": "keep the rows in the sinks, and skip what has not been read yet",
 }

@@ -104,7 +104,7 @@ class Backfills:
                 self._empty(target, time_range)
 
     def _empty(self, target: BackfillTarget, time_range: EventTimeRange) -> None:
-        """Replace a range by no rows."""
+        """Replace a range with no rows."""
         from pyspark.sql.types import StructType
 
         from millstream.backfill.inputs import reduce_to_query

@@ -172,7 +172,7 @@ class TrafficProcess:
         except subprocess.TimeoutExpired:
             self.close()
             raise NotReady(
-                f"the broker did not take what the traffic sent within {PATIENCE:.0f} seconds", self._fix()
+                f"the broker did not accept all generated records within {PATIENCE:.0f} seconds", self._fix()
             ) from None
         if code:
             raise NotReady(f"the traffic ended early: {self._last_words()}", self._fix())

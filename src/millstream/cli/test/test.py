@@ -20,7 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("-x", "stop", is_flag=True, help="Stop at the first test that fails.")
 @click.option(
-    "--update", is_flag=True, help="Replace the expected values in the test files by the actual results."
+    "--update", is_flag=True, help="Replace the expected values in the test files with the actual results."
 )
 @click.option(
     "--record",

@@ -217,7 +217,7 @@ class _DocumentReader:
         self.document.findings.append(
             build_finding(
                 "MS005",
-                f"the key '{key}' is here twice",
+                f"the key '{key}' occurs twice",
                 span,
                 label=f"first on line {self.document.keys[(*path, key)].line}",
                 why="one of the two would be ignored",

@@ -104,7 +104,7 @@ def describe_purpose(path: Path) -> str:
 
 
 def restore_variables(message: str, path: Path, variables: Mapping[Path, tuple[str, str]]) -> str:
-    """Replace values of variables in a message, at that path or inside, by their text in the file."""
+    """Replace values of variables in a message, at that path or inside, with their text in the file."""
     for place, (text, value) in variables.items():
         depth = min(len(place), len(path))
         if value and place[:depth] == path[:depth]:

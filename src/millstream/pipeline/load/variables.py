@@ -1,4 +1,4 @@
-"""Replace variables in a spec's data by their values, and record where."""
+"""Replace variables in a spec's data with their values, and record where."""
 
 from __future__ import annotations
 

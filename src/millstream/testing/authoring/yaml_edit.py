@@ -24,7 +24,7 @@ _MAX_LINE = 100
 
 @dataclass(frozen=True, order=True)
 class TextChange:
-    """Replace the characters from `start` up to `stop` by another text."""
+    """Replace the characters from `start` up to `stop` with another text."""
 
     start: int
     stop: int

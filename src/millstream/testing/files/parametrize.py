@@ -1,4 +1,4 @@
-"""Expand a test with a table: replace `${name}` by the values of each table row."""
+"""Expand a test with a table: replace `${name}` with the values of each table row."""
 
 from __future__ import annotations
 

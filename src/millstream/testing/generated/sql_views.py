@@ -40,7 +40,7 @@ class SqlView:
 def write_sql_views(
     spark: SparkSession, spec: Path, env: Mapping[str, str], scratch: Path
 ) -> Iterator[SqlView]:
-    """Replace functions of a project by SQL in its spec, one query after another, and yield what became of each.
+    """Replace functions of a project with SQL in its spec, one query after another, and yield what became of each.
 
     A view is replaced only if the test of its query passes with the SQL: the same rows, batch by batch, with the same
     watermark. Views of queries without a test stay functions.

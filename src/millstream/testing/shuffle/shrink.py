@@ -71,7 +71,7 @@ class _Search:
         return self._results[split]
 
     def descend(self, best: Split, candidates: Callable[[Split], Iterator[Split]]) -> Split:
-        """Repeatedly replace the best split by its first failing candidate, until none fails."""
+        """Repeatedly replace the best split with its first failing candidate, until none fails."""
         while (
             candidate := next((split for split in candidates(best) if self.fails(split)), None)
         ) is not None:

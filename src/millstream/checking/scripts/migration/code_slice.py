@@ -63,7 +63,7 @@ class ScriptCode:
         """Return the function for the query that is started on a line. Raises NotMovable."""
         call = next((node for node in ast.walk(self._tree) if _is_start(node) and _ends_on(node, line)), None)
         if call is None:
-            raise NotMovable(f"the call that starts it is not statements on line {line}")
+            raise NotMovable(f"line {line} has no statement that starts the query")
         statements = self._statements_before(call)
         receiver = self._frame_of(call, statements)
         needed = _names(self._replaced(receiver))
