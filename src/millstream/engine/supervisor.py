@@ -33,6 +33,7 @@ DEATHS = 3
 POISONED = (
     "correct the code that reads these records, then start again: the batch will contain the same records"
 )
+TIME_OVER = " (the time of the run is over; the next run continues here)"
 
 
 class QueryPhase(StrEnum):
@@ -83,6 +84,8 @@ class Supervisor:
         self._end_requested = threading.Event()
         self._interrupt_requested = threading.Event()
         self._is_out_of_files = False
+        self._is_time_over = False
+        self._is_ending = False
 
     def end(self) -> None:
         """Ask for a graceful end: current batches finish. A second call interrupts them."""
@@ -119,6 +122,7 @@ class Supervisor:
                 if seconds is not None and deadline is None and self._has_begun():
                     deadline = time.monotonic() + seconds
                 if deadline is not None and time.monotonic() >= deadline:
+                    self._is_time_over = True
                     break
                 self._is_out_of_files = self.open_files is not None and self.open_files.must_end()
                 self._end_requested.wait(LOOK)
@@ -259,12 +263,15 @@ class Supervisor:
             self.events.emit("waiting", watched.query.name, source=source, seconds=SILENCE)
 
     def _handle_failure(self, watched: SupervisedQuery, failure: QueryFailure) -> None:
-        """Schedule a restart, or give up with an event that names the batch and its input."""
+        """Schedule a restart, or give up."""
         watched.failure = failure
         watched.failures += 1
         name = watched.query.name
         batch = watched.query.unfinished() if watched.query.handle is not None else None
         suffix = self._give_up_suffix(watched, failure, batch)
+        if suffix is None and self._is_ending:
+            self._end_unfinished(watched, batch)
+            return
         if suffix is None:
             wait = self.backoff.wait(watched.failures, self.chance)
             watched.state, watched.start_at = QueryPhase.RETRYING, time.monotonic() + wait
@@ -272,8 +279,16 @@ class Supervisor:
                 "retry", name, reason=failure.message, wait_seconds=round(wait, 1), failures=watched.failures
             )
             return
+        self._give_up(watched, failure, batch, suffix)
+
+    def _give_up(
+        self, watched: SupervisedQuery, failure: QueryFailure, batch: UncommittedBatch | None, suffix: str
+    ) -> None:
+        """Give up with an event that names the batch and its input."""
+        name = watched.query.name
         watched.state = QueryPhase.FAILED
-        poisoned = failure.cause in (FailureKind.DEFECT, FailureKind.CRASH) and batch is not None
+        is_to_blame = failure.cause in (FailureKind.DEFECT, FailureKind.CRASH) and suffix != TIME_OVER
+        poisoned = is_to_blame and batch is not None
         poison_record = (
             watched.query.poison(batch.batch)
             if failure.cause is FailureKind.DEFECT and batch is not None
@@ -292,6 +307,23 @@ class Supervisor:
             else [],
             value=poison_record.value if poison_record else None,
         )
+
+    def _end_unfinished(self, watched: SupervisedQuery, batch: UncommittedBatch | None) -> None:
+        """End a query that would start again after its failure, if the run had not come to its end.
+
+        It gives up if the run's time is over, because exit code 0 would say that all is well.
+        A request to end, or another query's failure, only stops it.
+        """
+        failure, name = watched.failure, watched.query.name
+        assert failure is not None, "it would start again after a failure"
+        if not self._is_time_over:
+            rest = f"batch {batch.batch} is not committed and runs again" if batch else "it continues"
+            watched.state = QueryPhase.ENDED
+            self.events.emit(
+                "query_stopped", name, reason=f"{rest} at the next start, because of: {failure.message}"
+            )
+            return
+        self._give_up(watched, failure, batch, TIME_OVER)
 
     def _give_up_suffix(
         self, watched: SupervisedQuery, failure: QueryFailure, batch: UncommittedBatch | None
@@ -320,11 +352,17 @@ class Supervisor:
         return None
 
     def _finish(self) -> None:
-        """Let running queries finish their batch; a second request interrupts them."""
+        """Let running queries finish their batch; a second request interrupts them.
+
+        A query that waits for its next attempt ends without it.
+        """
+        self._is_ending = True
         for watched in self.watched:
             if watched.state is QueryPhase.RUNNING and watched.query.has_ended():
                 # It has failed, or ended, since the last look.
                 self._check_running(watched)
+            elif watched.state is QueryPhase.RETRYING:
+                self._end_unfinished(watched, watched.query.unfinished())
         running = [
             watched
             for watched in self.watched

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, ClassVar
+
+import duckdb
 
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.diagnostics.failure import MillstreamError, Outage
 from millstream.engine.events.event_bus import Event, EventBus
+from millstream.engine.run import RunOptions
 from millstream.engine.streaming_query import RunningQuery
 from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
@@ -227,3 +232,67 @@ def test_asked_twice_a_query_ends_at_once_and_the_batch_comes_again(project: Pro
     assert not thread.is_alive()
     project.run(troubled(project))
     assert (0, 1) in Troubled.taken or project.numbers("copy", "commits")[0] == 0
+
+
+def test_a_batch_that_does_not_reach_its_sink_when_the_time_of_a_run_is_over_fails_the_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.add_lines(A)
+    pipeline = troubled(project, Outage("the sink is away"))
+    Troubled.go_on.clear()
+    events = EventBus()
+    messages: list[Event] = []
+    events.listen(messages.append)
+    events.listen(lambda event: Troubled.go_on.set() if event.event == "stopping" else None)
+    frames = build_frames(project.spark, pipeline)
+    query = RunningQuery(project.spark, pipeline, "copy", frames["orders"], Trigger(), events)
+    supervisor = Supervisor([query], Backoff(), events)
+    # The time is over while the batch is being written.
+    monkeypatch.setattr(supervisor, "_has_begun", Troubled.writing.is_set)
+
+    succeeded = supervisor.run(0.0)
+    events.close()
+
+    assert not succeeded
+    assert supervisor.exit_code == 1
+    assert not [event for event in messages if event.event in ("retry", "query_stopped")]
+    (failed,) = [event for event in messages if event.event == "query_failed"]
+    assert failed.data["batch"] == 0
+    assert failed.data["reason"] == (
+        "the sink is away (the time of the run is over; the next run continues here)"
+    )
+    assert project.run(troubled(project))
+    assert [rows for _, rows in Troubled.taken if rows] == [1]
+
+
+OPEN_DATABASE = (
+    "import duckdb, sys; database = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_run_whose_sink_is_away_until_its_time_is_over_has_failed_and_the_next_delivers(
+    project: Project,
+) -> None:
+    file = project.folder / "shop.duckdb"
+    sink = {"duckdb": {"path": str(file), "table": "orders"}}
+    pipeline = project.pipeline(queries={"copy": {"from": "orders", "to": [sink]}})
+    project.add_lines(A)
+    assert project.run(pipeline)
+    project.add_lines(B)
+    # A program that has the file open, as a notebook may.
+    with subprocess.Popen(
+        [sys.executable, "-c", OPEN_DATABASE, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        succeeded = project.run(pipeline, RunOptions(seconds=0.5))
+        other.stdin.close()
+
+    assert not succeeded
+    (failed,) = project.list_events("query_failed")
+    assert failed.data["reason"].startswith("another process has the DuckDB file")
+    assert failed.data["reason"].endswith("(the time of the run is over; the next run continues here)")
+    assert project.run(pipeline)
+    with duckdb.connect(str(file), read_only=True) as connection:
+        assert connection.execute("SELECT id FROM orders ORDER BY id").fetchall() == [("a",), ("b",)]

@@ -27,12 +27,17 @@ class Running:
     name = "funnel"
     handle = object()
     batch: int | None = 12
+    has_delivered = False
 
     def unfinished(self) -> UncommittedBatch | None:
         return None if self.batch is None else UncommittedBatch(self.batch, READS)
 
     def poison(self, batch: int) -> None:
         assert batch == self.batch
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Watching:
@@ -47,6 +52,11 @@ class Watching:
 
     def emit(self, event: str, *_: str, **data: Any) -> None:
         self.told.append((event, data))
+
+    def run_for_no_time(self) -> bool:
+        """Run a query that has failed and waits for its next attempt until the end of the run."""
+        self.watched.start_at = float("inf")
+        return self.supervisor.run(0)
 
     def fail(self, failure: QueryFailure, times: int = 1) -> QueryPhase:
         for _ in range(times):
@@ -187,6 +197,35 @@ def test_the_exit_code_tells_a_checkpoint_that_cannot_go_on(failure: QueryFailur
     watched.fail(failure)
 
     assert watched.supervisor.exit_code == code
+
+
+@pytest.mark.parametrize("failure", [AWAY, DIED])
+def test_a_run_whose_time_is_over_while_a_query_waits_for_its_next_attempt_has_failed(
+    failure: QueryFailure,
+) -> None:
+    watched = watching()
+    watched.fail(failure)
+
+    assert not watched.run_for_no_time()
+
+    assert watched.supervisor.exit_code == 1
+    event, data = watched.told[-1]
+    assert (event, data["batch"], data["reads"], data["fix"]) == ("query_failed", 12, list(READS), "")
+    assert data["reason"] == f"{failure.message} (the time of the run is over; the next run continues here)"
+
+
+def test_a_run_that_is_asked_to_end_while_a_query_waits_for_its_next_attempt_names_its_batch() -> None:
+    watched = watching()
+    watched.fail(AWAY)
+    watched.supervisor.end()
+
+    assert watched.run_for_no_time()
+
+    event, data = watched.told[-1]
+    assert event == "query_stopped"
+    assert data["reason"] == (
+        "batch 12 is not committed and runs again at the next start, because of: Postgres is away"
+    )
 
 
 class Batches(Running):
