@@ -17,6 +17,7 @@ from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady, Unreachable
 from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
 from millstream.engine.delivery.batch_spool import spool_folder
+from millstream.engine.delivery.undelivered import warn_of_spooled
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
 from millstream.engine.open_files_watch import OpenFilesWatch, watch_files
@@ -241,7 +242,9 @@ def run_pipeline(
         )
         on_supervisor(supervisor)
         with poll_less_often(spark, pipeline.spark, len(names)):
-            return supervisor.run(options.seconds)
+            succeeded = supervisor.run(options.seconds)
+        warn_of_spooled(pipeline, names, events)
+        return succeeded
 
 
 @contextmanager

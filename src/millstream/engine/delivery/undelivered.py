@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from millstream.engine.delivery.batch_spool import SpooledBatch
+    from millstream.engine.events.event_bus import EventBus
     from millstream.pipeline.model import Pipeline
 
 
@@ -102,6 +104,21 @@ def list_undelivered(pipeline: Pipeline, query: str, sink: str) -> list[SpooledB
     return [
         batch for shelf in find_spools(pipeline, query) for batch in shelf.batches() if batch.sink == sink
     ]
+
+
+def warn_of_spooled(pipeline: Pipeline, queries: Sequence[str], events: EventBus) -> None:
+    """Emit a warning for each query that ends a run with spooled batches, which no other event of its end names."""
+    for query in queries:
+        # A file system that is away has been reported by the query.
+        with suppress(OSError):
+            if batches := [batch for shelf in find_spools(pipeline, query) for batch in shelf.batches()]:
+                events.emit(
+                    "warning",
+                    query,
+                    what=f"the run ends while {describe_batches(batches)}",
+                    fix="start the next run, which delivers them, or deliver them now: "
+                    f"{_replay_command(batches[0])}",
+                )
 
 
 def orphan_warnings(pipeline: Pipeline) -> list[str]:

@@ -86,6 +86,12 @@ def test_the_other_sink_has_every_batch_while_one_is_down(project: Project) -> N
     assert batches(project) == [0, 1]
     assert [event.data["batch"] for event in project.list_events("set_aside")] == [0, 1]
     assert project.list_events("set_aside")[0].data["reason"] == "the table is away"
+    (warning,) = project.list_events("warning")
+    assert (warning.query, warning.data["what"]) == (
+        "copy",
+        "the run ends while 2 batches of query 'copy' wait for sink 'delta:table'",
+    )
+    assert "'millstream deadletter replay copy'" in warning.data["fix"]
 
 
 def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Project, down: Down) -> None:
@@ -94,9 +100,11 @@ def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Pr
     project.run(pipeline(project))
     down.error = None
     project.add_lines(row("c"))
+    project.events.clear()
 
     project.run(pipeline(project))
 
+    assert project.list_events("warning") == []
     assert down.written == [0, 1, 2]
     assert ids(project) == ["a", "b", "c"]
     assert batches(project) == []
