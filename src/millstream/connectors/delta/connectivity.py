@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
 from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
-from millstream.connectors.delta.folder_check import require_writable
+from millstream.connectors.delta.folder_check import require_delta_rs, require_writable
 from millstream.diagnostics.failure import NotReady
 from millstream.diagnostics.finding import Severity
 from millstream.spec.output_mode import OutputMode
@@ -139,6 +139,7 @@ def _open(path: Location) -> DeltaTable | None:
     where = str(path.local or path)
     if path.local is not None and not path.local.exists():
         return None
+    require_delta_rs(path)
     try:
         return DeltaTable(where)
     except TableNotFoundError:

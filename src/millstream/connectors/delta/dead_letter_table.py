@@ -15,6 +15,7 @@ from millstream.connectors.api.values.bucket_options import storage_options
 from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock
 from millstream.connectors.delta.commit.maintenance import delete_absent_files
 from millstream.connectors.delta.dead_letter_writer import RETRIES
+from millstream.connectors.delta.folder_check import require_delta_rs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,6 +68,7 @@ def purge(location: Location, before: datetime | None, source: str | None) -> No
     """Delete dead letters written before a time, of a source, or all, and their files."""
     if not _exists(location):
         return
+    require_delta_rs(location, appends=True)
     condition = _build_condition(before, () if source is None else (source,))
     with commit_lock(location.local, name=WRITING_LOCK_FILE), commit_lock(location.local):
         table = _open(location)
@@ -79,6 +81,7 @@ def purge(location: Location, before: datetime | None, source: str | None) -> No
 
 
 def _exists(location: Location) -> bool:
+    require_delta_rs(location)
     return DeltaTable.is_deltatable(str(location), storage_options(location))
 
 

@@ -9,6 +9,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from millstream.connectors.api.dead_letters import FEW, DeadLetterWriter
 from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock, interruptible_pause
 from millstream.connectors.delta.commit.maintenance import SHORT_HISTORY, WITHOUT_HOOKS, TableMaintenance
+from millstream.connectors.delta.folder_check import is_misread
 from millstream.connectors.delta.sink import DeltaSink
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
 
     On a local file system, a few dead letters of a batch are collected in the driver and committed by delta-rs,
     because Delta's own writer rebuilds the table's state for each commit, which costs more than the batch. That
-    writer is used for many dead letters, and for all file systems of Spark.
+    writer is used for many dead letters, for all file systems of Spark, and for a folder that delta-rs would misread.
 
     Every writer of a file of a local table holds one of its locks from the first byte on. Under both locks, a file in
     no entry of the log is therefore one of a killed process.
@@ -40,11 +41,12 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
 
     def __init__(self, location: Location, identity: SinkIdentity) -> None:
         self._location = location
+        # The table's folder if delta-rs can append to it.
+        local = location.local
+        self._folder = None if local is None or is_misread(local, appends=True) else local
         self._key = identity.key
         self._writer = DeltaSink(path=location, merge_schema=True, maintain=False).writer(identity)
-        self._maintenance = (
-            None if location.local is None else TableMaintenance(location.local, SHORT_HISTORY)
-        )
+        self._maintenance = None if self._folder is None else TableMaintenance(self._folder, SHORT_HISTORY)
         self._open = False
         # The table as of this writer's last commit, and that commit's file: reading a log takes longer than a commit.
         self._table: tuple[DeltaTable, tuple[int, int]] | None = None
@@ -54,12 +56,12 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
 
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
         """Commit one batch's dead letters with the batch number."""
-        if self._location.local is not None and size < FEW:
+        if self._folder is not None and size < FEW:
             # So few that a task for each partition of each topic would be mostly overhead.
             cores = frame.sparkSession.sparkContext.defaultParallelism
             rows = frame.coalesce(cores).toArrow()
-            with commit_lock(self._location.local, interruptible_pause(frame.sparkSession)):
-                return self._commit(self._location.local, batch_id, rows)
+            with commit_lock(self._folder, interruptible_pause(frame.sparkSession)):
+                return self._commit(self._folder, batch_id, rows)
         pause = interruptible_pause(frame.sparkSession)
         with commit_lock(self._location.local, pause, WRITING_LOCK_FILE):
             if not self._open:
@@ -69,11 +71,11 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
         """Commit dead letters with the batch number, without a Spark job if the table is local."""
-        if self._location.local is None:
+        if self._folder is None:
             super().keep_rows(spark, rows, batch_id)
             return
-        with commit_lock(self._location.local, interruptible_pause(spark)):
-            self._commit(self._location.local, batch_id, rows)
+        with commit_lock(self._folder, interruptible_pause(spark)):
+            self._commit(self._folder, batch_id, rows)
 
     def close(self) -> None:
         """Close the writer."""

@@ -72,7 +72,8 @@ class DeltaDeadLetterStore(DeadLetterStore):
         return str(self.path)
 
     def probe(self) -> None:
-        """Raise `NotReady` if the folder cannot be written."""
-        from millstream.connectors.delta.folder_check import require_writable  # noqa: PLC0415 - checking does not connect
+        """Raise `NotReady` if the folder cannot be written, or `deadletter` cannot read it."""
+        from millstream.connectors.delta.folder_check import require_delta_rs, require_writable  # noqa: PLC0415 - checking does not connect
 
         require_writable(self.path)
+        require_delta_rs(self.path)

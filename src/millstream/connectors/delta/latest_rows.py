@@ -10,6 +10,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from millstream.connectors.api.values.bucket_options import storage_options
+from millstream.connectors.delta.folder_check import require_delta_rs
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 def read_latest_rows(place: Location, limit: int) -> tuple[list[str], list[list[object]]]:
     """Return column names and up to `limit` rows, newest files first. Raises `NotReady` if there is no table."""
+    require_delta_rs(place)
     where = str(place.local or place)
     try:
         table = DeltaTable(where, storage_options=storage_options(where))
@@ -46,6 +48,7 @@ def table_id(place: Location) -> str:
 
 
 def _open_table(place: Location) -> DeltaTable:
+    require_delta_rs(place)
     where = str(place.local or place)
     try:
         return DeltaTable(where, storage_options=storage_options(where))

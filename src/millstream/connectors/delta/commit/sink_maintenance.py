@@ -15,6 +15,7 @@ from millstream.connectors.delta.commit.maintenance import (
     is_due,
 )
 from millstream.connectors.delta.commit.small_merge import exact_bounds, layout_unfitness
+from millstream.connectors.delta.folder_check import is_misread
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class SinkMaintenance:
         self._replaces_files = bool(sink.row_key) or mode is OutputMode.COMPLETE
         self._folder = None if sink.path is None else sink.path.local
         self.table: TableMaintenance | None = None
-        if sink.maintain and self._folder is not None and sink.replaced is None:
+        is_local = self._folder is not None and not is_misread(self._folder)
+        if sink.maintain and self._folder is not None and is_local and sink.replaced is None:
             # An append writes its files without the lock, in less than a day.
             self.table = TableMaintenance(self._folder, least_age=0.0 if self._replaces_files else DAY)
 

@@ -24,6 +24,7 @@ from deltalake import (
 
 from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
 from millstream.connectors.delta.commit.maintenance import WITHOUT_HOOKS, TableMaintenance
+from millstream.connectors.delta.folder_check import is_misread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,10 +108,14 @@ class SmallMerge:
     ) -> SmallMerge | None:
         """Return the small merges of a sink, or None if its table is remote, of a catalog, or built from changes.
 
+        Nor are there any in a folder that delta-rs would misread.
+
         `deletion` is the condition in Spark SQL for rows that delete others, `mark` a name for a column with it.
         """
         folder = None if sink.path is None else sink.path.local
-        return None if folder is None or sink.cdc else cls(folder, sink.merge_on, mark, deletion, maintenance)
+        if folder is None or sink.cdc or is_misread(folder):
+            return None
+        return cls(folder, sink.merge_on, mark, deletion, maintenance)
 
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """Execute the batch and return its rows, or None if there are many or Spark has to write them.
