@@ -11,6 +11,7 @@ from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, co
 from millstream.connectors.delta.commit.maintenance import SHORT_HISTORY, WITHOUT_HOOKS, TableMaintenance
 from millstream.connectors.delta.folder_check import is_misread
 from millstream.connectors.delta.sink import DeltaSink
+from millstream.connectors.delta.writer import DeltaWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,9 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         local = location.local
         self._folder = None if local is None or is_misread(local, appends=True) else local
         self._key = identity.key
-        self._writer = DeltaSink(path=location, merge_schema=True, maintain=False).writer(identity)
+        self._writer = DeltaWriter(DeltaSink(path=location, merge_schema=True, maintain=False), identity)
+        # The commits of delta-rs do not name their batches, so that the whole log would be read.
+        self._writer.follows_restore = False
         self._maintenance = None if self._folder is None else TableMaintenance(self._folder, SHORT_HISTORY)
         self._open = False
         # The table as of this writer's last commit, and that commit's file: reading a log takes longer than a commit.

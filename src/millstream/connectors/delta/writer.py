@@ -24,6 +24,7 @@ from millstream.connectors.delta.commit.log import (
     table_lock,
 )
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.commit.restored import follow_restore
 from millstream.connectors.delta.commit.sink_maintenance import SinkMaintenance
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
 from millstream.connectors.delta.commit.statement_settings import with_settings
@@ -60,6 +61,8 @@ class DeltaWriter(Writer):
     """
 
     has_ledger = True
+    follows_restore = True
+    """Whether `open` looks for a RESTORE that took back batches of this writer."""
 
     def __init__(self, sink: DeltaSink, identity: SinkIdentity) -> None:
         super().__init__(identity)
@@ -69,6 +72,8 @@ class DeltaWriter(Writer):
         self._last: int | None = None
         """Last batch in the log; set by `open`, and reset after a failed write."""
         self._is_last_known = False
+        self._surveyed: tuple[int, int | None] = (-1, None)
+        """The version of the table whose log was read for the last batch, and that batch."""
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
         self._maintenance = SinkMaintenance(sink, identity.mode)
         self._small = (
@@ -115,11 +120,18 @@ class DeltaWriter(Writer):
             require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
         self._exists = snapshot.version >= 0
         self._last, self._is_last_known = snapshot.batch(self.identity.key), True
+        if self.follows_restore:
+            self._last = follow_restore(
+                spark, self._sink, snapshot, self.identity.key, self._surveyed, self._commit_metadata
+            )
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
         """Return the entries of this query in the table's log."""
         snapshot = read_snapshot(spark, self._sink)
-        return read_entries(spark, snapshot, self.identity) if snapshot.version >= 0 else ()
+        entries = read_entries(spark, snapshot, self.identity) if snapshot.version >= 0 else ()
+        own = next((entry.batch for entry in entries if entry.writer == self.identity.key), None)
+        self._surveyed = snapshot.version, own
+        return entries
 
     def entry(self, batch_id: int) -> LedgerEntry | None:
         """Return the entry of one batch in the table's log."""

@@ -68,7 +68,7 @@ def read_entries(
 
     The commit records the query of a batch, so commits before this writer's last batch are not read. A writer whose
     commit is deleted, or more than `FAR` commits back, is not known to belong to this query. A table without files
-    has nothing that could be duplicated.
+    has nothing that could be duplicated. Batches that RESTORE took back are left out.
     """
     writers = snapshot.writers
     own_last = writers.get(owner.key)
@@ -80,28 +80,30 @@ def read_entries(
     if pending != {owner.key} and not int(snapshot.snapshot.numOfFiles() if writers else 0):
         pending &= {owner.key}
     ledger_entries = []
-    for metadata in _commit_metadata(spark, snapshot) if pending else ():
+    commits = CommitWalk(spark, snapshot)
+    for metadata in commits if pending else ():
         key = metadata.get("writer")
-        if key in pending and metadata.get("batch_id") == writers[key][0]:
+        if key in pending and (key == owner.key or metadata.get("batch_id") == writers[key][0]):
             pending.discard(key)
             # This writer's own entry counts even if its query had another name.
             if key == owner.key or (metadata.get("pipeline"), metadata.get("query")) == (
                 owner.pipeline,
                 owner.query,
             ):
-                ledger_entries.append(
-                    LedgerEntry(key, writers[key][0], writers[key][1], parse_metadata(metadata))
-                )
+                batch, at = writers[key]
+                if metadata["batch_id"] != batch:
+                    batch, at = metadata["batch_id"], commits.committed_at
+                ledger_entries.append(LedgerEntry(key, batch, at, parse_metadata(metadata)))
         if not pending:
             break
-    if owner.key in pending:
+    if owner.key in pending and not commits.was_restored_before_all:
         ledger_entries.append(LedgerEntry(owner.key, *writers[owner.key]))
-    return tuple(ledger_entries)
+    return tuple(entry for entry in ledger_entries if entry.batch >= 0)
 
 
 def read_entry(spark: SparkSession, snapshot: TableSnapshot, writer: str, batch: int) -> LedgerEntry | None:
     """Return the metadata of one batch, if it is among the last `FAR` commits."""
-    for metadata in _commit_metadata(spark, snapshot):
+    for metadata in CommitWalk(spark, snapshot):
         if metadata.get("writer") == writer and metadata.get("batch_id") == batch:
             return LedgerEntry(writer, batch, note=parse_metadata(metadata))
     return None
@@ -114,7 +116,7 @@ def is_skipped(spark: SparkSession, snapshot: TableSnapshot, commit_options: Map
     does not count as skipped.
     """
     own_metadata = json.loads(commit_options["userMetadata"])
-    for metadata in _commit_metadata(spark, snapshot):
+    for metadata in CommitWalk(spark, snapshot):
         if (metadata.get("writer"), metadata.get("batch_id")) == (
             own_metadata["writer"],
             own_metadata["batch_id"],
@@ -124,50 +126,115 @@ def is_skipped(spark: SparkSession, snapshot: TableSnapshot, commit_options: Map
     return last is not None and last >= int(commit_options["txnVersion"])
 
 
-def _commit_metadata(spark: SparkSession, snapshot: TableSnapshot) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of the commits, newest first, as far as they exist."""
-    log: Any = snapshot.snapshot.deltaLog()
-    names: Any = internals.jvm(spark).org.apache.spark.sql.delta.util.FileNames
-    conf = log.newDeltaHadoopConf()
-    for version in range(snapshot.version, max(snapshot.version - FAR, -1), -1):
+class CommitWalk:
+    """Iterates over the metadata of a table's commits, newest first, as far as they exist, and at most `FAR`.
+
+    Commits that RESTORE took back are left out: the walk continues at the version that it brought back.
+    """
+
+    def __init__(self, spark: SparkSession, snapshot: TableSnapshot) -> None:
+        self._version = snapshot.version
+        self._log: Any = snapshot.snapshot.deltaLog()
+        self._conf = self._log.newDeltaHadoopConf()
+        self._names: Any = internals.jvm(spark).org.apache.spark.sql.delta.util.FileNames
+        self._was_restored = False
+        self.committed_at = 0
+        """The time of the commit whose metadata was yielded last, in milliseconds since 1970."""
+
+    @property
+    def was_restored_before_all(self) -> bool:
+        """Whether the walk passed a RESTORE and came to the beginning of the table."""
+        return self._was_restored and self._version < 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the metadata of each commit that has some."""
+        for _ in range(FAR):
+            # Delta writes the commit's metadata in its first line.
+            first = next(self._actions(self._version), None) if self._version >= 0 else None
+            if first is None:
+                return
+            info = first.get("commitInfo", {})
+            if info.get("operation") == "RESTORE":
+                restored = self._restored_version(self._version, info.get("operationParameters") or {})
+                if restored is None:
+                    return
+                self._version, self._was_restored = restored, True
+                continue
+            self._version -= 1
+            try:
+                metadata = json.loads(info.get("userMetadata") or "{}")
+            except ValueError:
+                continue
+            if isinstance(metadata, dict):
+                self.committed_at = int(info.get("timestamp") or 0)
+                yield metadata
+
+    def _restored_version(self, version: int, parameters: Mapping[str, Any]) -> int | None:
+        """Return the version that the RESTORE in commit `version` brought back; None if its commit is deleted.
+
+        A time in the parameters has no zone, so that the files of the table tell then.
+        """
+        if str(parameters.get("version")).isdigit():
+            return int(str(parameters["version"]))
+        # Files of the restored table that the version before the commits seen so far lacks, and files of that version
+        # that the restored table lacks.
+        absent: set[str] = set()
+        surplus: set[str] = set()
+        while version >= 0:
+            actions = list(self._actions(version))
+            if not actions:
+                return None
+            added = {_file_key(action["add"]) for action in actions if "add" in action}
+            removed = {_file_key(action["remove"]) for action in actions if "remove" in action}
+            absent, surplus = absent | (added - surplus), surplus - added
+            absent, surplus = absent - removed, surplus | (removed - absent)
+            version -= 1
+            if not absent and not surplus:
+                break
+        return version
+
+    def _actions(self, version: int) -> Iterator[dict[str, Any]]:
+        """Yield the actions of a commit; none if the commit does not exist."""
+        path = self._names.unsafeDeltaFile(self._log.logPath(), version)
         try:
-            lines = log.store().readAsIterator(names.unsafeDeltaFile(log.logPath(), version), conf)
+            lines = self._log.store().readAsIterator(path, self._conf)
         except Exception as error:
             # The Java name of a missing file depends on the file system.
             if "FileNotFound" in str(error) or "NoSuchFile" in str(error):
                 return
             raise
         try:
-            # Delta writes the commit's metadata in its first line.
-            info = json.loads(lines.next() if lines.hasNext() else "{}").get("commitInfo", {})
+            while lines.hasNext():
+                yield json.loads(lines.next())
         finally:
             lines.close()
-        try:
-            metadata = json.loads(info.get("userMetadata") or "{}")
-        except ValueError:
-            continue
-        if isinstance(metadata, dict):
-            yield metadata
+
+
+def _file_key(action: Mapping[str, Any]) -> str:
+    """Return what identifies a file of a table: its path, and the rows that are deleted from it."""
+    return json.dumps([action.get("path"), action.get("deletionVector")], sort_keys=True)
 
 
 def read_snapshot(spark: SparkSession, sink: DeltaSink) -> TableSnapshot:
     """Read the current log with Spark's own reader, so that any storage Spark can write to works."""
     if sink.table is not None and not spark.catalog.tableExists(sink.table):
         return TableSnapshot(-1, (), (), None)
-    pair = _delta_log(spark).forTableWithSnapshot(*_table_arguments(spark, sink))
+    pair = delta_log(spark).forTableWithSnapshot(*table_arguments(spark, sink))
     return _take_snapshot(pair._2())  # noqa: SLF001 - the second of a Scala pair
 
 
 def cached_snapshot(spark: SparkSession, sink: DeltaSink) -> TableSnapshot:
     """Return the log as this session's last commit left it, without reading the file system."""
-    return _take_snapshot(_delta_log(spark).forTable(*_table_arguments(spark, sink)).unsafeVolatileSnapshot())
+    return _take_snapshot(delta_log(spark).forTable(*table_arguments(spark, sink)).unsafeVolatileSnapshot())
 
 
-def _delta_log(spark: SparkSession) -> Any:
+def delta_log(spark: SparkSession) -> Any:
+    """Return Delta's class of logs."""
     return internals.jvm(spark).org.apache.spark.sql.delta.DeltaLog
 
 
-def _table_arguments(spark: SparkSession, sink: DeltaSink) -> tuple[Any, Any]:
+def table_arguments(spark: SparkSession, sink: DeltaSink) -> tuple[Any, Any]:
+    """Return the session and the table's path or name, as Delta's log takes them."""
     session: Any = internals.java_session(spark)
     parser = session.sessionState().sqlParser()
     return session, parser.parseTableIdentifier(sink.table) if sink.table else str(sink.path)
@@ -196,7 +263,7 @@ def _local_folder(spark: SparkSession, sink: DeltaSink) -> Path | None:
         return sink.path.local
     if not spark.catalog.tableExists(str(sink.table)):
         return None
-    uri = _delta_log(spark).forTable(*_table_arguments(spark, sink)).dataPath().toUri()
+    uri = delta_log(spark).forTable(*table_arguments(spark, sink)).dataPath().toUri()
     return Path(str(uri.getPath())) if uri.getScheme() in (None, "file") else None
 
 
