@@ -152,6 +152,23 @@ def test_a_fresh_checkpoint_learns_whose_rows_are_there_unless_the_table_is_empt
     assert [known.batch for known in before.last_committed_batches(Spark())] == [7]
 
 
+def test_a_table_that_was_dropped_has_no_batch_of_any_writer(tmp_path: Path) -> None:
+    first, other = writer(tmp_path), writer(tmp_path, checkpoint="other")
+    elsewhere = writer(tmp_path, checkpoint="elsewhere", table="main.refunds")
+    for number, each in enumerate((first, other, elsewhere)):
+        each.write(rows(("a", 1)), number)
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("DROP TABLE orders")
+
+    assert first.last_committed_batches(Spark()) == ()
+    again = writer(tmp_path)
+    assert not again.has_batch(0)
+    assert not writer(tmp_path, checkpoint="other").has_batch(1)
+    assert writer(tmp_path, checkpoint="elsewhere", table="refunds").has_batch(2)
+    assert again.write(rows(("a", 1)), 0).rows == 1
+    assert stored(tmp_path) == [("a", 1)]
+
+
 def test_the_ledger_keeps_the_last_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "KEPT", 2)
     made = writer(tmp_path)

@@ -55,6 +55,10 @@ class DuckdbLedger:
         (row,) = connection.execute(_CLAIM, values).fetchall()
         return int(row[0])
 
+    def forget(self, connection: DuckDBPyConnection) -> None:
+        """Delete the batches of every writer to a table that is being created: it has the rows of none."""
+        connection.execute("DELETE FROM millstream.ledger WHERE target = ?", (self.target,))
+
     def require_epoch(self, connection: DuckDBPyConnection, epoch: int) -> None:
         """Raise `CheckpointError` if a later run has claimed the writer."""
         query = "SELECT epoch FROM millstream.fence WHERE writer = ?"

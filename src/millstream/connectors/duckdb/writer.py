@@ -48,19 +48,21 @@ class DuckdbWriter(Writer):
         self._last: int | None = None
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the file is asked
-        """Return the ledger entries of this query and table; for an empty table, only those of this writer."""
+        """Return the ledger entries of this query and table; for an empty table, only those of this writer.
+
+        A table that was dropped has no batch.
+        """
         if not self._path.is_file():
             return ()
         with open_database(self._path, read_only=True) as connection:
             if not table_columns(connection, "millstream.ledger"):
                 return ()
+            if not table_columns(connection, self._sink.table):
+                return ()
             entries = self._ledger.entries(connection)
-            has_rows = (
-                table_columns(connection, self._sink.table)
-                and connection.execute(
-                    f"SELECT 1 FROM {self._table} LIMIT 1"  # noqa: S608 - a quoted name
-                ).fetchone()
-            )
+            has_rows = connection.execute(
+                f"SELECT 1 FROM {self._table} LIMIT 1"  # noqa: S608 - a quoted name
+            ).fetchone()
         return tuple(entry for entry in entries if has_rows or entry.writer == self.identity.key)
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
@@ -71,7 +73,9 @@ class DuckdbWriter(Writer):
             if "." in self._sink.table:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(self._sink.table.split('.')[0])}")
             connection.register(_INCOMING, empty)
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} AS SELECT * FROM {_INCOMING}")  # noqa: S608
+            if not table_columns(connection, self._sink.table):
+                connection.execute(f"CREATE TABLE {self._table} AS SELECT * FROM {_INCOMING}")  # noqa: S608 - a quoted name
+                self._ledger.forget(connection)
             connection.unregister(_INCOMING)
             existing = {name.lower() for name in table_columns(connection, self._sink.table)}
             for name in (*schema.names, *self._sink.merge_on):

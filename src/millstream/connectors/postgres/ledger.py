@@ -127,6 +127,12 @@ class Ledger:
                 "stop this run and keep the newer one; two runs of a query must not both write",
             )
 
+    def forget(self, connection: Connection[Any], target: str) -> None:
+        """Delete the batches of every writer to a table that is being created: it has the rows of none."""
+        connection.execute(
+            self._sql("DELETE FROM {ledger} WHERE target = ANY(%s)"), (table_spellings(target),)
+        )
+
     def last(self, connection: Connection[Any]) -> int | None:
         """Return the greatest batch that this writer has committed, or None."""
         batch = _fetch_value(

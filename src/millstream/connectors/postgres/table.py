@@ -119,10 +119,11 @@ def create_table(
     types: Mapping[str, str],
     key: tuple[str, ...],
     fillfactor: int | None = None,
-) -> None:
+) -> bool:
     """Create missing schema and table, with columns of these types in this order and `key` as the primary key.
 
-    `fillfactor` is a percentage; None keeps the default of Postgres.
+    `fillfactor` is a percentage; None keeps the default of Postgres. Returns False if another run has created the
+    table meanwhile.
     """
     schema, _ = split_table_name(name)
     columns: list[Composed] = [
@@ -135,15 +136,18 @@ def create_table(
     )
     with connection.transaction():
         connection.execute(MAKING)
+        if connection.execute(_FIND, split_table_name(name)).fetchone() is not None:
+            return False
         if not connection.execute(
             "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", (schema,)
         ).fetchone():
             connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
         connection.execute(
-            SQL("CREATE TABLE IF NOT EXISTS {} ({}){}").format(
+            SQL("CREATE TABLE {} ({}){}").format(
                 Identifier(*split_table_name(name)), SQL(", ").join(columns), fillfactor_clause
             )
         )
+    return True
 
 
 def require_compatible(

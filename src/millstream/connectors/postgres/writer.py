@@ -91,7 +91,9 @@ class PostgresWriter(Writer):
                 # In update mode and for changes, a row is replaced whenever its window or key changes.
                 is_replaced = self.identity.mode is OutputMode.UPDATE or self._sink.cdc is not None
                 fillfactor = tables.REPLACED_FILLFACTOR if is_replaced else None
-                tables.create_table(connection, self._sink.table, types, key, fillfactor)
+                with connection.transaction():
+                    if tables.create_table(connection, self._sink.table, types, key, fillfactor):
+                        self._ledger.forget(connection, self._sink.table)
             self._table = tables.find_table(connection, self._sink.table)
             if self._table is None:
                 raise NotReady(
@@ -120,10 +122,15 @@ class PostgresWriter(Writer):
             raise self._explain_error(error) from error
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the database is asked
-        """Return the ledger entries of this query and table; for an empty table, only those of this writer."""
+        """Return the ledger entries of this query and table; for an empty table, only those of this writer.
+
+        A table that was dropped has no batch.
+        """
         try:
             connection = self._connect()
             entries = self._ledger.entries(connection, self._sink.table)
+            if entries and tables.find_table(connection, self._sink.table) is None:
+                return ()
             own_entries = tuple(entry for entry in entries if entry.writer == self.identity.key)
             return (
                 entries
