@@ -84,6 +84,14 @@ def test_a_pattern_of_folders_is_left_to_spark(tmp_path: Path) -> None:
     assert ParquetSource(path=str(tmp_path / "2026-*")).probe() == {}
 
 
+@pytest.mark.parametrize("name", ["x[1]", "{a,b}", "a*b", "a?b"])
+def test_a_folder_whose_name_spark_takes_for_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name / "in").mkdir(parents=True)
+
+    with pytest.raises(NotReady, match="for a pattern"):
+        ParquetSource(path=str(tmp_path / name / "in")).probe()
+
+
 def test_files_sinks_are_exactly_once() -> None:
     assert ParquetSink(path="lake").guarantee(OutputMode.APPEND)[0] is Guarantee.EXACTLY_ONCE
 

@@ -258,9 +258,21 @@ class FilesSource(Source):
         return {}
 
     def _require_folder(self, *, static: bool) -> None:
-        """Raise `NotReady` for a missing local folder; Spark itself reports those of other file systems."""
+        """Raise `NotReady` for a missing local folder; Spark itself reports those of other file systems.
+
+        Also for a folder that Spark would not find, because it takes its name for a pattern.
+        """
         local = self.path.local
-        if local is None or local.exists() or _is_pattern(str(self.path)):
+        if local is None:
+            return
+        if _is_pattern(str(self.path)):
+            if local.exists():
+                raise NotReady(
+                    f"Spark takes the path of folder '{local}' for a pattern, because it contains *, ?, [ or {{",
+                    "rename the folder with that character, which may be the project's",
+                )
+            return
+        if local.exists():
             return
         raise NotReady(
             f"the folder '{local}' that {self.kind} reads does not exist" + ("" if static else " yet"),
