@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+PLAIN_PATHS = {"__globPaths__": "false"}
+"""Option of a batch reader that takes its paths as they are: `DataSource.GLOB_PATHS_KEY`.
+
+By default a path with `[`, `{`, `*` or `?` is a pattern.
+"""
 
 
 def jvm(spark: SparkSession) -> Any:
@@ -277,14 +281,11 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
 
 def recognise_numpy_without_loading_it() -> None:
-    """Let PySpark look for NumPy's values only once they can be some: `NumpyArrayConverter`, `functions.lit`.
+    """Let Py4J look for NumPy's values only once NumPy is loaded: `pyspark.sql.types.NumpyArrayConverter`.
 
-    PySpark's own test of each argument of a call, and of each value that becomes a column, loads `pyspark.testing`,
-    and with it pandas: a third of what a run imports. A value can only be NumPy's if NumPy is loaded, and a column or
-    a plain value of Python never is.
+    PySpark's own test of each argument of a call loads `pyspark.testing`, and with it pandas: 1.5 CPU seconds at each
+    start. A value can only be NumPy's if NumPy is loaded.
     """
-    from pyspark.sql import Column, functions  # noqa: PLC0415 - as above
-    from pyspark.sql.classic import column  # noqa: PLC0415 - as above
     from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter  # noqa: PLC0415 - as above
 
     def is_scalar(_: object, value: object) -> bool:
@@ -295,16 +296,5 @@ def recognise_numpy_without_loading_it() -> None:
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 1
 
-    original = functions.lit
-    plain = {type(None), bool, int, float, str}
-
-    @wraps(original)
-    def lit(value: Any) -> Column:
-        if isinstance(value, Column):
-            return value
-        return functions.builtin._invoke_function("lit", value) if type(value) in plain else original(value)
-
-    for module in (functions, functions.builtin, column):
-        module.lit = lit  # type: ignore[attr-defined]
     NumpyScalarConverter.can_convert = is_scalar  # type: ignore[assignment, method-assign]
     NumpyArrayConverter.can_convert = is_vector  # type: ignore[assignment, method-assign]

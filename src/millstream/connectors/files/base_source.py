@@ -17,6 +17,7 @@ from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.connectors.files.sandbox_io import write_atomically
 from millstream.diagnostics.failure import NotReady
+from millstream.spark import internals
 from millstream.spec.duration import Duration
 from millstream.spec.location import Location
 
@@ -105,7 +106,7 @@ class FilesSource(Source):
         reader = (
             spark.read.format(self.form)
             .schema(self.reader_schema(schema))
-            .options(**self._options(static=True))
+            .options(**self._options(static=True), **internals.PLAIN_PATHS)
         )
         if not self.recursive_file_lookup and not _is_pattern(str(self.path)):
             # Files given one by one have the columns of their folders, day=…, only below a base path.

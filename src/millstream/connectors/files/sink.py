@@ -11,6 +11,7 @@ from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
 from millstream.connectors.api.values.problem import Problem
 from millstream.connectors.files.system import FILES
+from millstream.spark import internals
 from millstream.spec.column_names import KnownNames
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.location import Location
@@ -218,7 +219,8 @@ class FilesSink(Sink):
     def _load(self, spark: SparkSession, schema: StructType) -> DataFrame:
         """Read the files as any reader of the folder would."""
         options = {key: str(value) for key, value in self.options.items()}
-        return spark.read.format(self.form).schema(schema).options(**options).load(str(self.path))
+        reader = spark.read.format(self.form).schema(schema).options(**options, **internals.PLAIN_PATHS)
+        return reader.load(str(self.path))
 
     def into(self, name: str) -> Sink | None:
         """Write to another folder: a path as in the spec, next to this one for a plain name."""

@@ -19,6 +19,7 @@ from millstream.checkpoint.remote.path import RemotePath, delete_folder, rename_
 from millstream.checkpoint.replacement import flush_folder, flush_path
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, parse_metadata
 from millstream.engine.events.event_bus import now
+from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,9 +63,8 @@ class SpooledBatch:
         from pyspark.sql.types import StructType  # noqa: PLC0415 - listing the spool needs no Spark
 
         content = json.loads((self.folder / _METADATA_FILE).read_text(encoding="utf-8"))
-        return spark.read.schema(StructType.fromJson(content["schema"])).parquet(
-            content.get("rows", str(self.folder))
-        )
+        reader = spark.read.schema(StructType.fromJson(content["schema"])).options(**internals.PLAIN_PATHS)
+        return reader.parquet(content.get("rows", str(self.folder)))
 
     def forget(self) -> None:
         """Delete the batch. If the process is killed halfway, the rest stays hidden and is deleted with the next."""

@@ -10,10 +10,14 @@ from millstream.connectors import failpoints
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.diagnostics.failure import CheckpointError, MillstreamError, NotReady, Outage
 from millstream.engine.delivery import spooling_writer
-from millstream.engine.delivery.batch_spool import list_spooled_batches
+from millstream.engine.delivery.batch_spool import BatchSpool, list_spooled_batches
 from millstream.engine.delivery.spool_replay import replay
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
     from spark.conftest import Project
 
 
@@ -73,6 +77,22 @@ def ids(project: Project, name: str = "table", form: str = "delta") -> list[str]
 
 def batches(project: Project) -> list[int]:
     return [batch.batch for batch in list_spooled_batches(pipeline(project), ["copy"])]
+
+
+@pytest.mark.parametrize("name", ["x[1]", "{a,b}", "a?b", "a%20b"])
+def test_rows_are_spooled_in_a_folder_whose_name_could_be_a_pattern(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    spool, other = (
+        BatchSpool(tmp_path / folder / "_set_aside" / "copy" / "an-id" / "delta%3Atable")
+        for folder in (name, "axb")
+    )
+    spool.spool(spark.range(3), 0, "the table is away")
+    other.spool(spark.range(10, 13), 0, "the table is away")
+
+    (spooled,) = spool.batches()
+
+    assert sorted(row.id for row in spooled.rows(spark).collect()) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("down")
