@@ -48,6 +48,20 @@ FIRST = "(0, 'a', 'I'), (1, 'b', 'I'), (2, 'c', NULL), (3, 'never there', 'D')"
 SECOND = "(0, 'gone', 'D'), (1, 'changed', 'U'), (9, 'never there', 'D'), (5, 'added', NULL)"
 
 
+@pytest.mark.parametrize("more", [{}, {"delete_when": "n < 0"}, {"merge_schema": True}])
+def test_a_column_of_the_table_that_the_query_no_longer_has_stays_as_it_is(
+    more: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.sql("SELECT 1 AS id, 'former' AS note, 1 AS n").write.format("delta").save(str(tmp_path / "t"))
+    sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), "merge_on": ["id"], **more})
+    batch = spark.sql("SELECT * FROM VALUES (1, 2), (2, 3) AS t(id, n)")
+
+    opened(spark, sink, batch).write(batch, 0)
+
+    rows = spark.read.format("delta").load(str(tmp_path / "t")).collect()
+    assert sorted((row.id, row.note, row.n) for row in rows) == [(1, "former", 2), (2, None, 3)]
+
+
 def test_a_row_marked_as_deleted_removes_the_row_of_its_key(spark: SparkSession, tmp_path: Path) -> None:
     sink, first = removing(tmp_path), changes(spark, FIRST)
     writer = opened(spark, sink, first)

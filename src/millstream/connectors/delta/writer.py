@@ -346,17 +346,17 @@ class DeltaWriter(Writer):
         same_key = " AND ".join(
             f"held.{quote_name(key)} <=> come.{quote_name(key)}" for key in self._sink.merge_on
         )
-        actions = " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        names, deletes, remains = [quote_name(name) for name in columns], "", ""
+        # `*` demands a value for each column of the table, also for one that the query no longer has.
+        update = f"UPDATE SET {', '.join(f'{name} = come.{name}' for name in names)}"
+        insert = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f'come.{name}' for name in names)})"  # noqa: S608 - quoted
         if self._sink.delete_when is not None:
             # The two tables get different aliases. With `*`, the mark would become a column of the table.
             source = f"SELECT *, {self._deletion_condition} AS `{GONE}` FROM ({source})"  # noqa: S608 - names are quoted
-            names = [quote_name(name) for name in columns]
-            actions = (
-                f" WHEN MATCHED AND come.`{GONE}` THEN DELETE"  # noqa: S608 - names are quoted
-                f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = come.{name}' for name in names)}"
-                f" WHEN NOT MATCHED AND NOT come.`{GONE}` THEN INSERT ({', '.join(names)})"
-                f" VALUES ({', '.join(f'come.{name}' for name in names)})"
-            )
+            deletes, remains = f" WHEN MATCHED AND come.`{GONE}` THEN DELETE", f" AND NOT come.`{GONE}`"
+        elif self._sink.merge_schema:
+            update, insert = "UPDATE SET *", "INSERT *"
+        actions = f"{deletes} WHEN MATCHED THEN {update} WHEN NOT MATCHED{remains} THEN {insert}"
         with table_lock(self._session, self._sink), with_settings(spark, commit_options):
             spark.sql(
                 f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same_key}{actions}"
