@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,13 +16,33 @@ if TYPE_CHECKING:
     from millstream.connectors.api.values.problem import RequiredResource
     from millstream.devstack.supervisor.server_spec import ServerSpec
 
-# Servers answer within 4 seconds on two cores; a machine under load gets ten times that.
-_SECONDS = 45.0
+# Servers answer within 4 seconds on two idle cores. On a loaded machine a server may need minutes, in which it writes
+# to its log. A data node that waits for a name node does so too, and for ever.
+_SECONDS_WITHOUT_A_LINE = 45.0
+_SECONDS = 300.0
 
 Progress = Callable[[str], None]
 
 # The clients of Kafka and PostgreSQL are imported where they are needed, because every command calls
 # `stack.environment`, which must not load them.
+
+
+class LogGrowth:
+    """The growth of a server's log, which tells a slow start from one that is stuck."""
+
+    def __init__(self, log: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._clock = log, clock
+        self._size, self._since = self._measure(), clock()
+
+    def pause(self) -> float:
+        """Return the seconds since a call of this method last found the log longer, or since the beginning."""
+        if (size := self._measure()) != self._size:
+            self._size, self._since = size, self._clock()
+        return self._clock() - self._since
+
+    def _measure(self) -> int:
+        """Return the size of the log in bytes, 0 if there is none yet."""
+        return self._log.stat().st_size if self._log.exists() else 0
 
 
 def wait_for_servers(home: Home, report: Progress) -> None:
@@ -45,18 +66,23 @@ def _await_own(home: Home, part: ServerSpec) -> None:
         server_status = _observed_state(home, part)
         return server_status is None or server_status.state == "running"
 
+    growth = LogGrowth(Path(part.log))
+
+    def is_starting() -> bool:
+        return is_running() and growth.pause() < _SECONDS_WITHOUT_A_LINE
+
     endpoints = home.endpoints()
     if part.name == "kafka":
-        is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_running)
+        is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_starting)
     elif part.name in hdfs.SERVERS:
-        is_ready = hdfs.REGISTRATION.wait(part, endpoints.hdfs, _SECONDS, is_running)
+        is_ready = hdfs.REGISTRATION.wait(part, endpoints.hdfs, _SECONDS, is_starting)
     elif part.name in spark_cluster.SERVERS:
-        is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_running)
+        is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_starting)
     elif part.name == S3_SERVER:
         port = home.addresses()[S3_SERVER]
-        is_ready = wait_until(lambda: accepts_connections(port), _SECONDS, is_running)
+        is_ready = wait_until(lambda: accepts_connections(port), _SECONDS, is_starting)
     else:
-        is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, is_running)
+        is_ready = postgres.wait_for_database(endpoints.postgres, _SECONDS, is_starting)
     if not is_ready:
         problem = "does not answer" if is_running() else "ended while it started"
         last_line = _last_words(Path(part.log))
