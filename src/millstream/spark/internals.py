@@ -41,6 +41,16 @@ def count_executors(context: SparkContext) -> int:
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
+def list_executors(context: SparkContext) -> frozenset[str]:
+    """Return the address of each registered executor and of the driver: `SparkContext.getExecutorMemoryStatus`."""
+    return frozenset(str(context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")).split())
+
+
+def count_jobs(context: SparkContext) -> int:
+    """Return the number of jobs since the context started, the id of the next one: `DAGScheduler.numTotalJobs`."""
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
 def is_stopped(context: SparkContext) -> bool:
     """Return whether Spark has stopped, as it does when a cluster ends the application: `SparkContext.isStopped`."""
     return bool(context._jsc.sc().isStopped())

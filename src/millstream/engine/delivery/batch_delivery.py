@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from millstream.checkpoint.lock import require_lease
 from millstream.connectors.api.writer import conflicting_batch_error, keep_metrics
 from millstream.connectors.failpoints import hit_failpoint
+from millstream.diagnostics.failure import Outage
 from millstream.engine.delivery.dead_letters import count_rejected
 from millstream.engine.delivery.frame_cache import persisted
-from millstream.engine.delivery.repeated_runs import reset_metrics
+from millstream.engine.delivery.repeated_runs import TaskReruns, reset_metrics
 from millstream.spark import internals
+from millstream.spark.settings import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.writer import Writer
@@ -105,6 +107,7 @@ class Delivery:
         hit_failpoint("batch.begun")
         self.events.emit("batch_started", self.query, batch=batch_id, sinks=list(self.writers))
         self.notes.running(batch_id, self.handle)
+        reruns = self._watch_reruns(frame.sparkSession)
         missing = {
             name: writer for name, writer in self.writers.items() if not self._is_delivered(writer, batch_id)
         }
@@ -152,7 +155,7 @@ class Delivery:
                 frame.unpersist()
         for writer in skipping_writers:
             self._compare_replay(writer, batch_id)
-        self._store_dead_letters(frame, batch_id)
+        self._store_dead_letters(frame, batch_id, reruns, is_cached=cached)
         self._choose_execution(frame, batch_id)
         hit_failpoint("batch.delivered")
 
@@ -189,13 +192,30 @@ class Delivery:
         """Return whether the sink already has the batch. Only the first batch after a start can have been there."""
         return batch_id == self.replayed and writer.has_batch(batch_id)
 
-    def _store_dead_letters(self, frame: DataFrame, batch_id: int) -> None:
-        """Store the dead letters of the batch, if it has any."""
+    def _watch_reruns(self, spark: SparkSession) -> TaskReruns | None:
+        """Watch the tasks of a batch that may have dead letters. In local mode no executor can be lost."""
+        if self.letters is None or is_local(str(spark.sparkContext.master)):
+            return None
+        return TaskReruns.watch(spark)
+
+    def _store_dead_letters(
+        self, frame: DataFrame, batch_id: int, reruns: TaskReruns | None, *, is_cached: bool
+    ) -> None:
+        """Store the dead letters of the batch, if it has any.
+
+        Raises `Outage` if they may have been counted twice. The sinks that have the batch skip it when it runs again.
+        """
         if self.letters is None:
             return
         rejected = count_rejected(self.letters, self.handle.lastExecution().observedMetrics())
         if not rejected:
             return
+        if reruns is not None and reruns.may_count_twice(str(self.handle.runId()), is_cached=is_cached):
+            raise Outage(
+                f"an executor was lost during batch {batch_id}, and Spark ran some of its tasks again, so that dead "
+                "letters may be counted twice",
+                "the batch runs again",
+            )
         self.letters.keep(frame.sparkSession, batch_id, rejected)
         hit_failpoint("letters.kept")
         counts = {
