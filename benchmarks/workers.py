@@ -1,6 +1,6 @@
 """How throughput and CPU grow with the worker processes of a Spark cluster, for the e-commerce example and Yahoo's.
 
-    python benchmarks/workers.py --events 100000 --workers 1 2 4
+    python benchmarks/workers.py --events 20000 --workers 1 2 4
 
 A cluster of the local stack for each number of workers, of one core and one executor each. The work of a core is
 the same in each: topics have so many `--events` for each worker, which each program reads from nothing until it has
@@ -179,9 +179,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--events", type=int, default=100_000, help="For each worker.")
+    parser.add_argument("--events", type=int, default=20_000, help="For each worker.")
     parser.add_argument(
-        "--batch", type=int, default=50_000, help="Most records of a batch of Yahoo's benchmark."
+        "--batch", type=int, default=10_000, help="Most records of a batch of Yahoo's benchmark."
     )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--memory", type=int, default=1024, help="MiB of each worker's executor.")
