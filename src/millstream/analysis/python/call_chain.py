@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 PERSIST = frozenset({"persist", "cache", "checkpoint", "localCheckpoint"})
+LOG_FUNCTIONS = frozenset(
+    {"print", "debug", "info", "warning", "warn", "error", "exception", "log", "critical"}
+)
 VIEWS = frozenset({"createOrReplaceTempView", "createTempView", "registerTempTable"})
 # Methods after which a DataFrame has as many rows as before.
 KEEP_ALL_ROWS = PERSIST | {

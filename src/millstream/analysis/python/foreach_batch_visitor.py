@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.batch_id import BatchIdUses
 from millstream.analysis.python.call_chain import (
     GLUE_CONVERSIONS,
     KEEP_ALL_ROWS,
+    LOG_FUNCTIONS,
     PERSIST,
     VIEWS,
     CallChain,
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
     from millstream.diagnostics.finding import Span
 
-_LOG_FUNCTIONS = frozenset(
-    {"print", "debug", "info", "warning", "warn", "error", "exception", "log", "critical"}
-)
 _EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
 _COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
 # Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
@@ -86,10 +85,17 @@ class BatchFunctionFacts:
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
-        writes = [write for call in calls if (write := self._find_write(call)) is not None]
+        uses = BatchIdUses(self.batch_id, frozenset(self.frames), self.helpers).read(body)
+        writes = [
+            replace(write, has_batch_id=uses.is_in_write(call))
+            for call in calls
+            if (write := self._find_write(call)) is not None
+        ]
         return replace(
             code,
-            uses_batch_id=self._uses_batch_id(body) or any(node.uses_batch_id for node in helpers_facts),
+            uses_batch_id=uses.is_used or any(node.uses_batch_id for node in helpers_facts),
+            recognises_repeats=uses.recognises_repeats
+            or any(node.recognises_repeats for node in helpers_facts),
             writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
             actions=tuple(self._find_longest_path(body)),
             is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
@@ -127,12 +133,19 @@ class BatchFunctionFacts:
         self.sessions.add(target.id)
         if call.root in self.rows:
             self.rows.add(target.id)
-        if call.root in self.frames or any(name in self.frames for name in call.positional):
+        if call.root in self.frames or any(name in self.frames for name in self._list_arguments(call)):
             self.frames.add(target.id)
             keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
             (self.full_batches.add if keeps_all_rows else self.full_batches.discard)(target.id)
         else:
             self.frames.discard(target.id)
+
+    def _list_arguments(self, call: CallChain) -> Iterator[str]:
+        """Yield the names among the arguments of a call, and of helpers' calls that are its arguments."""
+        yield from call.positional
+        if not call.names and call.root in self.helpers and isinstance(call.node, ast.Call):
+            for argument in call.node.args:
+                yield from self._list_arguments(CallChain.of(argument))
 
     def _track_call(self, call: CallChain) -> None:
         """Mark the function as opaque if the batch is passed to another file's code, or to a function per row."""
@@ -141,7 +154,7 @@ class BatchFunctionFacts:
             is_passed_on
             and not call.names
             and call.root not in self.helpers
-            and call.root not in _LOG_FUNCTIONS
+            and call.root not in LOG_FUNCTIONS
         ):
             self.is_opaque = True
         is_read = (
@@ -208,26 +221,6 @@ class BatchFunctionFacts:
             rows=row_parameters,
         )
         return visitor.of(function, BatchCode(function.name))
-
-    def _uses_batch_id(self, body: Sequence[ast.stmt]) -> bool:
-        """Return whether the batch id is used for more than a log line."""
-        if not self.batch_id:
-            return False
-        pending: list[ast.AST] = list(body)
-        while pending:
-            node = pending.pop()
-            if isinstance(node, ast.Call):
-                call = CallChain.of(node)
-                if (call.names[-1] if call.names else call.root) in _LOG_FUNCTIONS:
-                    continue
-                if not call.names and call.root in self.helpers:
-                    # The helper's use of the batch id is read in the helper.
-                    pending += [argument for argument in node.args if not isinstance(argument, ast.Name)]
-                    continue
-            if isinstance(node, ast.Name) and node.id == self.batch_id:
-                return True
-            pending.extend(ast.iter_child_nodes(node))
-        return False
 
     def _find_longest_path(self, body: Sequence[ast.stmt]) -> list[Span]:
         """Return the actions on the path through the statements with the most of them."""
@@ -319,7 +312,7 @@ class BatchFunctionFacts:
         return any(
             (self._is_action(call) and not _ASKING & {*call.names[-1:]})
             or {"foreach", "foreachPartition"} & {*call.names}
-            or (not call.names and call.root not in _LOG_FUNCTIONS and {*call.positional} & self.frames)
+            or (not call.names and call.root not in LOG_FUNCTIONS and {*call.positional} & self.frames)
             or (self.has_collected and (_writes_rows(call) or self._passes_rows(call)))
             for call in calls
         )
@@ -348,7 +341,7 @@ class BatchFunctionFacts:
                     return True
                 if {*call.positional} & self.rows and (
                     call.names[-1] if call.names else ""
-                ) not in _LOG_FUNCTIONS:
+                ) not in LOG_FUNCTIONS:
                     # The rows go elsewhere.
                     return True
         return False

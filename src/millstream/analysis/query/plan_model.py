@@ -281,6 +281,8 @@ class BatchWrite:
     """True if the write refuses an existing target, and has the same target each time."""
     cannot_replay: bool = False
     """True if the write refuses an existing target, and a repeated batch has the same target."""
+    has_batch_id: bool = False
+    """True if the rows or the options of the write contain the batch id."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +296,8 @@ class BatchCode:
     span: Span | None = None
     """The position of the definition."""
     uses_batch_id: bool = False
+    recognises_repeats: bool = False
+    """True if a use of the batch id may recognise a repeated batch: a condition, a call of other code."""
     writes: tuple[BatchWrite, ...] = ()
     actions: tuple[Span, ...] = ()
     """Calls that process the whole batch, on the path through the function with the most of them."""
@@ -309,6 +313,13 @@ class BatchCode:
     """The position at which a foreach writer recognises repeated rows by partition and epoch."""
     is_opaque: bool = False
     """True if the batch, or its id, is passed to code that was not read."""
+
+    @property
+    def repeated_writes(self) -> tuple[BatchWrite, ...]:
+        """The writes that add the rows of a repeated batch once more."""
+        if self.recognises_repeats:
+            return ()
+        return tuple(write for write in self.writes if write.only_adds and not write.has_batch_id)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A foreachBatch function appends rows without using the batch id."""
+"""A foreachBatch function appends the rows of a repeated batch once more."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _REPLACING = frozenset({"org.apache.spark.sql.cassandra", "cassandra", "hudi", "
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001 - its source alone
-    """Report writes that only append, in a function that does not use the batch id."""
+    """Report writes that only append, without the batch id, in a function that recognises no repeated batch."""
     for sink in query.sinks:
         function = sink.function
-        if function is None or function.uses_batch_id:
+        if function is None:
             continue
-        for write in function.writes:
-            is_harmless = write.format in spark_formats.STORE_NOTHING or write.format in _REPLACING
-            if not write.only_adds or is_harmless:
+        for write in function.repeated_writes:
+            if write.format in spark_formats.STORE_NOTHING or write.format in _REPLACING:
                 continue
             suffix = f" to {write.format}" if write.format else ""
             yield CODE.warning(

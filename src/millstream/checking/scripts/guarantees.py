@@ -64,8 +64,8 @@ def _sink(query: StartedQuery, plan: PlannedQuery | None) -> tuple[Guarantee, st
     code = plan.sinks[0].function if plan and plan.sinks else None
     if query.format != "foreachBatch" or code is None:
         return guarantee, reason
-    append = next((write for write in code.writes if write.only_adds), None)
-    if append is not None and not code.uses_batch_id:
+    append = next(iter(code.repeated_writes), None)
+    if append is not None:
         where = f" (line {append.span.line})" if append.span else ""
         reason = f"{code.name}() adds rows{where}, and adds them again when a batch is repeated"
     elif code.uses_batch_id:

@@ -96,6 +96,35 @@ def test_a_line_of_a_log_is_no_use_of_the_number(body: str, used: bool) -> None:
     assert code(body).uses_batch_id is used
 
 
+@pytest.mark.parametrize(
+    ("body", "repeated"),
+    [
+        (f'text = f"batch {{number}}"\nprint(text)\n{JDBC}', [4]),
+        (f"if number % 100 == 0:\n    batch.show()\n{JDBC}", [4]),
+        (f'try:\n    {JDBC}\nexcept OSError as error:\n    raise ValueError(f"{{number}}") from error', [3]),
+        ('path = os.path.join("out", str(number))\nbatch.write.mode("append").json(path)', [3]),
+        (f'batch.write.mode("overwrite").json(f"out/{{number}}")\n{JDBC}', [3]),
+        (
+            f'sums = batch.withColumn("batch", F.lit(number))\nsums.write.mode("append").json("sums")\n{JDBC}',
+            [4],
+        ),
+        (f'mark = F.lit(number)\nbatch = batch.withColumn("batch", mark)\n{JDBC}', []),
+        ('batch.select("a", F.lit(number)).write.mode("append").json("out")', []),
+        ('batch.write.format("delta").mode("append").options(txn=number).save("t")', []),
+        (f"if number <= last:\n    return\n{JDBC}", []),
+        (f"done = ledger.has(number)\n{JDBC}", []),
+        (f'cursor.execute("DELETE FROM t WHERE batch = %s", (number,))\n{JDBC}', []),
+        (f"if seen(number):\n    return\n{JDBC}", []),
+    ],
+)
+def test_a_batch_id_that_recognises_no_repetition_lets_an_append_repeat(
+    body: str, repeated: list[int]
+) -> None:
+    result = code(body, "def seen(number):\n    return number in DONE")
+
+    assert [write.span and write.span.line for write in result.repeated_writes] == repeated
+
+
 def test_a_helper_of_the_same_file_is_read_with_its_own_names() -> None:
     result = code(
         "store(batch.select('a'), number)",
@@ -110,6 +139,12 @@ def test_a_helper_of_the_same_file_is_read_with_its_own_names() -> None:
         [True],
         False,
     )
+
+
+def test_a_helper_gets_what_another_helper_makes_of_the_batch() -> None:
+    helpers = "def flat(rows):\n    return rows\n\ndef plain(session, rows):\n    return rows"
+
+    assert code(f"batch = plain(spark, flat(batch))\n{JDBC}", helpers).writes
 
 
 def test_a_batch_handed_to_code_of_another_file_is_out_of_sight() -> None:

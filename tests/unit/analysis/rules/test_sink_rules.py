@@ -183,7 +183,7 @@ def test_a_sink_that_repeats_rows_may_stand_last_or_alone(sinks: tuple[str, ...]
     [(False, "jdbc", ["warning MS341"]), (True, "jdbc", []), (False, "console", [])],
 )
 def test_an_append_without_the_number_is_told(used: bool, form: str, found: list[str]) -> None:
-    code = BatchCode("each", uses_batch_id=used, writes=(BatchWrite(form, only_adds=True, span=HERE),))
+    code = BatchCode("each", recognises_repeats=used, writes=(BatchWrite(form, only_adds=True, span=HERE),))
     planned = query(orders(ID), sinks=(PlannedSink("foreachBatch", "foreachBatch", function=code),))
 
     assert codes(ms341_repeated_rows.judge(planned, None)) == found

@@ -1,0 +1,140 @@
+"""Where a foreachBatch function uses the batch id, and whether it can recognise a repeated batch by it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from millstream.analysis.python.call_chain import (
+    LOG_FUNCTIONS,
+    CallChain,
+    find_glue_format,
+    find_write_format,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+# Functions whose result only contains the batch id in other words: a text, a path, a column.
+_REWORDING = frozenset(
+    {"str", "int", "repr", "format", "join", "joinpath", "Path", "lit", "zfill", "min", "max"}
+)
+
+
+@dataclass
+class BatchIdUses:
+    """The uses of the parameter `batch_id` in a function whose batch has the names `frames`."""
+
+    batch_id: str
+    frames: frozenset[str]
+    helpers: Mapping[str, ast.FunctionDef]
+    values: set[str] = field(default_factory=set)
+    """Names of the batch id, and of texts and numbers made from it."""
+    marked_frames: set[str] = field(default_factory=set)
+    """Names of DataFrames made from the batch and the batch id."""
+    is_used: bool = False
+    """True if the batch id is used for more than a log line."""
+    recognises_repeats: bool = False
+    """True if a use may recognise a repeated batch: a condition, a call of other code. What it does is not known."""
+
+    def read(self, body: Sequence[ast.stmt]) -> BatchIdUses:
+        """Find the uses in the statements of a function. Return this object."""
+        if self.batch_id:
+            self.values = {self.batch_id}
+            assignments = [node for part in body for node in ast.walk(part) if isinstance(node, ast.Assign)]
+            before = -1
+            while before != len(self.values) + len(self.marked_frames):
+                before = len(self.values) + len(self.marked_frames)
+                for assignment in assignments:
+                    self._follow(assignment)
+            self.is_used = self._is_in(body, {self.batch_id})
+            for statement in body:
+                self._read(statement)
+        return self
+
+    def is_in_write(self, call: CallChain) -> bool:
+        """Return whether the rows or the options of a write contain the batch id.
+
+        A folder or a table for each batch does not count: a repeated batch is added to the same one.
+        """
+        node = call.node
+        if call.root in self.marked_frames or {*call.positional} & self.marked_frames:
+            return True
+        if not isinstance(node, ast.Call):
+            return False
+        return self._is_in([node.func, *(keyword.value for keyword in node.keywords)], self.values)
+
+    def _follow(self, assignment: ast.Assign) -> None:
+        names = {target.id for target in assignment.targets if isinstance(target, ast.Name)}
+        call = CallChain.of(assignment.value)
+        arguments = {call.root, *call.positional}
+        if not arguments & self.frames:
+            if self._is_reworded(assignment.value):
+                self.values |= names
+        elif arguments & self.marked_frames or self._is_in([assignment.value], self.values):
+            self.marked_frames |= names
+
+    def _is_reworded(self, value: ast.expr) -> bool:
+        """Return whether an expression contains the batch id, and no result of other code."""
+        calls = (CallChain.of(node) for node in ast.walk(value) if isinstance(node, ast.Call))
+        return self._is_in([value], self.values) and all(_last_name(call) in _REWORDING for call in calls)
+
+    def _is_in(self, nodes: Iterable[ast.AST], names: set[str]) -> bool:
+        return any(isinstance(node, ast.Name) and node.id in names for node in self._list_nodes(nodes))
+
+    def _list_nodes(self, nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+        """Yield the nodes below `nodes`, without those of log lines and those that a helper reads itself."""
+        pending = list(nodes)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Call):
+                call = CallChain.of(node)
+                if _last_name(call) in LOG_FUNCTIONS:
+                    continue
+                if self._is_helper(call):
+                    pending += [argument for argument in node.args if not isinstance(argument, ast.Name)]
+                    continue
+            yield node
+            pending.extend(ast.iter_child_nodes(node))
+
+    def _is_helper(self, call: CallChain) -> bool:
+        """Return whether a call gives the batch to a function of the same file, which is read by itself."""
+        return not call.names and call.root in self.helpers and bool({*call.positional} & self.frames)
+
+    def _read(self, node: ast.AST) -> None:
+        """Look for uses that may recognise a repeated batch."""
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Compare) and self._is_of_constants(node)):
+            return
+        if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+            call = CallChain.of(node.value)
+            if {call.root, *call.positional} & self.frames or self._is_reworded(node.value):
+                return
+        if isinstance(node, ast.Call):
+            call = CallChain.of(node)
+            is_write = find_write_format(call) is not None or find_glue_format(call) is not None
+            if is_write or _last_name(call) in LOG_FUNCTIONS:
+                return
+            if self._is_helper(call):
+                for argument in node.args:
+                    if not isinstance(argument, ast.Name):
+                        self._read(argument)
+                return
+        if isinstance(node, ast.Name) and node.id in self.values and isinstance(node.ctx, ast.Load):
+            self.recognises_repeats = True
+        for child in ast.iter_child_nodes(node):
+            self._read(child)
+
+    def _is_of_constants(self, node: ast.Compare) -> bool:
+        """Return whether a comparison is of the batch id with constants: every tenth batch, the first one."""
+        return all(
+            isinstance(
+                child, ast.Constant | ast.operator | ast.cmpop | ast.expr_context | ast.Compare | ast.BinOp
+            )
+            or (isinstance(child, ast.Name) and child.id in self.values)
+            for child in ast.walk(node)
+        )
+
+
+def _last_name(call: CallChain) -> str:
+    return call.names[-1] if call.names else call.root
