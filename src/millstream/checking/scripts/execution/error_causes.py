@@ -21,6 +21,7 @@ from millstream.checking.scripts.interception.absent import MARK, Absent, Absent
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt
+from millstream.checking.scripts.interception.writers import MisspelledMethodError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,9 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
     for raised in error_chain(error):
         if isinstance(raised, PySparkException) and str(raised.getCondition()).startswith("CANNOT_MODIFY"):
             # Spark refuses the setting whatever its value is.
+            continue
+        if isinstance(raised, MisspelledMethodError):
+            # No stream has this method, whatever its columns are.
             continue
         steps = list(traceback.walk_tb(raised.__traceback__))
         own = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.merge import MergeIntoWriter
@@ -17,6 +18,7 @@ from millstream.checking.scripts.interception.sandbox import WaitReached
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.interception.streaming_query import CheckedQuery
 from millstream.connectors import spark_formats
+from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.duration import Duration
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import WORDS, Trigger
@@ -40,6 +42,9 @@ _LAKES = (spark_formats.DELTA, "iceberg")
 MOST_RESTARTS = 30
 # The setting for the folder of all checkpoints.
 _COMMON_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
+
+# The methods of a stream's writer.
+_METHODS = sorted(name for name in dir(DataStreamWriter) if not name.startswith("_"))
 
 _BATCH = ("save", "insertInto", "saveAsTable", *spark_formats.FILE_METHODS, "jdbc")
 _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
@@ -271,6 +276,15 @@ def _trigger(kwargs: dict[str, Any]) -> Trigger:
     return Trigger(**settings)
 
 
+class MisspelledMethodError(MillstreamError, AttributeError):
+    """The script calls a method that no writer of a stream has, and whose name is nearly that of one."""
+
+    def __init__(self, method: str) -> None:
+        near = get_close_matches(method, _METHODS, n=1)
+        named = f"'{DataStreamWriter.__name__}' object has no attribute '{method}'"
+        super().__init__(f"AttributeError: {named}; did you mean '{near[0]}'?")
+
+
 class UnknownWriter:
     """The writer of an unknown stream. Its query is recorded nevertheless."""
 
@@ -303,6 +317,8 @@ class UnknownWriter:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
+        if not hasattr(DataStreamWriter, method) and get_close_matches(method, _METHODS, n=1, cutoff=0.85):
+            raise MisspelledMethodError(method)
 
         def record(*args: Any, **kwargs: Any) -> UnknownWriter:
             record_setting(self._writing.draft(self), method, args, kwargs)
