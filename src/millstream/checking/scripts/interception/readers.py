@@ -98,7 +98,11 @@ class ReaderPatch:
         if key in self.recording.unknown:
             return self.recording.unknown[key]
         if _exists(session, name):
-            return original()
+            schema = self.recording.columns_of(name) if streaming else None
+            if schema is None or internals.java_session(session).table(name).isStreaming():
+                return original()
+            # The view of a written table, which a query in SQL has read before.
+            return self.empty_table(session, name, schema, streaming=True)
         return self._known_columns_or_unknown(
             session, _ReaderSettings(format="table"), name, streaming=streaming
         )
