@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
 _NO_ROWS_TO_COMPARE = "sources have no rows in a check"
+_MODEL_READERS = ("loadMetadata", "load")
+_PATH = re.compile(r"[\w.:~-]*/[\w./:~-]+")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 
@@ -69,7 +71,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             _refused_call(raised, span)
             or _arguments(raised, library, statement, conditions, span, usage)
             or _variable(raised, library, frame, span)
-            or _missing_file(raised, library, span)
+            or _missing_file(raised, span)
             or _missing_settings(raised, library, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
@@ -166,7 +168,7 @@ def _read_file(name: str) -> str:
         return ""
 
 
-def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
+def _missing_file(error: BaseException, span: Any) -> Doubt | None:
     """Return the doubt about a file that the script reads, and that is not on this machine."""
     if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
         path = (error.getMessageParameters() or {}).get("path", "").replace(MARK, "…")
@@ -176,18 +178,24 @@ def _missing_file(error: BaseException, library: list[FrameType], span: Any) -> 
             span,
             "put a copy where the script reads it",
         )
-    if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
+    if not isinstance(error, FileNotFoundError):
         return None
-    # An error that the script raises itself is not about the files of this machine.
-    if not library and error.errno is None:
+    name = error.filename if error.errno is not None else _find_missing_path(str(error))
+    if not isinstance(name, str):
         return None
-    name = error.filename.replace(MARK, "…")
+    name = name.replace(MARK, "…")
     return Doubt(
         f"the file {name}",
         "it does not exist on this machine",
         span,
         ("put a copy where the script reads it"),
     )
+
+
+def _find_missing_path(message: str) -> str | None:
+    """Return the path in an error of the script itself that is no file or folder here; None if there is none."""
+    paths = (word.rstrip(".,:;") for word in _PATH.findall(message))
+    return next((path for path in paths if not Path(path).exists()), None)
 
 
 def _missing_settings(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
@@ -314,7 +322,8 @@ def _decoded(error: BaseException, recording: Recording) -> Doubt | None:
 def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:
     """Return the doubt about a model that the script loads with `pyspark.ml`."""
     for frame in library:
-        if frame.f_globals.get("__name__") == "pyspark.ml.util" and frame.f_code.co_name == "loadMetadata":
+        # `load` reads a model that is here, whose files may be stored elsewhere, as with Git LFS.
+        if frame.f_globals.get("__name__") == "pyspark.ml.util" and frame.f_code.co_name in _MODEL_READERS:
             path = str(frame.f_locals.get("path", "")).replace(MARK, "…")
             return Doubt(f"the model {path}", "a check does not load models", span)
     return None
