@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -38,6 +39,9 @@ _ACTION_RESULTS: dict[str, Any] = {
 }
 PROBE = f"{PLACEHOLDER} STRING"
 """The columns of the frame used in place of one with unknown columns."""
+
+# Names of columns with an underscore before them. Other names like that are asked of a frame by Python and libraries.
+_COLUMN = re.compile(r"_+[A-Z]|_(?:id|rescued_data|metadata|corrupt_record|change_type|commit_\w+)$")
 
 # The number of columns that are learned from one operation.
 _MOST_ATTEMPTS = 100
@@ -201,7 +205,7 @@ class Unknown:
         return function(self, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") and not _COLUMN.match(name):
             raise AttributeError(name)
         if name == "toPandas":
             return lambda: pd.DataFrame()

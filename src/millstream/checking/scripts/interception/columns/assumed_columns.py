@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
@@ -47,10 +49,25 @@ _TYPES = (
     ("DATE", "DATE"),
 )
 
+_AVRO_TYPES = {
+    "STRING": "string",
+    "TIMESTAMP": {"type": "long", "logicalType": "timestamp-micros"},
+    "DATE": {"type": "int", "logicalType": "date"},
+    "ARRAY<STRING>": {"type": "array", "items": ["null", "string"]},
+    "BINARY": "bytes",
+    "BOOLEAN": "boolean",
+    "DOUBLE": "double",
+    "BIGINT": "long",
+    "INT": "int",
+}
+
 # Methods whose text arguments are names of columns.
 _NAMING = frozenset(
     {"select", "groupBy", "groupby", "orderBy", "sort", "dropDuplicates", "dropDuplicatesWithinWatermark", "rollup"}
 )  # fmt: skip
+# What a frame has besides its columns, and how near a name must be to one of them to be that one, misspelt.
+_FRAME_METHODS = sorted(name for name in dir(DataFrame) if not name.startswith("_"))
+_MISSPELT = 0.85
 # Calls whose first argument is the name of a new column.
 _DEFINING = frozenset({"alias", "withColumn", "withColumnRenamed", "name"})
 
@@ -88,10 +105,9 @@ class AssumedColumns:
         return dict(self._types.get(source, {}))
 
     def avro(self, source: str) -> str:
-        """Return the columns of a message as a schema of Avro, in which each is a text."""
-        fields = [
-            {"name": name, "type": ["null", "string"]} for name in (PLACEHOLDER, *self._types.get(source, {}))
-        ]
+        """Return the columns of a message as a schema of Avro."""
+        types = {PLACEHOLDER: TEXT, **self._types.get(source, {})}
+        fields = [{"name": name, "type": ["null", _avro_type(kind)]} for name, kind in types.items()]
         return json.dumps({"type": "record", "name": "message", "fields": fields})
 
     def add(self, sources: Collection[str], names: Collection[str], kind: str = TEXT) -> None:
@@ -124,13 +140,18 @@ class AssumedColumns:
                 own = self._aliases[parts[0].lower()]
                 parts, sources = parts[1:], [source for source in sources if source in own]
             if parts:
-                self.add(sources, parts[:1], TEXT if len(parts) == 1 else _NESTED)
+                kind = TEXT if len(parts) == 1 else _NESTED
+                self.add(self._list_lacking(sources, parts[0]), parts[:1], kind)
                 self.add(sources, sorted(_names_in_statement()))
         elif condition.startswith("AMBIGUOUS_REFERENCE"):
             self._take_back(sources, _parts(facts.get("name", "")))
         elif condition.startswith("UNRESOLVED_USING_COLUMN"):
             side = list(sources)[:1] if facts.get("side") == "left" else list(sources)[-1:]
             self.add(side, _parts(facts.get("colName", ""))[:1])
+        elif condition == "ATTRIBUTE_NOT_SUPPORTED":
+            name = facts.get("attr_name", "")
+            if not get_close_matches(name, _FRAME_METHODS, n=1, cutoff=_MISSPELT):
+                self.add(sources, [name])
         elif condition.startswith("FIELD_NOT_FOUND"):
             self.add(sources, _parts(facts.get("fieldName", ""))[:1])
         elif condition.startswith("DATATYPE_MISMATCH"):
@@ -142,6 +163,14 @@ class AssumedColumns:
             self._retype(sources, facts.get("eventName", ""), "TIMESTAMP")
         elif condition.startswith("INVALID_EXTRACT_BASE"):
             self._deepen(sources, facts.get("base", ""))
+
+    def _list_lacking(self, sources: Collection[str], name: str) -> list[str]:
+        """Return the sources that do not have a column yet. Spark misses it although another one may have it."""
+        return [
+            source
+            for source in sources
+            if name.lower() not in {known.lower() for known in self._types.get(source, {})}
+        ]
 
     def _take_back(self, sources: Collection[str], parts: list[str]) -> None:
         """Take back the column that two sources have, from the first that has it by assumption only."""
@@ -180,6 +209,14 @@ class AssumedColumns:
                     head, _, tail = kind.rpartition(TEXT)
                     columns[known] = f"{head}{_NESTED}{tail}"
                     self.has_grown = True
+
+
+def _avro_type(kind: str) -> Any:
+    """Return a type of Spark as one of Avro."""
+    if kind.startswith("MAP<STRING, "):
+        inner = kind.removeprefix("MAP<STRING, ").removesuffix(">")
+        return {"type": "map", "values": ["null", _avro_type(inner)]}
+    return _AVRO_TYPES[kind]
 
 
 def _parts(name: str) -> list[str]:
