@@ -36,7 +36,9 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if call.function not in ("from_json", "from_csv", "from_avro"):
             continue
         column = next((leaf for leaf in list_columns(call) if leaf.origins), None)
-        options = f"{call.text} {call.settings}".upper()
+        # The text of a call with a long schema is cut before its options.
+        literals = (str(term.value) for term in call.walk() if term.value is not None)
+        options = " ".join((call.text, str(call.settings), *literals)).upper()
         is_strict = "FAILFAST" in options or (call.function == "from_avro" and "PERMISSIVE" not in options)
         if column is None or ("_corrupt_record" in call.type and not is_strict):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -330,6 +331,25 @@ decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/ou
     assert (finding.code, finding.why) == (
         "MS553",
         f"Spark gives no error for such a message and does not count it: {end}",
+    )
+
+
+def test_the_mode_of_a_long_avro_schema_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    fields = [{"name": f"measurement_{number}", "type": "int"} for number in range(20)]
+    schema = json.dumps({"type": "record", "name": "r", "fields": fields})
+    text = f"""from pyspark.sql import SparkSession
+from pyspark.sql.avro.functions import from_avro
+spark = SparkSession.builder.getOrCreate()
+topic = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "b:1").option("subscribe", "t").load()
+decoded = topic.select(from_avro("value", {schema!r}, {{"mode": "PERMISSIVE"}}))
+decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/out").awaitTermination()
+"""
+
+    (finding,) = checked(spark, tmp_path, text).findings
+
+    assert (finding.code, finding.message.rpartition(", ")[2]) == (
+        "MS553",
+        "and an invalid message becomes a row of NULLs",
     )
 
 
