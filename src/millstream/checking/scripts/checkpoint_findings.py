@@ -46,6 +46,9 @@ def find_checkpoint_problems(recording: Recording) -> Iterator[Finding]:
 def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
     folder = normalize_path(query.checkpoint)
     root = next((root for root in _EMPTIED if f"{folder}/".startswith(f"{root}/")), None)
+    if query.span is not None and is_inside(folder, str(call_sites.find_file(query.span.file).parent)):
+        # Where the script's own folder is says nothing about the checkpoint.
+        root = None
     is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
     if not query.checkpoint or not (root or is_lasting):
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.scripts import runner
+from millstream.checking.scripts import checkpoint_findings, runner
 from millstream.checking.scripts.check import check_script
 from millstream.checking.scripts.interception import streaming_query, writers
 
@@ -351,6 +351,18 @@ decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/ou
         "MS553",
         "and an invalid message becomes a row of NULLs",
     )
+
+
+def test_a_checkpoint_beside_the_script_is_where_the_script_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_findings, "_EMPTIED", {str(tmp_path.parent): "it is emptied"})
+    text = HEAD + (
+        "from pathlib import Path\ncheckpoint = str(Path(__file__).resolve().parent / 'checkpoint')\n"
+        'rates.writeStream.option("checkpointLocation", checkpoint).start("s3a://b/out").awaitTermination()\n'
+    )
+
+    assert list_findings(checked(spark, tmp_path, text)) == []
 
 
 def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
