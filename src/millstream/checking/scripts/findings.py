@@ -24,7 +24,7 @@ from millstream.checking.scripts.query_plans import (
     plan_unknown_query,
     streams_read,
 )
-from millstream.checking.scripts.setting_findings import find_setting_problems
+from millstream.checking.scripts.setting_findings import find_own_output, find_setting_problems
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.judged_query import JudgedQuery
@@ -84,6 +84,7 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
     plans: list[PlannedQuery] = []
     promised: list[Promise] = []
     unknown: list[PlannedQuery] = []
+    feedback: list[Finding] = []
     for started in recording.queries:
         query = without_columns(started)
         if isinstance(query.frame, Unknown):
@@ -93,9 +94,12 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
         verdict += refusals
         plan = plan_query(query, places, recording.conf)
         plans.append(plan)
-        promised.append(derive_guarantee(query, streams_read(plan, recording.sources), plan))
+        streams = streams_read(plan, recording.sources)
+        feedback += find_own_output(query, streams)
+        promised.append(derive_guarantee(query, streams, plan))
     own_findings = [
         *other_findings,
+        *feedback,
         *find_script_problems(script_run),
         *find_shared_resources(recording),
         *find_setting_problems(recording),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from millstream.analysis.folder_paths import normalize_path
 from millstream.checking.scripts.checkpoint_findings import build_rule_finding, find_checkpoint_problems
 from millstream.checking.scripts.execution.spark_version import ANSI
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.spark_formats import FILES
 from millstream.checking.scripts.spark_options import SINKS, SOURCES, find_unknown_option
+from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from millstream.checking.scripts.interception.recording import Recording, SourceRead, StartedQuery
     from millstream.diagnostics.finding import Finding
@@ -105,6 +107,36 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
             "state in the checkpoint",
             fix="give the reader its columns with .schema(…)",
         )
+
+
+def find_own_output(query: StartedQuery, streams: Iterable[SourceRead]) -> Iterator[Finding]:
+    """Yield findings about a query that writes its rows or its checkpoint to the place that it reads."""
+    rows = _place(query.format, {"path": query.target, **query.options})
+    checkpoint = _place("", {"path": query.checkpoint})
+    for source in streams:
+        place = _place(source.format, source.options)
+        if place and place in (rows, checkpoint):
+            what = "its own rows" if place == rows else "the files of its own checkpoint"
+            yield build_rule_finding(
+                "MS512",
+                f"query '{query.name}' reads {what}: {place}",
+                query.span,
+                severity=Severity.ERROR,
+                why="each batch writes what a later batch reads again",
+                fix="use a place that the query does not read",
+                query=query.name,
+            )
+
+
+def _place(format_name: str, options: Mapping[str, str]) -> str:
+    """Return the folder, table or topic that a source or a sink has; "" if it is not a single, known one."""
+    if format_name == spark_formats.KAFKA:
+        topic = options.get("subscribe", options.get("topic", ""))
+        place = f"{topic} of {options.get('kafka.bootstrap.servers', '')}" if topic else ""
+        return "" if "," in topic or MARK in place else place
+    path = options.get("path", "")
+    is_pattern = any(character in path for character in "*?[{")
+    return "" if not path or is_pattern or MARK in path else normalize_path(path)
 
 
 def _is_offsets(value: str) -> bool:
