@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.dead_letter_table import purge, read_rows
-from millstream.connectors.delta.folder_check import is_misread
 from millstream.connectors.delta.latest_rows import read_latest_rows, table_id
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.location import Location

@@ -9,8 +9,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
+from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
 from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
-from millstream.connectors.delta.folder_check import require_delta_rs, require_writable
+from millstream.connectors.delta.folder_check import require_writable
 from millstream.diagnostics.failure import NotReady
 from millstream.diagnostics.finding import Severity
 from millstream.spec.output_mode import OutputMode

@@ -13,9 +13,9 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder
 from millstream.connectors.api.dead_letters import DeadLetter, Group, take_newest
 from millstream.connectors.api.values.bucket_options import storage_options
 from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock
+from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
 from millstream.connectors.delta.commit.maintenance import delete_absent_files
 from millstream.connectors.delta.dead_letter_writer import RETRIES
-from millstream.connectors.delta.folder_check import require_delta_rs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from millstream.connectors.api.dead_letters import FEW, DeadLetterWriter
 from millstream.connectors.delta.commit.commit_lock import WRITING_LOCK_FILE, commit_lock, interruptible_pause
+from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.commit.maintenance import SHORT_HISTORY, WITHOUT_HOOKS, TableMaintenance
-from millstream.connectors.delta.folder_check import is_misread
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
 

@@ -73,7 +73,8 @@ class DeltaDeadLetterStore(DeadLetterStore):
 
     def probe(self) -> None:
         """Raise `NotReady` if the folder cannot be written, or `deadletter` cannot read it."""
-        from millstream.connectors.delta.folder_check import require_delta_rs, require_writable  # noqa: PLC0415 - checking does not connect
+        from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs  # noqa: PLC0415 - as below
+        from millstream.connectors.delta.folder_check import require_writable  # noqa: PLC0415 - checking does not connect
 
         require_writable(self.path)
         require_delta_rs(self.path)

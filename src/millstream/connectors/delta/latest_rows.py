@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from millstream.connectors.api.values.bucket_options import storage_options
-from millstream.connectors.delta.folder_check import require_delta_rs
+from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:

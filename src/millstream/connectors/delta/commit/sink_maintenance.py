@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
+from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.commit.log import cached_snapshot, table_lock
 from millstream.connectors.delta.commit.maintenance import (
     DAY,
@@ -15,7 +16,6 @@ from millstream.connectors.delta.commit.maintenance import (
     is_due,
 )
 from millstream.connectors.delta.commit.small_merge import exact_bounds, layout_unfitness
-from millstream.connectors.delta.folder_check import is_misread
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from deltalake import (
     WriterProperties,
 )
 
+from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
 from millstream.connectors.delta.commit.maintenance import WITHOUT_HOOKS, TableMaintenance
-from millstream.connectors.delta.folder_check import is_misread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
