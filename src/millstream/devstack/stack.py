@@ -138,7 +138,7 @@ def stop(folder: Path, server: str) -> bool:
         state.guardian.send(signal.SIGHUP)
         if server_status.process and not wait_for_exit([server_status.process], part.grace + 5):
             raise NotReady(
-                f"{server} (pid {server_status.process.pid}) does not end",
+                f"{server} (pid {server_status.process.pid}) is still running after the request to stop",
                 "stop the stack with 'millstream down'",
             )
         # The process ends a moment before the guardian reports it.

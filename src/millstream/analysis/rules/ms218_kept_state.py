@@ -1,4 +1,4 @@
-"""State is never removed, which may be intended: a total per key in a table, or complete mode."""
+"""State is never removed. This may be intended, as for a total per key or in complete mode."""
 
 from __future__ import annotations
 

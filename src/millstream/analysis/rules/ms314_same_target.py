@@ -1,4 +1,4 @@
-"""Two sinks of a query have the same target, or two queries have a target that only one may write."""
+"""Two sinks of a query have the same target, or two queries write to a target which only one query may write to."""
 
 from __future__ import annotations
 

@@ -342,13 +342,11 @@ def _refuse_odd(chosen: dict[str, bool], form: str) -> None:
     """Raise `InvalidInput` for options that cannot be combined."""
     edits = chosen["fix"] or chosen["unsafe_fixes"] or chosen["diff"]
     if chosen["watch"] and edits:
-        raise InvalidInput(
-            "--watch does not change the files that it watches", "leave one of the options out"
-        )
+        raise InvalidInput("--watch does not change the files that it watches", "leave out --watch, or --fix")
     if chosen["watch"] and form not in ("text", "concise"):
         raise InvalidInput(f"--watch prints text, not {form}", "leave out --format, or use --format concise")
     if chosen["diff"] and form != "text":
-        raise InvalidInput(f"--diff prints a patch, not {form}", "leave one of the options out")
+        raise InvalidInput(f"--diff prints a patch, not {form}", "leave out --diff or --format")
 
 
 def _fixed(checker: Checker, report: CheckReport, *, unsafe: bool) -> CheckReport:

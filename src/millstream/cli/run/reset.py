@@ -44,7 +44,8 @@ def command(
     window or GROUP BY. The rows in the sinks stay unless --sinks is given. Before it deletes anything, the
     command prints what each sink will do when the same rows are written again.
 
-    A query cannot be reset while it runs, or while it has spooled batches.
+    A query cannot be reset while it runs, or while batches wait for a sink that was down: 'millstream
+    deadletter list' shows them.
     """
     from millstream.checkpoint.remote.lease import empty_checkpoint
     from millstream.checkpoint.remote.path import RemotePath

@@ -63,7 +63,9 @@ _LOOK = 0.5
     "files.",
 )
 @click.option(
-    "--s3", is_flag=True, help="Also start an S3-compatible server with one bucket, for tables and files."
+    "--s3",
+    is_flag=True,
+    help="Also start an S3-compatible server with one bucket, for tables, files and trial checkpoints.",
 )
 @click.option("--kafka-port", type=click.IntRange(1, 65535), help="Port of the broker.")
 @click.option("--postgres-port", type=click.IntRange(1, 65535), help="Port of the database.")
@@ -92,7 +94,7 @@ def command(
     'millstream down' stops them. Their data is kept in both cases. Missing topics that the spec reads or
     writes are created. --workers also starts a Spark cluster, on which 'millstream run --master' runs the
     pipeline; --hdfs also starts HDFS, for checkpoints and tables; --s3 also starts an S3-compatible server
-    with a bucket, for tables.
+    with a bucket, for tables, files and trial checkpoints.
     """
     folder = find_spec(file).parent.resolve()
     steps = ProgressReporter()

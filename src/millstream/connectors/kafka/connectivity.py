@@ -91,7 +91,7 @@ def check_sink(sink: KafkaSink) -> Iterator[ConnectivityFinding]:
                 "MS572",
                 f"records may be up to {max_request:,} bytes, but topic '{topic}' accepts {max_message:,}",
                 "options",
-                "the query fails at the first larger record, and fails again after each restart",
+                f"the query fails at the first record above {max_message:,} bytes, and again after each restart",
                 f"raise max.message.bytes of the topic, or lower {size_option}",
                 Severity.WARNING,
                 size_option,

@@ -149,7 +149,7 @@ def _require_retention(admin: Any, topic: str) -> None:
             raise NotReady(
                 f"topic '{topic}' for dead letters is compacted, so it would keep only one of several dead "
                 f"letters with the same key",
-                "name another topic in dead_letters, or set cleanup.policy=delete",
+                "name another topic in dead_letters, or set cleanup.policy=delete on this one",
             )
 
 

@@ -138,7 +138,8 @@ class KafkaSink(Broker, Sink):
             Problem(
                 "transactional",
                 "a transactional kafka sink needs batches, and this trigger has none",
-                "remove transactional, and guarantee: exactly-once, which sets it",
+                "remove 'transactional: true' (and 'guarantee: exactly-once', which implies it), or use a trigger "
+                "with batches",
             )
         ]
 

@@ -46,7 +46,7 @@ def read_range(
             if absent:
                 raise NotReady(
                     f"table {sink.table} has no column '{absent[0]}', which the query has",
-                    "another version of the query created the table: use a table that this version created",
+                    "the table is from another version of the query: write to a new table, or add the column",
                 )
             with connection.transaction():
                 connection.execute(_TEXT_FORMATS)

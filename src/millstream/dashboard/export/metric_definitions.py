@@ -122,7 +122,7 @@ METRICS = (
         "millstream_export_lost_total",
         "counter",
         ("pipeline", "to"),
-        "Messages that a receiver did not accept, and events that were dropped because the receiver was too slow.",
+        "Spans and lineage events that were lost: rejected by the receiver, or dropped because it was too slow.",
     ),
     Metric(
         "millstream_open_files",

@@ -66,7 +66,10 @@ class ProjectRun:
                     return written
             files = self.inputs.get(name)
             if files is None:
-                raise MillstreamError(f"the script has no source '{name}'", "keep the names of its sources")
+                raise MillstreamError(
+                    f"the project reads source '{name}', which the script does not have",
+                    f"give the project's sources the names of the script's: {', '.join(sorted(self.inputs))}",
+                )
             fields = type(entry.source).model_fields
             if "path" in fields and entry.source.kind == files.format:
                 moved: dict[str, object] = {"path": Location(files.folder)}

@@ -74,8 +74,7 @@ class Avro(Spec):
     ] = Field(alias="schema", examples=["clicks.avsc"])
     """The schema, which must be a record: a file, relative to the spec, or the schema itself."""
     header: Header = Header.NONE
-    """The header before each value: `none`, or `confluent` for the five bytes that clients of a schema registry
-    write."""
+    """Bytes in front of each value, as clients of a schema registry write them."""
     id: int | None = Field(default=None, ge=0, lt=2**32, examples=[7])
     """The schema's id in the header. A sink writes it; a source accepts only this id, or any id if unset."""
 

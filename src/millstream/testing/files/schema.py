@@ -41,8 +41,9 @@ class RecordForm(Spec):
 class StepForm(Spec):
     """One step: the actions of one micro-batch and the expectations after it.
 
-    The keys of a step take effect in a fixed order: `advance`, a restart, `feed`, `crash` in the batch that reads
-    these rows, and then the expectations. The word `restart` alone is also a step.
+    The keys of a step take effect in this order, whatever their order in the file: `advance`; a restart; `feed`;
+    `crash`, in the batch that reads the rows of `feed`; all keys that begin with `expect`. The word `restart` alone
+    is also a step.
     """
 
     advance: Duration | None = Field(default=None, examples=["10 minutes"])

@@ -280,7 +280,7 @@ def read_table(spark: SparkSession, sink: DeltaSink, schema: StructType) -> Data
     if absent:
         raise NotReady(
             f"Delta table {sink.target()} has no column '{absent[0]}', which the query has",
-            "another version of the query created the table: use a table that this version created",
+            "the table is from another version of the query: write to a new path, or add the column",
         )
     return frame.selectExpr(*(quote_name(name) for name in schema.names))
 
