@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     help="Start of the range, inclusive: a date or time, in UTC unless it has a zone.",
 )
 @click.option("--to", "end", metavar="TIME", help="End of the range, exclusive.")
-@click.option("--column", metavar="NAME", help="Event-time column of the rows.")
 @click.option(
-    "--into", metavar="NAME", help="Write to this table, folder or topic instead of that of the sink."
+    "--column", metavar="NAME", help="Event-time column of the result, if more than one could be meant."
+)
+@click.option(
+    "--into", metavar="NAME", help="Write to this table, folder or topic instead of the sink's own."
 )
 @click.option(
     "--sink", metavar="KIND", help="Kind of the sink (such as delta), if the query has several sinks."
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     help="Write the batches with these numbers, which a run prints, to the sinks that lack them.",
 )
 @click.option(
-    "--accept-gap", is_flag=True, help="Continue although the sources no longer have all input of the range."
+    "--accept-gap", is_flag=True, help="Continue even if the sources no longer have all input of the range."
 )
 @click.option(
     "-n",
@@ -90,8 +92,8 @@ def command(
 
     Only rows whose event time is in the range from --from to --to are written. A window belongs to the range
     if its start does, and is always computed from all its rows. Running the same backfill again changes
-    nothing; if a backfill was killed, run it again to finish it. The query may be running: a backfill takes
-    no lock, and does not write rows that the query has not written yet.
+    nothing; if a backfill was killed, run it again to finish it. The query may run at the same time: a
+    backfill takes no lock, and leaves to the query the rows that it has yet to write.
 
     With --compare nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
     result.

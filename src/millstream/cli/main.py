@@ -46,7 +46,7 @@ GROUPS = {
         "state": "Print, compare or export the state of a query.",
         "reset": "Delete the checkpoint of a query, so that it starts from scratch.",
         "backfill": "Recompute past results, or compare tables with a batch run.",
-        "prove": "Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.",
+        "prove": "Test the delivery guarantees by killing a copy of the pipeline.",
         "package": "Write one archive for deployment: spec, code, jars, package versions.",
     },
     "Local servers": {

@@ -100,7 +100,7 @@ def _is_target(path: Path) -> bool:
     "--fast", is_flag=True, help="Run only the checks that do not need Spark; this takes about half a second."
 )
 @click.option("--connect", is_flag=True, help="Also connect to brokers, databases and tables.")
-@click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, then check again.")
+@click.option("--fix", is_flag=True, help="Apply the fixes that cannot change results, then check again.")
 @click.option("--unsafe-fixes", is_flag=True, help="Also apply the fixes that may change results.")
 @click.option("--diff", is_flag=True, help="Print the fixes as a patch instead of applying them.")
 @click.option(
@@ -108,15 +108,16 @@ def _is_target(path: Path) -> bool:
     "schemas",
     multiple=True,
     metavar="NAME=FILE",
-    help="Columns of a topic, path or table that a script reads, from a file with DDL, an Avro schema or Spark's "
-    "JSON form of a schema.",
+    help="Read the columns of the topic, path or table NAME, which a script reads, from this file: DDL, an Avro "
+    "schema, or Spark's JSON form of a schema; can be repeated.",
 )
 @click.option(
     "--table",
     "tables",
     multiple=True,
     metavar="NAME=DDL",
-    help="The same, with the columns as DDL: 'orders=id INT, total DOUBLE'.",
+    help="Give the columns of the topic, path or table NAME, such as 'orders=id INT, total DOUBLE'; can be "
+    "repeated.",
 )
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
 @click.option(

@@ -80,8 +80,8 @@ def command(
     writes no tests.
 
     --prove then runs the script and the project over the same generated rows, and compares the tables that
-    each query writes. All reads and writes of the script are redirected. The flows of a declarative pipeline
-    run in this process, without a Spark Connect server. If the project already exists it is not written
+    each query writes. All reads and writes of the script are redirected. If SCRIPT is a declarative pipeline,
+    its flows run without a Spark Connect server. If the project already exists it is not written
     again, so you can change the project and then prove it.
 
     Exits with 0 if at least one query was converted, and with 5 if none was. With --prove, exits with 0 if

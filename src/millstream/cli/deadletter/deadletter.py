@@ -39,7 +39,7 @@ PORTION = 1000
 
 @click.group("deadletter", short_help="Handle rejected records and batches that a sink refused.")
 def command() -> None:
-    """Inspect, deliver and delete dead letters (rejected records) and spooled batches (refused by a sink)."""
+    """Handle dead letters (rejected records) and spooled batches (whole batches that a sink refused)."""
 
 
 @command.command("list")

@@ -45,9 +45,7 @@ class ProveArguments:
     keep: bool
 
 
-@click.command(
-    "prove", short_help="Kill a copy of the pipeline repeatedly, and compare its sinks with a batch run."
-)
+@click.command("prove", short_help="Test the delivery guarantees by killing a copy of the pipeline.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @project_options
 @click.option(
@@ -83,7 +81,7 @@ class ProveArguments:
 @click.option(
     "--json", "report", type=click.Path(path_type=Path), help="Write the report as JSON to this file."
 )
-@click.option("--keep", is_flag=True, help="Keep the topics and tables of the copy at the end.")
+@click.option("--keep", is_flag=True, help="Do not delete the topics and tables of the copy at the end.")
 @click.option("--driver", type=click.Path(path_type=Path), hidden=True, help="Run the copy in this folder.")
 def command(
     *,
@@ -93,7 +91,7 @@ def command(
     driver: Path | None,
     **arguments: Any,
 ) -> int:
-    """Kill a copy of the pipeline repeatedly, and compare every sink with a batch run of the same spec.
+    """Test the delivery guarantees: kill a copy of the pipeline repeatedly, and compare its sinks with a batch run.
 
     The copy uses its own checkpoints, topics, tables and folders; those of the pipeline are not touched. Its
     input is the traffic that traffic.yml declares or, without that file, random rows that match the schemas

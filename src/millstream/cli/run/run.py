@@ -66,12 +66,12 @@ if TYPE_CHECKING:
 @click.option(
     "--accept-gap",
     is_flag=True,
-    help="Continue although a source has deleted records before the query read them.",
+    help="Continue even if a source deleted records before the query read them; the results lack these.",
 )
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Accept sinks that already have rows from another checkpoint of the query, and write to them.",
+    help="Write to sinks even if they contain rows that the query wrote with another checkpoint.",
 )
 @click.option(
     "--accept",
@@ -126,8 +126,10 @@ def command(
 
     Exits with 0 after a graceful stop or when --until-caught-up is done, with 1 if a query failed and cannot
     be restarted, with 3 if a query cannot resume from its checkpoint, and with 75 if the process is about to
-    reach its limit of open files and must be started again. On the first Ctrl-C, SIGTERM or closed terminal,
-    the batches in progress are finished first; on the second, the process stops at once.
+    reach its limit of open files and must be started again.
+
+    After Ctrl-C, SIGTERM, or when the terminal is closed, the run finishes the batches in progress and then
+    stops. A second Ctrl-C or SIGTERM stops it at once.
     """
     from millstream.dashboard.http.app import LOCAL, refuse_taken_port
     from millstream.dashboard.live_run import PageOptions

@@ -44,7 +44,7 @@ _FAREWELL = 2.0
 @click.option(
     "--rate",
     type=click.FloatRange(0, min_open=True),
-    help="Events per second, instead of the rate in the file.",
+    help="Events per second of event time, instead of the rate in the file; --speed multiplies it.",
 )
 @click.option("--seed", type=int, help="Random seed, instead of the one in the file.")
 @click.option("--start", metavar="ISO", help="Event time of the first event, with a zone. [default: now]")
@@ -52,12 +52,14 @@ _FAREWELL = 2.0
     "--speed",
     type=click.FloatRange(0, min_open=True),
     default=1.0,
-    help="How many seconds the event time advances per second.",
+    show_default=True,
+    help="Seconds of event time per second of real time; 60 sends an hour of events in a minute.",
 )
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
-    help="Write the topic position and the kind of each record to this file.",
+    help="Write a JSON line for each record to this file: its topic, partition, offset and times, and whether it is "
+    "good, a duplicate, late or malformed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option(
