@@ -14,12 +14,12 @@ import millstream.diagnostics as diagnostics
 class SparkBehaviour(StrEnum):
     """Spark's own behaviour for the failing pipeline of a page."""
 
-    NOTHING = "starts the query and reports nothing"
-    REFUSES = "refuses to start the query"
-    FAILS = "starts the query, and the query fails while it runs"
+    NOTHING = "starts the faulty query without an error"
+    REFUSES = "refuses to start the faulty query"
+    FAILS = "starts the faulty query, which fails while it runs"
 
 
-_LAST_LINE = re.compile(rf"^\*Without this check: Spark (?P<says>{'|'.join(SparkBehaviour)})\.\*$")
+_LAST_LINE = re.compile(rf"^\*Spark itself (?P<says>{'|'.join(SparkBehaviour)})\.\*$")
 
 
 @cache

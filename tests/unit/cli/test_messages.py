@@ -123,4 +123,4 @@ def test_the_page_of_a_code_has_no_marks_of_its_tests(capsys: pytest.CaptureFixt
     page = capsys.readouterr().out
     assert "-- error:" not in page
     assert "snapshot" not in page
-    assert page.endswith("*Without this check: Spark starts the query and reports nothing.*\n")
+    assert page.endswith("*Spark itself starts the faulty query without an error.*\n")
