@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -291,11 +292,14 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
 
 def recognise_numpy_without_loading_it() -> None:
-    """Let Py4J look for NumPy's values only once NumPy is loaded: `pyspark.sql.types.NumpyArrayConverter`.
+    """Let PySpark look for NumPy's values only once they can be some: `NumpyArrayConverter`, `functions.lit`.
 
-    PySpark's own test of each argument of a call loads `pyspark.testing`, and with it pandas: 1.5 CPU seconds at each
-    start. A value can only be NumPy's if NumPy is loaded.
+    PySpark's own test of each argument of a call, and of each value that becomes a column, loads `pyspark.testing`,
+    and with it pandas: a third of what a run imports. A value can only be NumPy's if NumPy is loaded, and a column or
+    a plain value of Python never is.
     """
+    from pyspark.sql import Column, functions  # noqa: PLC0415 - as above
+    from pyspark.sql.classic import column  # noqa: PLC0415 - as above
     from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter  # noqa: PLC0415 - as above
 
     def is_scalar(_: object, value: object) -> bool:
@@ -306,5 +310,16 @@ def recognise_numpy_without_loading_it() -> None:
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(value, numpy.ndarray) and value.ndim == 1
 
+    original = functions.lit
+    plain = {type(None), bool, int, float, str}
+
+    @wraps(original)
+    def lit(value: Any) -> Column:
+        if isinstance(value, Column):
+            return value
+        return functions.builtin._invoke_function("lit", value) if type(value) in plain else original(value)
+
+    for module in (functions, functions.builtin, column):
+        module.lit = lit  # type: ignore[attr-defined]
     NumpyScalarConverter.can_convert = is_scalar  # type: ignore[assignment, method-assign]
     NumpyArrayConverter.can_convert = is_vector  # type: ignore[assignment, method-assign]

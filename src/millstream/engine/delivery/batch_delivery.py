@@ -19,7 +19,7 @@ from millstream.spark import internals
 from millstream.spark.settings import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.connectors.api.writer import Writer
@@ -107,7 +107,7 @@ class Delivery:
         hit_failpoint("batch.begun")
         self.events.emit("batch_started", self.query, batch=batch_id, sinks=list(self.writers))
         self.notes.running(batch_id, self.handle)
-        reruns = self._watch_reruns(frame.sparkSession)
+        reruns = self._watch_reruns(frame)
         missing = {
             name: writer for name, writer in self.writers.items() if not self._is_delivered(writer, batch_id)
         }
@@ -192,11 +192,11 @@ class Delivery:
         """Return whether the sink already has the batch. Only the first batch after a start can have been there."""
         return batch_id == self.replayed and writer.has_batch(batch_id)
 
-    def _watch_reruns(self, spark: SparkSession) -> TaskReruns | None:
+    def _watch_reruns(self, frame: DataFrame) -> TaskReruns | None:
         """Watch the tasks of a batch that may have dead letters. In local mode no executor can be lost."""
-        if self.letters is None or is_local(str(spark.sparkContext.master)):
+        if self.letters is None or is_local(str(frame.sparkSession.sparkContext.master)):
             return None
-        return TaskReruns.watch(spark)
+        return TaskReruns.watch(frame.sparkSession)
 
     def _store_dead_letters(
         self, frame: DataFrame, batch_id: int, reruns: TaskReruns | None, *, is_cached: bool
