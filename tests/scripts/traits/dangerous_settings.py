@@ -10,6 +10,7 @@ kafka = (
     .option("failOnDataLoss", "false")  # warning: [MS504]
     .load()
 )
+# A folder for temporary files, which MS403 is about.
 kafka.writeStream.format("parquet").option("checkpointLocation", "/tmp/cp/a").start(  # warning: [MS403]
     "s3a://lake/a"
 )

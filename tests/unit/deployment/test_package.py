@@ -306,6 +306,13 @@ def test_a_spec_of_another_name_is_found_without_an_option(project: Path) -> Non
     assert "project/orders.yml" not in contents
 
 
+def test_the_image_compiles_modules_before_it_loses_the_right_to_store_them(project: Path) -> None:
+    lines = package(project / "pipeline.yml")["Dockerfile"].decode().splitlines()
+
+    compiled = lines.index("RUN python -m compileall -q /opt/pipeline/lib")
+    assert lines.index("COPY lib /opt/pipeline/lib") < compiled < lines.index("USER 10001:10001")
+
+
 def test_a_pipeline_in_python_is_named_in_the_manifests(project: Path) -> None:
     (project / "pipeline.yml").rename(project.parent / "spec.yml")
     (project / "shop.py").write_text(
