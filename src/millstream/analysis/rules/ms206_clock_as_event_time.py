@@ -41,7 +41,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 spans[0] if spans else event_time.find_span(query, operator),
                 label="the clock",
                 why="no row is ever late, and rows delayed by an outage are counted in the window in which they "
-                "arrive: another run over the same rows gives another result",
+                "are processed: another run over the same rows gives another result",
                 fix="use a time that is stored in the rows: when the event happened, or when the broker received "
                 "the message",
                 query=query.name,

@@ -156,10 +156,9 @@ def command(
     why. No broker or database is contacted without --connect; with it, the command also checks that each
     source and sink of a spec exists and that the sinks accept the rows.
 
-    Exits with 0 if there are no errors (there may be warnings), with 1 if there are, with 2 if a spec cannot
-    be read, with 4 if --connect cannot reach a system, and with 5 if no query of any script could be checked.
-    With several targets, the exit code is the highest one of 1, 2 and 4; 5 is returned only if none of these
-    applies.
+    Exit codes: 0, no errors (warnings do not count); 1, errors; 2, a spec cannot be read; 4, --connect cannot
+    reach a system; 5, no query of any script could be checked. With several targets, the exit code is the
+    highest one of 1, 2 and 4; 5 is returned only if none of these applies.
     """
     from millstream.checking.batch_check import Checker
     from millstream.checking.given_columns import read_columns

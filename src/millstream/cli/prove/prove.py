@@ -70,9 +70,15 @@ class ProveArguments:
 @click.option(
     "--point",
     metavar="POINT",
-    help="Kill only at this failpoint (a named place in the code), such as batch.delivered.",
+    help="Kill only when a batch reaches this point, such as batch.delivered: every sink has it, and Spark has "
+    "not committed it. A name that does not exist prints all points.",
 )
-@click.option("--faults", metavar="NAMES", help="Also inject these faults: a comma-separated list, or all.")
+@click.option(
+    "--faults",
+    metavar="NAMES",
+    help="Besides the kills, cause these faults, separated by commas, such as kafka-stop: the broker is away. "
+    "'all' causes every fault; a name that does not exist prints them.",
+)
 @click.option(
     "--backfill",
     is_flag=True,

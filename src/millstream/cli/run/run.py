@@ -71,7 +71,8 @@ if TYPE_CHECKING:
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Write to sinks even if they contain rows that the query wrote with another checkpoint.",
+    help="Write to sinks although they have rows that this query wrote from another checkpoint, for example "
+    "before a reset. Rows that it reads again are then there twice, unless a key replaces them.",
 )
 @click.option(
     "--accept",
@@ -80,7 +81,12 @@ if TYPE_CHECKING:
     help="Start a changed query although its checkpoint does not match it; 'millstream plan' prints the "
     "CODE for the change.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each event as one JSON object per line.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print what happens in the run (starts, batches, retries, failures) as JSON, one object per line.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
 @click.option("--no-page", is_flag=True, help="Do not serve the live page.")
 @click.option(

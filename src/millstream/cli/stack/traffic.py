@@ -82,8 +82,8 @@ def command(
 ) -> None:
     """Send the events that traffic.yml declares to the local stack, until Ctrl-C.
 
-    They are sent at the rate in that file; with --rows, that many events are sent as fast as possible. The same
-    file, --seed and --start always produce the same events in the same order.
+    They are sent at the rate in that file; with --rows N, N events are sent as fast as possible. The same file,
+    --seed and --start always produce the same events in the same order.
     """
     # Imported here because these modules load the Kafka client.
     from millstream.devstack.traffic.model import FILE, read_traffic
