@@ -15,10 +15,27 @@ if TYPE_CHECKING:
 
     from millstream.diagnostics.finding import Finding
 
+# How Databricks and Microsoft Fabric begin a notebook that they export as Python.
+EXPORTS = ("# Databricks notebook source", "# Fabric notebook source")
+
+
+def is_notebook(path: Path) -> bool:
+    """Return whether a file is a notebook: Jupyter's, or one that Databricks or Fabric has exported as Python."""
+    if path.suffix == ".ipynb":
+        return True
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline().startswith(EXPORTS)
+    except OSError:
+        return False
+
 
 def find_syntax_error(path: Path) -> Finding | None:
-    """Return the finding for a Python file that Python cannot read; None for every other file."""
-    if path.suffix != ".py":
+    """Return the finding for a Python file that Python cannot read; None for every other file.
+
+    Notebooks are left out, because their other cells can be checked.
+    """
+    if path.suffix != ".py" or is_notebook(path):
         return None
     try:
         with warnings.catch_warnings():

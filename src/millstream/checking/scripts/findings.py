@@ -184,6 +184,16 @@ def find_start_refusals(query: StartedQuery, frame: DataFrame, places: ScriptSpa
 def find_script_problems(script_run: ScriptRun) -> Iterator[Finding]:
     """Yield findings about the script itself: an error, no query, unknown parts, misplaced waits."""
     recording, raised = script_run.recording, script_run.raised
+    for cell in recording.broken_cells:
+        yield build_finding(
+            "MS114",
+            f"this cell is {cell.language}, so it is not checked"
+            if cell.language
+            else f"this cell cannot be read: {cell.message}",
+            cell.span,
+            severity=Severity.INFO if cell.language else Severity.ERROR,
+            why="the other cells are checked; what this one assigns is unknown to them",
+        )
     if raised is not None:
         ends = "the script ends here"
         if raised.is_handled:

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, jvm_access
+from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.caught_errors import CaughtErrors
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
-from millstream.checking.scripts.execution.source_files import CodePart, is_notebook
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH, Absent
@@ -42,11 +42,13 @@ from millstream.checking.scripts.interception.sessions import Sessions
 from millstream.checking.scripts.interception.sql_commands import Statements
 from millstream.checking.scripts.interception.streaming_query import QueryManager
 from millstream.checking.scripts.interception.writers import WriterPatch
+from millstream.checking.syntax_check import is_notebook
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from millstream.checking.scripts.execution.source_files import CodePart
     from millstream.checking.scripts.execution.spark_version import SparkVersion
     from millstream.checking.scripts.interception.recording import ScriptExecution
     from millstream.diagnostics.finding import Span
@@ -160,7 +162,9 @@ def _run_once(
                 caught if retries.is_traced else contextlib.nullcontext(),
             ):
                 for part in parts:
-                    code = retries.skipped.compile(part.text, part.file)
+                    code = compile_part(part, path, retries.skipped, vars(module), recording)
+                    if code is None:
+                        continue
                     try:
                         exec(code, vars(module))  # noqa: S102 - the purpose of the check
                     except WaitReached:

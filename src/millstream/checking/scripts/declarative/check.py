@@ -20,6 +20,7 @@ from millstream.checking.scripts.declarative.dlt_module import build_dlt_module,
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
+from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.source_files import open_parts
@@ -230,7 +231,10 @@ class _FileLoader:
         sys.modules[module.__name__] = module
         with time_limit(PATIENCE):
             for part in self.open_file(file):
-                exec(self.retries.skipped.compile(part.text, part.file), vars(module))  # noqa: S102 - the purpose of the check
+                recording = self.graph.reading.recording
+                code = compile_part(part, file, self.retries.skipped, vars(module), recording)
+                if code is not None:
+                    exec(code, vars(module))  # noqa: S102 - the purpose of the check
 
     def _failure(self, error: BaseException, file: Path) -> Iterator[Finding]:
         recording = self.graph.reading.recording

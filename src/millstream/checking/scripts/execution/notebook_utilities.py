@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.scripts.execution.broken_cells import compile_part
+from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
 from millstream.checking.scripts.execution.source_files import find_notebook, open_parts
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
@@ -32,7 +34,9 @@ def run_notebook(recording: Recording, name: str) -> None:
     try:
         with open_parts(path) as parts:
             for part in parts:
-                exec(compile(part.text, part.file, "exec"), names)  # noqa: S102 - the purpose of the check
+                code = compile_part(part, path, SkippedStatements(), names, recording)
+                if code is not None:
+                    exec(code, names)  # noqa: S102 - the purpose of the check
     finally:
         names["__file__"] = outer
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.syntax_check import EXPORTS, is_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 # The name by which a notebook runs another one.
 RUN = "__millstream_run__"
 
-# How Databricks and Microsoft Fabric begin a notebook that they export as Python, and each of its cells.
-_EXPORTS = ("# Databricks notebook source", "# Fabric notebook source")
+# How Databricks and Microsoft Fabric begin each cell of a notebook that they export as Python.
 _CELL = re.compile(r"# COMMAND -{10}|# (?:PARAMETERS )?CELL \*{10}")
 _MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -36,17 +36,6 @@ class CodePart:
 
     text: str
     file: str
-
-
-def is_notebook(path: Path) -> bool:
-    """Return whether a file is a notebook: Jupyter's, or one that Databricks or Fabric has exported as Python."""
-    if path.suffix == ".ipynb":
-        return True
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline().startswith(_EXPORTS)
-    except OSError:
-        return False
 
 
 @contextlib.contextmanager
@@ -85,7 +74,7 @@ def _split_cells(text: str) -> list[str]:
 
 def _read_script(path: Path) -> str:
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    return _without_export_magic(text) if text.startswith(_EXPORTS) else text
+    return _without_export_magic(text) if text.startswith(EXPORTS) else text
 
 
 def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
@@ -108,6 +97,9 @@ def without_magic(cell: str) -> str:
     """Return a cell of Jupyter as Python: SQL becomes a call of `spark.sql`, other magic a comment."""
     lines = cell.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    # Jupyter takes the indentation of the first line from all lines.
+    indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+    lines = [line.removeprefix(indent) for line in lines]
     if lines[first].startswith("%%") or re.match(r"%sql\b", lines[first]):
         return "\n".join(["", *[""] * first, *_cell_magic(lines[first:])][1:])
     return "\n".join(_line_magic(line) for line in lines)

@@ -123,6 +123,17 @@ class Doubt:
     """The message of its finding, if it is a call that a check does not make."""
 
 
+@dataclass(frozen=True)
+class BrokenCell:
+    """A cell of a notebook that Python cannot read."""
+
+    message: str
+    """What Python says."""
+    span: Span | None
+    language: str = ""
+    """What the cell is instead of Python, if that is known."""
+
+
 def is_same_table(name: str, other: str) -> bool:
     """Return whether two names can be of one table: one may lack the catalog or the schema."""
     return f".{name}".endswith(f".{other}") or f".{other}".endswith(f".{name}")
@@ -145,6 +156,7 @@ class Recording:
     assumed: AssumedColumns | None = None
     """Columns of unknown sources that the script names; None if they are not to be learned."""
     doubts: list[Doubt] = field(default_factory=list)
+    broken_cells: list[BrokenCell] = field(default_factory=list)
     decoded: list[Doubt] = field(default_factory=list)
     """Schemas of messages that are not known. Their columns are those that the script names."""
     waits: list[WaitCall] = field(default_factory=list)
