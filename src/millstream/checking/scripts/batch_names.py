@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import itertools
 import types
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from millstream.checking.scripts.execution.retries import NOTEBOOK
 from millstream.checking.scripts.interception import call_sites
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 _SESSION = ("spark", "sc")
 _MAX_DEPTH = 3
+_METHODS = sorted(name for name in dir(DataFrame) if not name.startswith("_"))
+# What a DataFrame has besides in Databricks.
+_OF_DATABRICKS = ("display",)
 
 
 def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
@@ -34,9 +41,12 @@ def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
         # What a module that is not here defines with `import *` is not known.
         known.add("*")
     for query in script_run.recording.queries:
-        undefined = next(_walk(getattr(query.function, "__func__", query.function), known, 0), None)
+        function = getattr(query.function, "__func__", query.function)
+        undefined = next(_walk(function, known, 0), None)
         if undefined is not None:
             yield _describe(query, *undefined)
+        if query.format == "foreachBatch":
+            yield from _find_missing_methods(query, function)
 
 
 def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
@@ -54,6 +64,37 @@ def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
         fix=fix,
         query=query.name,
     )
+
+
+def _find_missing_methods(query: StartedQuery, function: object) -> Iterator[Finding]:
+    """Yield a finding for each call of a method that the batch, which is a DataFrame, does not have."""
+    if not isinstance(function, types.FunctionType) or not call_sites.is_user_file(
+        function.__code__.co_filename
+    ):
+        return
+    code = function.__code__
+    is_method = isinstance(query.function, types.MethodType)
+    parameters = code.co_varnames[: code.co_argcount][is_method:]
+    steps = list(dis.get_instructions(code))
+    if not parameters or any(step.opname == "STORE_FAST" and step.argval == parameters[0] for step in steps):
+        # The function gives the name to something else.
+        return
+    for step, call in itertools.pairwise(steps):
+        is_call = call.opname == "LOAD_METHOD" or (call.opname == "LOAD_ATTR" and "NULL|self" in call.argrepr)
+        name = str(call.argval)
+        if not (is_call and step.opname == "LOAD_FAST" and step.argval == parameters[0]):
+            continue
+        if hasattr(DataFrame, name) or name in _OF_DATABRICKS:
+            continue
+        near = get_close_matches(name, _METHODS, n=1)
+        yield build_finding(
+            "MS114",
+            f"the function of query '{query.name}' calls {name}() of its batch, and a DataFrame has no such method",
+            call_sites.line_span(code.co_filename, (call.positions and call.positions.lineno) or 0),
+            why="the first batch raises an AttributeError, which ends the query",
+            fix=f"write {near[0]}()" if near else "",
+            query=query.name,
+        )
 
 
 def _walk(function: object, known: set[str], depth: int) -> Iterator[tuple[str, Span]]:
