@@ -135,7 +135,7 @@ class AssumedColumns:
     def _learn(self, sources: Collection[str], error: PySparkException) -> None:
         condition, facts = str(error.getCondition() or ""), error.getMessageParameters() or {}
         if condition.startswith("UNRESOLVED_COLUMN"):
-            parts = _parts(facts.get("objectName", ""))
+            parts = _parts(facts.get("objectName") or facts.get("colName", ""))
             if len(parts) > 1 and parts[0].lower() in self._aliases:
                 own = self._aliases[parts[0].lower()]
                 parts, sources = parts[1:], [source for source in sources if source in own]
@@ -152,6 +152,9 @@ class AssumedColumns:
             name = facts.get("attr_name", "")
             if not get_close_matches(name, _FRAME_METHODS, n=1, cutoff=_MISSPELT):
                 self.add(sources, [name])
+        elif condition == "KEY_NOT_EXISTS":
+            # The script looks the column up in the schema.
+            self.add(sources, [name] if _NAME.fullmatch(name := facts.get("key", "")) else [])
         elif condition.startswith("FIELD_NOT_FOUND"):
             self.add(sources, _parts(facts.get("fieldName", ""))[:1])
         elif condition.startswith("DATATYPE_MISMATCH"):
