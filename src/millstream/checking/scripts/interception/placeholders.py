@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.group import GroupedData
 
 from millstream.checking.scripts.interception.absent import MARK, Absent
-from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER
+from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER, TEXT
 from millstream.spark.internals import default_session
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ PROBE = f"{PLACEHOLDER} STRING"
 
 # Names of columns with an underscore before them. Other names like that are asked of a frame by Python and libraries.
 _COLUMN = re.compile(r"_+[A-Z]|_(?:id|rescued_data|metadata|corrupt_record|change_type|commit_\w+)$")
+
+# Types of a column of which only the name, or the name of a field, is known.
+_OPEN = (TEXT.lower(), "map<")
 
 # The number of columns that are learned from one operation.
 _MOST_ATTEMPTS = 100
@@ -152,7 +155,9 @@ class Unknown:
         new = {
             name: F.lit(None).cast(kind.lower())
             for name, kind in types.items()
-            if known.get(name.lower()) != kind.lower().replace(" ", "")
+            # A column of another type is one that the script has computed by now.
+            if known.get(name.lower(), TEXT).lower().startswith(_OPEN)
+            and known.get(name.lower()) != kind.lower().replace(" ", "")
         }
         self._probe = probe.withColumns(new) if new else probe
         return bool(new)
