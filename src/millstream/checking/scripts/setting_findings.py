@@ -79,12 +79,15 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
                 fix="use earliest, latest, or offsets by topic and partition in JSON",
             )
         if key == "kafka.bootstrap.servers" and not value.strip():
+            unset = list(dict.fromkeys(recording.empty_variables))
             yield build_rule_finding(
                 "MS501",
                 f"source '{source.name}': kafka.bootstrap.servers is empty",
                 span,
-                severity=Severity.ERROR,
-                why="Spark fails when it starts the query",
+                severity=Severity.INFO if unset else Severity.ERROR,
+                why=f"environment variables that are not set here are empty then: {', '.join(unset)}"
+                if unset
+                else "Spark fails when it starts the query",
                 fix="set it to the brokers, as host:port with commas between them",
             )
     limits = [key for key in source.options if key.lower() in _LIMITS]

@@ -35,7 +35,9 @@ _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
 _NO_ROWS_TO_COMPARE = "sources have no rows in a check"
 _MODEL_READERS = ("loadMetadata", "load")
-_PATH = re.compile(r"[\w.:~-]*/[\w./:~-]+")
+_PATH = re.compile(
+    r"[\w.:~-]*/[\w./:~-]+|\b[\w-]+\.(?:json|ya?ml|toml|ini|cfg|conf|env|properties|csv|parquet|txt|sql|avsc)\b"
+)
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 

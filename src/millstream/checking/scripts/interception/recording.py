@@ -180,6 +180,8 @@ class Recording:
     """Folders that a cell of a notebook deletes with the notebook's own commands, and the call that does."""
     unset_variables: list[str] = field(default_factory=list)
     """Environment variables that the script reads, that have no default, and that are not set here."""
+    empty_variables: list[str] = field(default_factory=list)
+    """Environment variables that the script takes to be empty because they are not set here."""
     is_notebook: bool = False
     """True if the script is a notebook, which may have methods that only Databricks has."""
     has_emptied_sources: bool = False

@@ -147,6 +147,8 @@ class ScriptSandbox:
         is_asked_by_user = any(map(call_sites.is_user_file, callers))
         if value is None and is_asked_by_user and key not in self.recording.unset_variables:
             self.recording.unset_variables.append(key)
+        if value == "" and is_asked_by_user and key not in os.environ:
+            self.recording.empty_variables.append(key)
         return value
 
     def _note_uuid(self, original: Any, *args: Any, **kwargs: Any) -> Any:
