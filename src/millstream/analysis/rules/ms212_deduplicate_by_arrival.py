@@ -28,7 +28,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """
     for operator in query.of(Deduplicate):
         for key in operator.keys:
-            if reason := _find_clock(key) or _find_broker_time(operator, key, facts):
+            if reason := _find_clock(operator, key) or _find_broker_time(operator, key, facts):
                 yield CODE.warning(
                     f"{event_time.owner_label(query, operator)} deduplicates by '{key.name}', which differs for each "
                     "delivery",
@@ -42,8 +42,12 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
                 )
 
 
-def _find_clock(key: Column) -> str:
-    if any(volatile.stability in (Stability.BATCH, Stability.UNSTABLE) for volatile in key.volatile):
+def _find_clock(operator: Deduplicate, key: Column) -> str:
+    columns = operator.inputs[0].columns if operator.inputs else ()
+    # What all columns have decides only whether a row is there, such as a filter by the clock.
+    of_rows = set.intersection(*(set(column.volatile) for column in columns)) if len(columns) > 1 else set()
+    own = (volatile for volatile in key.volatile if volatile not in of_rows)
+    if any(volatile.stability in (Stability.BATCH, Stability.UNSTABLE) for volatile in own):
         return (
             "its value is the time at which the batch runs, so a duplicate in a later batch has another value"
         )
