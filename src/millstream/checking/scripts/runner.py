@@ -119,11 +119,22 @@ def run_script(
     """
     retries = Retries(known_columns, execution=execution)
     end = time.monotonic() + MOST_SECONDS
+    without_queries: ScriptRun | None = None
     for _ in range(MOST_RUNS):
         script_run, goes_further = _run_once(spark, path, parts, list(args), retries)
-        if not goes_further or time.monotonic() > end:
-            return script_run
-    return script_run
+        if not goes_further and _may_start_more(script_run, retries):
+            without_queries, retries.says_yes = script_run, True
+        elif not goes_further or time.monotonic() > end:
+            break
+    return script_run if script_run.recording.queries or without_queries is None else without_queries
+
+
+def _may_start_more(script_run: ScriptRun, retries: Retries) -> bool:
+    """Return whether a script that starts no query may do so if the values that are not known are true."""
+    recording = script_run.recording
+    is_cut = script_run.raised is not None and not script_run.raised.is_only_here
+    has_doubts = bool(recording.doubts) and script_run.mentions_queries and recording.execution is None
+    return has_doubts and not (recording.queries or is_cut or retries.says_yes)
 
 
 def _run_once(

@@ -29,7 +29,7 @@ from millstream.checking.scripts.execution.notebook_utilities import (
 )
 from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
 from millstream.checking.scripts.execution.source_files import RUN
-from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.call_sites import error_span
 from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
 from millstream.checking.scripts.interception.placeholders import Unknown
@@ -53,6 +53,9 @@ _GIVEN_BY_FABRIC = "__in_eventstream_"
 
 # What Python says of `from .module import name` in a script.
 _RELATIVE = "attempted relative import with no known parent package"
+
+# What Python says of a function that its decorator should have called.
+_LACKS_ARGUMENTS = re.compile(r"(.+)\(\) missing \d+ required (?:positional|keyword-only) argument")
 
 _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
 
@@ -81,6 +84,10 @@ class Retries:
     """Runs the queries of the script, in a proof."""
     package: str = ""
     """The package whose module the script is, if it imports others relative to itself: `python -m` runs it."""
+    with_arguments: set[str] = field(default_factory=set)
+    """Functions whose decorator, of a module that is not installed, gives them arguments."""
+    says_yes: bool = False
+    """True if stand-ins are true in the next run, because no query was started while they were false."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 
@@ -121,6 +128,9 @@ class Retries:
         for name, value in names.items():
             setattr(builtins, name, value)
         sys.meta_path.append(finder)
+        patches.set(expected, "are_true", self.says_yes)
+        patches.set(expected, "decorated", set())
+        patches.set(expected, "with_arguments", self.with_arguments)
         self.searched_roots = list(self.roots)
         sys.path.extend(self.roots)
         try:
@@ -149,6 +159,11 @@ class Retries:
             self.package = ".".join(path.resolve().parent.relative_to(root).parts)
             self.roots.append(str(root))
             return bool(self.package)
+        if (function := _LACKS_ARGUMENTS.match(str(error))) and isinstance(error, TypeError):
+            new = {function[1]} & expected.decorated - self.with_arguments
+            self.with_arguments |= new
+            if new:
+                return True
         if recording.decoded:
             self.assumed.learn([doubt.what for doubt in recording.decoded], error)
             if self.assumed.has_grown:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dis
+import functools
+import inspect
 import sys
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +39,21 @@ _OF_SESSION = frozenset({"readStream", "createDataFrame"})
 # The attribute, or the beginning of methods, by which AWS Glue's context reads a frame.
 _GLUE_READER = "create_data_frame"
 _OWN = frozenset({"doubt", "keys", "writeStream"})
+
+
+@dataclass
+class Expectations:
+    """What the stand-ins of the current run are taken for."""
+
+    are_true: bool = False
+    """Whether they are true, and contain what the script looks for. A run that starts no query is repeated so."""
+    decorated: set[str] = field(default_factory=set)
+    """Functions that a stand-in has decorated."""
+    with_arguments: set[str] = field(default_factory=set)
+    """Those of them that expect arguments from their decorator."""
+
+
+expected = Expectations()
 
 
 class AbsentError(Exception):
@@ -112,7 +130,9 @@ class Absent(str):
     def __call__(self, *args: Any, **named: Any) -> Any:  # noqa: D102 - Python's own name
         # A decorator returns its function, and a wrapper of a session builder returns that builder.
         if len(args) == 1 and not named and _is_function(args[0]):
-            return args[0]
+            name = getattr(args[0], "__qualname__", "")
+            expected.decorated.add(name)
+            return _with_arguments(args[0], self) if name in expected.with_arguments else args[0]
         builder = next((value for value in (*args, *named.values()) if _is_builder(value)), None)
         frame = self.__dict__["_frame"]
         return builder if builder is not None else frame if frame is not None else self
@@ -139,13 +159,13 @@ class Absent(str):
         """Ignore the value."""
 
     def __contains__(self, item: object) -> bool:
-        return False
+        return expected.are_true
 
     def __len__(self) -> int:
         return 0
 
     def __bool__(self) -> bool:
-        return False
+        return expected.are_true
 
     def __int__(self) -> int:
         return 0
@@ -224,6 +244,25 @@ class _GlueReader:
 
     def __call__(self, *_args: Any, **_named: Any) -> Any:
         return open_stream[0](self._doubt)
+
+
+def _with_arguments(function: Any, value: Absent) -> Any:
+    """Return a function that a decorator calls: the arguments that it gives are not known."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        signature = inspect.signature(function)
+        bound = signature.bind_partial(*args, **named).arguments
+        lacking = [
+            name
+            for name, parameter in signature.parameters.items()
+            if name not in bound
+            and parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        ]
+        return function(*args, **named, **dict.fromkeys(lacking, value))
+
+    return call
 
 
 def _transform(model: Absent, *args: Any, **named: Any) -> Any:
