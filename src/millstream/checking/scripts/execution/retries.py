@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import linecache
+import os
 import re
 import sys
 import traceback
@@ -58,6 +59,9 @@ _RELATIVE = "attempted relative import with no known parent package"
 _LACKS_ARGUMENTS = re.compile(r"(.+)\(\) missing \d+ required (?:positional|keyword-only) argument")
 
 _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
+
+# How the doubt about an environment variable begins.
+_VARIABLE = "environment variable "
 
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
@@ -128,6 +132,7 @@ class Retries:
         for name, value in names.items():
             setattr(builtins, name, value)
         sys.meta_path.append(finder)
+        patches.wrap(type(os.environ), "__getitem__", self._read_variable)
         patches.set(expected, "are_true", self.says_yes)
         patches.set(expected, "decorated", set())
         patches.set(expected, "with_arguments", self.with_arguments)
@@ -143,6 +148,16 @@ class Retries:
             for name in names:
                 delattr(builtins, name)
             forget_absent_modules()
+
+    def _read_variable(self, original: Any, variables: Any, name: Any) -> Any:
+        """Return an environment variable, or a placeholder for one that an earlier run lacked."""
+        try:
+            return original(variables, name)
+        except KeyError:
+            doubt = self.absent.get(f"{_VARIABLE}{name}")
+            if doubt is None:
+                raise
+            return Absent(doubt)
 
     def provide(self, error: BaseException, path: Path, recording: Recording) -> bool:
         """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
@@ -164,6 +179,10 @@ class Retries:
             self.with_arguments |= new
             if new:
                 return True
+        variable = _missing_variable(error, path)
+        if variable is not None and variable.what not in self.absent:
+            self.absent[variable.what] = variable
+            return True
         if recording.decoded:
             self.assumed.learn([doubt.what for doubt in recording.decoded], error)
             if self.assumed.has_grown:
@@ -203,6 +222,19 @@ def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:
     if starts:
         return Unknown(doubt, recording, streaming=True).writeStream.start()
     return Absent(doubt)
+
+
+def _missing_variable(error: BaseException, path: Path) -> Doubt | None:
+    """Return the environment variable whose absence ended the script: `os.environ[name]` has no default."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if (
+        not isinstance(error, KeyError)
+        or not frames
+        or frames[-1][0].f_globals.get("__name__") != os.__name__
+    ):
+        return None
+    fix = f"set it for the check: {error.args[0]}=… millstream check …"
+    return Doubt(f"{_VARIABLE}{error.args[0]}", "it is not set here", error_span(error, path), fix)
 
 
 def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | None:
