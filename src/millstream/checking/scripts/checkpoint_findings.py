@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.folder_paths import is_inside, normalize_path
 from millstream.analysis.rule_runner import load_rules
+from millstream.checking.scripts.execution.module_search import find_project_root
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
@@ -46,8 +47,9 @@ def find_checkpoint_problems(recording: Recording) -> Iterator[Finding]:
 def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
     folder = normalize_path(query.checkpoint)
     root = next((root for root in _EMPTIED if f"{folder}/".startswith(f"{root}/")), None)
-    if query.span is not None and is_inside(folder, str(call_sites.find_file(query.span.file).parent)):
-        # Where the script's own folder is says nothing about the checkpoint.
+    script = None if query.span is None else call_sites.find_file(query.span.file)
+    if script is not None and is_inside(folder, str(find_project_root(script) or script.parent)):
+        # Where the script's own project is says nothing about the checkpoint.
         root = None
     is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
     if not query.checkpoint or not (root or is_lasting):

@@ -353,16 +353,20 @@ decoded.writeStream.option("checkpointLocation", "s3a://b/cp").start("s3a://b/ou
     )
 
 
-def test_a_checkpoint_beside_the_script_is_where_the_script_is(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("root", [".", "../.."])
+def test_a_checkpoint_in_the_project_of_the_script_is_where_the_script_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
 ) -> None:
     monkeypatch.setattr(checkpoint_findings, "_EMPTIED", {str(tmp_path.parent): "it is emptied"})
+    folder = tmp_path / "tides" / "jobs"
+    folder.mkdir(parents=True)
+    (folder / root / "requirements.txt").touch()
     text = HEAD + (
-        "from pathlib import Path\ncheckpoint = str(Path(__file__).resolve().parent / 'checkpoint')\n"
+        f"from pathlib import Path\ncheckpoint = str((Path(__file__).parent / '{root}' / 'checkpoint').resolve())\n"
         'rates.writeStream.option("checkpointLocation", checkpoint).start("s3a://b/out").awaitTermination()\n'
     )
 
-    assert list_findings(checked(spark, tmp_path, text)) == []
+    assert list_findings(checked(spark, folder, text)) == []
 
 
 def test_a_model_is_not_known_by_its_path(spark: SparkSession, tmp_path: Path) -> None:

@@ -29,10 +29,14 @@ _MOST = 6
 def list_project_folders(script: Path) -> list[Path]:
     """Return the folders above a script, innermost first, up to the root of its project."""
     folders = list(script.resolve().parents)[:_MOST]
-    roots = [
-        index for index, folder in enumerate(folders) if any((folder / file).exists() for file in _ROOT_FILES)
-    ]
-    return folders[: (roots[0] if roots else _FEW) + 1]
+    root = find_project_root(script)
+    return folders[: (folders.index(root) if root else _FEW) + 1]
+
+
+def find_project_root(script: Path) -> Path | None:
+    """Return the nearest folder above a script that looks like the root of a project."""
+    folders = list(script.resolve().parents)[:_MOST]
+    return next((folder for folder in folders if any((folder / file).exists() for file in _ROOT_FILES)), None)
 
 
 def find_package_root(module: str, script: Path) -> Path | None:

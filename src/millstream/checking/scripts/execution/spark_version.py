@@ -30,6 +30,10 @@ _IN_PROJECT = (
     re.compile(rf"(?i)\bspark-{_VERSION}-bin"),
     *_IN_SCRIPT[:3],
 )
+# A range that ends before Spark 4.
+_BELOW_4 = re.compile(
+    r"(?i)\bpyspark(?:\[[\w, -]*\])?[\"']?\s*(?:[=:]\s*[\"'])?[>~=!\d., ]*<\s*4(?:\.0)*(?![\d.])"
+)
 # Releases of Amazon EMR with Spark 3.
 _EMR = re.compile(r"\bemr-[67]\.\d+")
 _FILES = (
@@ -76,4 +80,4 @@ def _version_in(file: Path) -> str | None:
     except OSError:
         return None
     number = next((match[1] for pattern in _IN_PROJECT if (match := pattern.search(text))), None)
-    return number or ("3" if _EMR.search(text) else None)
+    return number or ("3" if _BELOW_4.search(text) or _EMR.search(text) else None)

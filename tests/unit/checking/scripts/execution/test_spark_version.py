@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from millstream.checking.scripts.execution.spark_version import find_spark_version
 
 if TYPE_CHECKING:
@@ -19,3 +21,25 @@ def test_a_release_of_emr_tells_the_version(tmp_path: Path) -> None:
 
     assert version is not None
     assert (version.number, version.file, version.has_ansi_mode) == ("3", "README.md", False)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "number"),
+    [
+        ("pyspark>=3.5,<4.0", "3"),
+        ('pyspark = ">=3.4, <4"', "3"),
+        ("pyspark[sql] ~= 3.5.1", "3.5.1"),
+        ("pyspark<5", None),
+        ("pyspark>=4.0,<5", None),
+        ("pyspark>=3.5", None),
+        ("pyspark<4.1", None),
+    ],
+)
+def test_a_requirement_tells_the_version_if_it_ends_before_spark_4(
+    tmp_path: Path, requirement: str, number: str | None
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"requests\n{requirement}\n")
+
+    version = find_spark_version(tmp_path / "job.py", "")
+
+    assert (version and version.number) == number
