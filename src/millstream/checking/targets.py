@@ -35,6 +35,8 @@ _DECLARES_TABLES = re.compile(
     r"^\s*\"?(?:import dlt\b|from dlt\b|from pyspark import pipelines\b|(?:import|from) pyspark\.pipelines\b)",
     re.MULTILINE,
 )
+# A file of a project that forgot the import.
+_USES_DECLARATIONS = re.compile(r"^(?:@(?:dlt|dp)\.|(?:dlt|dp)\.\w+\()", re.MULTILINE)
 _CREATES = r"^\s*CREATE\s+(?:OR\s+(?:REFRESH|REPLACE)\s+)?(?:TEMPORARY\s+)?"
 _DECLARES_IN_SQL = re.compile(
     rf"{_CREATES}(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW|(?:STREAMING\s+)?LIVE\s+(?:TABLE|VIEW))\b",
@@ -208,6 +210,10 @@ def list_declaring_files(folder: Path, *, is_for_spark: bool = False) -> list[Pa
         for file in _python_files(folder)
         if _DECLARES_TABLES.search(_read(file)) and _kind_of_python(file) is TargetKind.PROJECT
     ]
+    if python or is_for_spark:
+        python = [
+            file for file in _python_files(folder) if file in python or _USES_DECLARATIONS.search(_read(file))
+        ]
     sql = [file for file in sorted(folder.glob("*.sql")) if _DECLARES_IN_SQL.search(_read(file))]
     is_for_spark = (
         is_for_spark or bool(python) or any(_DECLARES_A_STREAM_IN_SQL.search(_read(file)) for file in sql)

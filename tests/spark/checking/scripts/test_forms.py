@@ -363,3 +363,38 @@ CREATE OR REFRESH STREAMING TABLE per_flag AS SELECT flag, count(*) AS n FROM ST
     judged = {query.name: query.reason for query in checked.judged or ()}
     assert judged == dict.fromkeys(["raw", "ships", "now", "per_flag"], "")
     assert [finding.code for finding in checked.findings if str(finding.severity) != "info"] == ["MS201"]
+
+
+def test_a_flow_may_use_the_utilities_of_databricks(spark: SparkSession, tmp_path: Path) -> None:
+    flows = """
+import dlt
+
+@dlt.table
+def ships():
+    kafka = spark.readStream.format("kafka").option("subscribe", "ships")
+    return kafka.option("kafka.bootstrap.servers", dbutils.secrets.get(scope="port", key="brokers")).load()
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [finding.code for finding in checked.findings if finding.severity is Severity.ERROR] == []
+    assert [(query.name, query.reason) for query in checked.judged or ()] == [("ships", "")]
+
+
+def test_a_file_that_lacks_the_import_is_a_mistake_of_its_project(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = "@dlt.table\ndef {}():\n    return spark.readStream.format('rate').load()\n"
+    for name, head in (("piers", "import dlt\n\n"), ("cranes", "import dlt\n\n"), ("ships", "\n\n")):
+        folder = tmp_path / "port" / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}.py").write_text(head + text.format(name))
+
+    (target,) = find_targets([tmp_path / "port"])
+    checked = check_project_at(spark, target.path)
+
+    (error,) = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
+    assert (error.code, error.message) == (
+        "MS114",
+        "the file ends here: NameError: name 'dlt' is not defined",
+    )
+    assert [query.name for query in checked.judged or ()] == ["cranes", "piers"]

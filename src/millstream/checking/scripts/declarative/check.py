@@ -164,13 +164,21 @@ def _check_once(
             if execution is not None:
                 execution.run(graph, inside.session)
             findings += _build_flows(project, graph, script_run)
-            if _skip_causes(graph, retries, recording):
+            if _provide_for_flows(graph, retries, project) or _skip_causes(graph, retries, recording):
                 return RecordedProject(project, recording, check_recording(script_run, project.file)), True
             findings += graph.findings
             batch_flows = _list_batch_flows(graph)
     result = check_recording(script_run, project.file, findings)
     result = replace(result, judged=(*(result.judged or ()), *batch_flows))
     return RecordedProject(project, recording, result, graph), retries.assumed.has_grown
+
+
+def _provide_for_flows(graph: FlowGraph, retries: Retries, project: Project) -> bool:
+    """Give the next run the modules and names that flows lack. Returns whether there is a new one."""
+    recording = graph.reading.recording
+    errors = [flow.error for flow in graph.flows if flow.error is not None]
+    provided = [retries.provide(error, project.sources[0], recording) for error in errors]
+    return any(provided)
 
 
 def _skip_causes(graph: FlowGraph, retries: Retries, recording: Recording) -> bool:
