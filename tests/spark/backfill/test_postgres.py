@@ -10,6 +10,7 @@ import pytest
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.postgres.sink import PostgresSink
 from millstream.engine.batch.table_diff import find_differences
+from millstream.spark.session_scope import separate_session
 from millstream.spec.output_mode import OutputMode
 from spark.backfill.conftest import SPEC, figures
 
@@ -62,6 +63,78 @@ def test_values_of_every_type_are_read_back_as_they_were_written(
 
     assert time_range is not None
     assert find_differences(time_range, frame).is_equal
+
+
+# UTC is the session's zone unless the spec sets another one. New York is five hours behind it in January.
+SESSION_ZONES = {
+    "UTC": ("2026-01-01 02:30:00.5", "2026-01-01", "2026-07-01 12:00:00", "2026-07-01 00:00:00"),
+    "America/New_York": ("2025-12-31 21:30:00.5", "2025-12-31", "2026-07-01 16:00:00", "2026-07-01 04:00:00"),
+}
+
+
+@pytest.fixture
+def server_in_berlin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each new connection the zone of a server that was set up in Berlin."""
+    monkeypatch.setenv("PGTZ", "Europe/Berlin")
+
+
+@pytest.mark.usefixtures("server_in_berlin")
+@pytest.mark.parametrize("through", ["driver", "tasks"])
+@pytest.mark.parametrize("key", [(), ("at",)])
+@pytest.mark.parametrize("zone", SESSION_ZONES)
+def test_the_zone_of_the_session_decides_times_without_one_and_that_of_the_server_nothing(
+    zone: str, key: tuple[str, ...], through: str, spark: SparkSession, stack: Endpoints
+) -> None:
+    from millstream.connectors.api.writer import SinkIdentity
+
+    name = f"zones_{zone[:3]}_{len(key)}_{through}"
+    with psycopg.connect(stack.postgres, autocommit=True, options="-c search_path=public") as connection:
+        connection.execute(
+            f'CREATE TABLE "{name}" (at timestamp UNIQUE, day date, plain timestamptz, date timestamptz)'
+        )
+    sink = PostgresSink.model_validate(
+        {"url": stack.postgres, "table": name, "merge_on": key, "through": through}
+    )
+    with separate_session(spark, {"spark.sql.session.timeZone": zone}) as session:
+        frame = session.sql(
+            "SELECT TIMESTAMP'2026-01-01 02:30:00.5Z' AS at, TIMESTAMP'2026-01-01 02:30:00Z' AS day,"
+            " TIMESTAMP_NTZ'2026-07-01 12:00:00' AS plain, DATE'2026-07-01' AS date"
+        )
+        writer = sink.writer(SinkIdentity("p", "q", name, "s", OutputMode.APPEND))
+        writer.open(session, frame.schema)
+        writer.write(frame, 0)
+        writer.close()
+        stored = sink.read_time_range(session, frame.schema, OutputMode.APPEND, EventTimeRange())
+        assert stored is not None
+        (read,) = stored.selectExpr(
+            "at = TIMESTAMP'2026-01-01 02:30:00.5Z'", "CAST(day AS DATE)", "plain", "date"
+        ).collect()
+
+    with psycopg.connect(stack.postgres, options="-c search_path=public") as connection:
+        (row,) = connection.execute(
+            "SELECT at::text, day::text, (plain AT TIME ZONE 'UTC')::text, (date AT TIME ZONE 'UTC')::text"
+            f' FROM "{name}"'
+        ).fetchall()
+    assert row == SESSION_ZONES[zone]
+    assert [str(value) for value in read] == ["True", row[1], "2026-07-01 12:00:00", "2026-07-01"]
+
+
+@pytest.mark.usefixtures("server_in_berlin")
+@pytest.mark.parametrize("zone", SESSION_ZONES)
+def test_a_range_of_times_without_a_zone_is_replaced_by_its_own_rows(
+    zone: str, shop: Shop, tables: Any
+) -> None:
+    tables("CREATE SCHEMA {s}; CREATE TABLE {s}.copy (id text, amount int, at timestamp)")
+    with separate_session(shop.spark, {"spark.sql.session.timeZone": zone}) as session:
+        shop.spark = session
+        shop.stream("copy")
+        assert figures(shop.compare("copy")) == (0, 0, 0)
+        tables("UPDATE {s}.copy SET amount = 0 WHERE id IN ('a', 'c', 'e')")
+
+        shop.backfill("copy", start="2026-01-01T12:10Z", end="2026-01-01T12:30Z", replace=True)
+
+    rows = tables("SELECT id, amount FROM {s}.copy ORDER BY id")
+    assert rows == [("a", 0), ("b", 4), ("c", 5), ("d", 6), ("e", 0)]
 
 
 def test_missing_and_changed_rows_come_back_and_the_fence_is_left_alone(shop: Shop, tables: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -17,6 +18,7 @@ from millstream.connectors.postgres.client.errors import explain
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -50,45 +52,58 @@ def read_range(
                 )
             with connection.transaction():
                 connection.execute(_TEXT_FORMATS)
-                rows = _copy_as_text(connection, table, schema, time_range)
+                is_nested = len(time_range.path) > 1
+                condition = (
+                    SQL("true")
+                    if is_nested
+                    else range_condition(time_range, table, partial(session_time, spark))
+                )
+                rows = _copy_as_text(connection, table, schema, condition)
         except psycopg.Error as error:
             raise explain(error, sink.address().label, sink.table) from error
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
     texts = spark.createDataFrame(rows)
-    return texts.selectExpr(*(_cast_column(index, field) for index, field in enumerate(schema.fields)))
+    return texts.selectExpr(
+        *(_cast_column(index, field, table.types[field.name]) for index, field in enumerate(schema.fields))
+    )
 
 
-def range_condition(time_range: EventTimeRange, table: tables.Table) -> Composed | SQL:
-    """Return the SQL condition for a range."""
+def range_condition(
+    time_range: EventTimeRange, table: tables.Table, local: Callable[[datetime], datetime]
+) -> Composed | SQL:
+    """Return the SQL condition for a range of a column.
+
+    `local` converts a time to the time without a zone with which Spark compares a date or a time without a zone.
+    """
     if time_range.is_unbounded:
         return SQL("true")
     (name,) = time_range.path
-    kind = table.types.get(name, "")
+    has_no_zone = table.types.get(name, "") in ("date", "timestamp")
     conditions = [
-        SQL("{} {} {}").format(Identifier(name), SQL(operator), Literal(_convert_time(limit, kind)))
+        SQL("{} {} {}").format(
+            Identifier(name), SQL(operator), Literal(local(limit) if has_no_zone else limit)
+        )
         for operator, limit in ((">=", time_range.start), ("<", time_range.end))
         if limit is not None
     ]
     return SQL(" AND ").join(conditions)
 
 
-def _convert_time(moment: datetime, kind: str) -> Any:
-    """Convert a time to the type of a column; in UTC if the type has no zone."""
-    in_utc = moment.astimezone(UTC).replace(tzinfo=None)
-    if kind == "date":
-        return in_utc.date()
-    return in_utc if kind == "timestamp" else moment
+def session_time(spark: SparkSession, moment: datetime) -> datetime:
+    """Convert a time with a zone to the time zone of the Spark session, and remove the zone."""
+    in_utc = moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    (row,) = spark.sql(f"SELECT CAST(TIMESTAMP '{in_utc}Z' AS TIMESTAMP_NTZ) AS local").collect()
+    return row.local  # type: ignore[no-any-return]
 
 
 def _copy_as_text(
-    connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, time_range: EventTimeRange
+    connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, condition: Composed | SQL
 ) -> Any:
     """Return the table's rows as an Arrow table of texts: `c0`, `c1` and so on."""
     names = SQL(", ").join([Identifier(name) for name in schema.names])
-    where = SQL("true") if len(time_range.path) > 1 else range_condition(time_range, table)
     copy = SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT CSV)").format(
-        names, table.identifier, where
+        names, table.identifier, condition
     )
     sink = pyarrow.BufferOutputStream()
     with connection.cursor() as cursor, cursor.copy(copy) as chunks:
@@ -112,13 +127,16 @@ def _copy_as_text(
     )
 
 
-def _cast_column(index: int, field: StructField) -> str:
-    """Return SQL that casts a column of texts to the type of a field."""
+def _cast_column(index: int, field: StructField, table_type: str) -> str:
+    """Return SQL that casts a column of texts, of a type of Postgres, to the type of a field."""
     kind, name = field.dataType.typeName(), quote_name(field.name)
     if kind in _NESTED:
         expression = f"from_json(c{index}, '{field.dataType.simpleString()}')"
     elif kind == "binary":
         expression = f"unhex(substring(c{index}, 3))"
+    elif kind in ("timestamp_ntz", "date") and table_type == "timestamptz":
+        # Such a text has a zone, which a cast to a type without one ignores.
+        expression = f"CAST(CAST(c{index} AS TIMESTAMP) AS {kind})"
     else:
         expression = f"CAST(c{index} AS {field.dataType.simpleString()})"
     return f"{expression} AS {name}"

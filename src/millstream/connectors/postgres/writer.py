@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -20,7 +21,7 @@ from millstream.connectors.postgres.copy.incoming import DELETED, Incoming
 from millstream.connectors.postgres.copy.rows import CopyColumn, CopyRows, column_type, encode_columns
 from millstream.connectors.postgres.copy.staging import Staging, drop_leftover_tables
 from millstream.connectors.postgres.ledger import Ledger
-from millstream.connectors.postgres.table_reader import range_condition
+from millstream.connectors.postgres.table_reader import range_condition, session_time
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.spec.output_mode import OutputMode
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
+    from psycopg.sql import Composed
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -65,11 +67,12 @@ class PostgresWriter(Writer):
         self._connection: psycopg.Connection[Any] | None = None
         self._table: tables.Table | None = None
         self._wired: tuple[CopyColumn, ...] = ()
+        self._replaced: Composed | SQL | None = None
         self._by_tasks = {"auto": None, "driver": False, "tasks": True}[sink.through]
         self._prefix = f"incoming_{hashlib.sha256(identity.key.encode()).hexdigest()[:8]}_"
         self._epoch = 0
 
-    def open(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002 - the contract's signature
+    def open(self, spark: SparkSession, schema: StructType) -> None:
         """Create missing tables, check the table, and claim the next epoch."""
         columns = self._sink.columns or self._sink.takes(schema.names)
         key, cdc = self._sink.row_key, self._sink.cdc
@@ -106,6 +109,10 @@ class PostgresWriter(Writer):
                     self._deletions,
                     {name: self._table.casts[name] for name in (*cdc.keys, cdc.sequence_by)},
                     key,
+                )
+            if self._sink.replaced is not None:
+                self._replaced = range_condition(
+                    self._sink.replaced, self._table, partial(session_time, spark)
                 )
             self._wired = encode_columns(schema, columns, self._table.types)
             if self._sink.delete_marker is not None:
@@ -263,11 +270,9 @@ class PostgresWriter(Writer):
                 return False
             if self.identity.mode is OutputMode.COMPLETE:
                 connection.execute(SQL("TRUNCATE {}").format(self._target.identifier))
-            if self._sink.replaced is not None:
+            if self._replaced is not None:
                 connection.execute(
-                    SQL("DELETE FROM {} WHERE {}").format(
-                        self._target.identifier, range_condition(self._sink.replaced, self._target)
-                    )
+                    SQL("DELETE FROM {} WHERE {}").format(self._target.identifier, self._replaced)
                 )
             if rows.count:
                 self._move_rows(connection, rows)

@@ -37,15 +37,27 @@ def test_as_much_as_lies_before_a_moment() -> None:
     assert EventTimeRange(("at",), DAY).before(NEXT).end == NEXT
 
 
-def postgres(kind: str) -> str:
+def postgres(kind: str, hours: int = 0) -> str:
+    def local(moment: datetime) -> datetime:
+        return moment.astimezone(timezone(timedelta(hours=hours))).replace(tzinfo=None)
+
     table = Table("t", ("at",), frozenset(), frozenset(), {}, {"at": kind}, {"at": kind})
-    return range_condition(EventTimeRange(("at",), DAY, NEXT), table).as_string()
+    return range_condition(EventTimeRange(("at",), DAY, NEXT), table, local).as_string()
 
 
 def test_postgres_compares_in_the_type_of_its_column() -> None:
-    assert postgres("date") == """"at" >= '2026-01-01'::date AND "at" < '2026-01-02'::date"""
+    assert postgres("date") == (
+        """"at" >= '2026-01-01 00:00:00'::timestamp AND "at" < '2026-01-02 00:00:00'::timestamp"""
+    )
     assert "'2026-01-02 00:00:00'::timestamp" in postgres("timestamp")
     assert "+02:00'::timestamptz" in postgres("timestamptz")
+
+
+def test_postgres_compares_times_without_a_zone_with_those_of_the_sessions_zone() -> None:
+    assert postgres("timestamp", -5).endswith("""< '2026-01-01 19:00:00'::timestamp""")
+    # A date is its midnight, as in Spark. The date of the limit alone would exclude the first of January.
+    assert postgres("date", -5).endswith("""< '2026-01-01 19:00:00'::timestamp""")
+    assert "+02:00'::timestamptz" in postgres("timestamptz", -5)
 
 
 def test_a_mere_name_is_a_place_beside_and_a_path_is_a_path() -> None:

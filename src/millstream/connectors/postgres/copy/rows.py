@@ -57,6 +57,15 @@ _WIRE = {
     "decimal": ("numeric", ()),
     "text": ("text", ("varchar", "bpchar")),
 }
+# Spark casts between instants and times without a zone, in the zone of its session. A cast in Postgres would use the
+# zone of the server, of the role or of PGTZ, in which nothing else of a pipeline computes.
+_CASTS_BY_SESSION_ZONE = {
+    ("timestamp", "timestamp"): "timestamp_ntz",
+    ("timestamp", "date"): "date",
+    ("timestamp", "time"): "timestamp_ntz",
+    ("timestamp_ntz", "timestamptz"): "timestamp",
+    ("date", "timestamptz"): "timestamp",
+}
 
 
 class Copy(Protocol):
@@ -110,6 +119,8 @@ def _encode_column(field: StructField, column_type: str) -> CopyColumn:
         wire = "decimal" if kind.startswith("decimal") else kind
         # Arrow's smallest integer has one byte; Postgres' smallest has two.
         sql = f"CAST({name} AS SMALLINT)" if kind == "byte" else name
+        if cast := _CASTS_BY_SESSION_ZONE.get((kind, column_type)):
+            sql, wire = f"CAST({name} AS {cast})", cast
     sent_type, equivalent_types = _WIRE[wire]
     return CopyColumn(
         field.name, f"{sql} AS {name}", sent_type, column_type in (sent_type, *equivalent_types)

@@ -109,7 +109,7 @@ def _check_time(spark_type: str, kind: str, created_type: str) -> TypeMismatch |
     if kind == "date" and spark_type != "date":
         return TypeMismatch("the time of day is lost", created_type)
     if spark_type == "timestamp_ntz" and kind == "timestamp with time zone":
-        return TypeMismatch("each value is read in the server's time zone", created_type)
+        return TypeMismatch("each value is read in the time zone of the Spark session", created_type)
     return None
 
 
