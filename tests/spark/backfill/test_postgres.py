@@ -9,6 +9,7 @@ import pytest
 
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.connectors.postgres.sink import PostgresSink
+from millstream.diagnostics.failure import NotReady
 from millstream.engine.batch.table_diff import find_differences
 from millstream.spark.session_scope import separate_session
 from millstream.spec.output_mode import OutputMode
@@ -135,6 +136,80 @@ def test_a_range_of_times_without_a_zone_is_replaced_by_its_own_rows(
 
     rows = tables("SELECT id, amount FROM {s}.copy ORDER BY id")
     assert rows == [("a", 0), ("b", 4), ("c", 5), ("d", 6), ("e", 0)]
+
+
+ARRAYS = """
+SELECT 1 AS id, array('a "b", {c} \\\\ d', NULL, 'NULL', '') AS words, array(1, NULL) AS numbers,
+array(1.5D, CAST('NaN' AS DOUBLE)) AS doubles, array(true) AS yes, array(12.30BD) AS money, array(X'00FF') AS bytes,
+array(DATE'2026-01-01') AS days, array(TIMESTAMP'2026-01-01 12:00:00.123456Z') AS at,
+array(TIMESTAMP'2026-01-01 12:00:00Z') AS local, array(TIMESTAMP_NTZ'2026-01-01 12:00:00') AS instants,
+array(named_struct('a', 1, 'b', 'x "y"')) AS docs, CAST(array() AS ARRAY<INT>) AS nothing, '{1,2}' AS literal
+UNION ALL SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+"""
+ARRAY_TYPES = (
+    "id integer, words text[], numbers integer[], doubles float8[], yes boolean[], money numeric(10, 2)[],"
+    " bytes bytea[], days date[], at timestamptz[], local timestamp[], instants timestamptz[], docs jsonb[],"
+    " nothing integer[], literal integer[]"
+)
+
+
+@pytest.mark.usefixtures("server_in_berlin")
+@pytest.mark.parametrize("through", ["driver", "tasks"])
+def test_arrays_are_written_to_columns_of_arrays_and_read_back(
+    through: str, spark: SparkSession, stack: Endpoints
+) -> None:
+    from millstream.connectors.api.writer import SinkIdentity
+
+    sink = PostgresSink.model_validate(
+        {"url": stack.postgres, "table": f"public.arrays_{through}", "through": through}
+    )
+    with psycopg.connect(stack.postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {sink.table} ({ARRAY_TYPES})")
+    frame = spark.sql(ARRAYS)
+    writer = sink.writer(SinkIdentity("p", "q", through, "s", OutputMode.APPEND))
+    writer.open(spark, frame.schema)
+    writer.write(frame, 0)
+    writer.close()
+
+    with psycopg.connect(stack.postgres) as connection:
+        rows = connection.execute(
+            f"SELECT words, numbers, bytes, docs, nothing, literal, (instants[1] AT TIME ZONE 'UTC')::text"
+            f" FROM {sink.table} ORDER BY id"
+        ).fetchall()
+    assert rows == [
+        (
+            ['a "b", {c} \\ d', None, "NULL", ""],
+            [1, None],
+            [b"\x00\xff"],
+            [{"a": 1, "b": 'x "y"'}],
+            [],
+            [1, 2],
+            "2026-01-01 12:00:00",
+        ),
+        (None,) * 7,
+    ]
+    stored = sink.read_time_range(spark, frame.schema, OutputMode.APPEND, EventTimeRange())
+    assert stored is not None
+    assert find_differences(stored, frame).is_equal
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("text[]", "map('a', 1)"), ("integer[]", "array(array(1), array(2, 3))"), ("integer[]", "1")],
+)
+def test_a_column_of_arrays_that_accepts_no_value_is_refused_before_the_first_batch(
+    column: str, value: str, spark: SparkSession, stack: Endpoints
+) -> None:
+    from millstream.connectors.api.writer import SinkIdentity
+
+    sink = PostgresSink(url=stack.postgres, table="public.refused_arrays")
+    with psycopg.connect(stack.postgres, autocommit=True) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {sink.table}; CREATE TABLE {sink.table} (value {column})")
+    writer = sink.writer(SinkIdentity("p", "q", "refused", "s", OutputMode.APPEND))
+
+    with pytest.raises(NotReady, match=r"which an array column of type \w+\[\] cannot store"):
+        writer.open(spark, spark.sql(f"SELECT {value} AS value").schema)
+    writer.close()
 
 
 def test_missing_and_changed_rows_come_back_and_the_fence_is_left_alone(shop: Shop, tables: Any) -> None:

@@ -23,6 +23,10 @@ FITS = [
     ("string", "uuid"),
     ("struct<a:int>", "jsonb"),
     ("array<int>", "text"),
+    ("array<int>", "bigint[]"),
+    ("array<string>", "text[]"),
+    ("array<array<int>>", "jsonb[]"),
+    ("array<struct<a:int>>", "character varying(9)[]"),
     ("binary", "bytea"),
     ("string", "mood"),
 ]
@@ -36,6 +40,9 @@ SOME = [
     ("timestamp", "date"),
     ("timestamp_ntz", "timestamp with time zone"),
     ("string", "integer"),
+    ("string", "text[]"),
+    ("array<bigint>", "integer[]"),
+    ("array<timestamp>", "date[]"),
 ]
 NONE = [
     ("double", "integer"),
@@ -48,6 +55,10 @@ NONE = [
     ("int", "uuid"),
     ("struct<a:int>", "integer"),
     ("binary", "boolean"),
+    ("map<string,int>", "text[]"),
+    ("array<array<int>>", "integer[]"),
+    ("int", "integer[]"),
+    ("array<double>", "integer[]"),
 ]
 
 
@@ -74,7 +85,11 @@ def test_a_type_of_which_no_value_fits_is_told_as_such(given: str, held: str) ->
 
 @pytest.mark.parametrize(
     ("given", "held", "fitting"),
-    [("bigint", "integer", "bigint"), ("decimal(10,4)", "numeric(12,2)", "numeric(10,4)")],
+    [
+        ("bigint", "integer", "bigint"),
+        ("array<bigint>", "integer[]", "bigint[]"),
+        ("decimal(10,4)", "numeric(12,2)", "numeric(10,4)"),
+    ],
 )
 def test_the_type_that_would_do_is_named(given: str, held: str, fitting: str) -> None:
     mismatch = find_mismatch(given, held)

@@ -15,6 +15,7 @@ from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.postgres import table as tables
 from millstream.connectors.postgres.client.connection import connect
 from millstream.connectors.postgres.client.errors import explain
+from millstream.connectors.postgres.copy.arrays import NESTED
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
     from millstream.connectors.api.values.event_time_range import EventTimeRange
     from millstream.connectors.postgres.sink import PostgresSink
 
-_NESTED = frozenset({"array", "map", "struct", "variant"})
 # Text formats that Spark parses back to the same values, whatever the role's settings.
 _TEXT_FORMATS = SQL("SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL bytea_output = 'hex'")
 
@@ -101,7 +101,12 @@ def _copy_as_text(
     connection: psycopg.Connection[Any], table: tables.Table, schema: StructType, condition: Composed | SQL
 ) -> Any:
     """Return the table's rows as an Arrow table of texts: `c0`, `c1` and so on."""
-    names = SQL(", ").join([Identifier(name) for name in schema.names])
+    names = SQL(", ").join(
+        SQL("to_json({})").format(Identifier(field.name))
+        if _is_array(field.dataType, table.types[field.name])
+        else Identifier(field.name)
+        for field in schema.fields
+    )
     copy = SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT CSV)").format(
         names, table.identifier, condition
     )
@@ -127,16 +132,28 @@ def _copy_as_text(
     )
 
 
+def _is_array(kind: DataType, table_type: str) -> bool:
+    """Return whether a column of arrays is an array in the table too, rather than JSON."""
+    return kind.typeName() == "array" and table_type.startswith("_")
+
+
 def _cast_column(index: int, field: StructField, table_type: str) -> str:
     """Return SQL that casts a column of texts, of a type of Postgres, to the type of a field."""
-    kind, name = field.dataType.typeName(), quote_name(field.name)
-    if kind in _NESTED:
-        expression = f"from_json(c{index}, '{field.dataType.simpleString()}')"
-    elif kind == "binary":
-        expression = f"unhex(substring(c{index}, 3))"
-    elif kind in ("timestamp_ntz", "date") and table_type == "timestamptz":
+    text, name = f"c{index}", quote_name(field.name)
+    if not _is_array(field.dataType, table_type):
+        return f"{_cast_text(text, field.dataType, table_type)} AS {name}"
+    element = _cast_text("e", field.dataType.elementType, table_type.removeprefix("_"))  # type: ignore[attr-defined]
+    return f"transform(from_json({text}, 'array<string>'), e -> {element}) AS {name}"
+
+
+def _cast_text(text: str, data_type: DataType, table_type: str) -> str:
+    """Return SQL that casts a text, of a type of Postgres, to a type of Spark."""
+    kind, simple = data_type.typeName(), data_type.simpleString()
+    if kind in NESTED:
+        return f"from_json({text}, '{simple}')"
+    if kind == "binary":
+        return f"unhex(substring({text}, 3))"
+    if kind in ("timestamp_ntz", "date") and table_type == "timestamptz":
         # Such a text has a zone, which a cast to a type without one ignores.
-        expression = f"CAST(CAST(c{index} AS TIMESTAMP) AS {kind})"
-    else:
-        expression = f"CAST(c{index} AS {field.dataType.simpleString()})"
-    return f"{expression} AS {name}"
+        return f"CAST(CAST({text} AS TIMESTAMP) AS {kind})"
+    return f"CAST({text} AS {simple})"

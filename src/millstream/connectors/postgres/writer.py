@@ -114,7 +114,7 @@ class PostgresWriter(Writer):
                 self._replaced = range_condition(
                     self._sink.replaced, self._table, partial(session_time, spark)
                 )
-            self._wired = encode_columns(schema, columns, self._table.types)
+            self._wired = encode_columns(schema, columns, self._table)
             if self._sink.delete_marker is not None:
                 self._wired += (
                     CopyColumn(

@@ -10,12 +10,15 @@ import pyarrow
 import pyarrow.compute
 
 from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.postgres.copy.arrays import NESTED, SUFFIX, encode_array
 from millstream.diagnostics.failure import MillstreamError, NotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql.types import StructField, StructType
+
+    from millstream.connectors.postgres.table import Table
 
 # Postgres type of a created table for each Spark type. Types without a counterpart are sent as JSON.
 _TYPES = {
@@ -39,7 +42,6 @@ _TYPES = {
     "struct": "jsonb",
     "variant": "jsonb",
 }
-_NESTED = frozenset({"array", "map", "struct", "variant"})
 # Postgres type in which a Spark type is sent, by the server's name, and the column types with the same binary form.
 # For other columns the server casts the value.
 _WIRE = {
@@ -101,17 +103,19 @@ def column_type(field: StructField) -> str:
     return _TYPES[name]
 
 
-def encode_columns(
-    schema: StructType, columns: tuple[str, ...], types: Mapping[str, str]
-) -> tuple[CopyColumn, ...]:
-    """Return how to send each column to a table with columns of these types, by the server's names."""
-    return tuple(_encode_column(schema[name], types.get(name, "")) for name in columns)
+def encode_columns(schema: StructType, columns: tuple[str, ...], table: Table) -> tuple[CopyColumn, ...]:
+    """Return how to send each column to a table. Raises `NotReady` if an array column accepts no value of one."""
+    return tuple(
+        _encode_column(schema[name], table.types.get(name, ""), table.casts.get(name, "")) for name in columns
+    )
 
 
-def _encode_column(field: StructField, column_type: str) -> CopyColumn:
+def _encode_column(field: StructField, column_type: str, full_type: str) -> CopyColumn:
     kind = field.dataType.typeName()
     name = quote_name(field.name)
-    if kind in _NESTED:
+    if full_type.endswith(SUFFIX):
+        sql, wire = encode_array(field, full_type), "text"
+    elif kind in NESTED:
         sql, wire = f"to_json({name}, map('ignoreNullFields', 'false'))", "text"
     elif kind in ("string", "char", "varchar", "void"):
         sql, wire = f"CAST({name} AS STRING)", "text"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from millstream.connectors.postgres.copy.arrays import JSON_TYPES, NESTED, SUFFIX
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _NUMBERS = (*_DIGITS, "float", "double")
@@ -12,7 +14,7 @@ _WHOLE = {"smallint": 5, "integer": 10, "bigint": 19}
 _SAFE_DIGITS = {"smallint": 4, "integer": 9, "bigint": 18}
 _TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
 _FLOATS = ("real", "double precision")
-# Text columns accept everything, and bytea accepts the bytes of COPY. Enums, domains and arrays are not checked.
+# Text columns accept everything, and bytea accepts the bytes of COPY. Enums and domains are not checked.
 _CHECKED = frozenset({*_WHOLE, *_TIMES, *_FLOATS, "numeric", "boolean", "json", "jsonb", "uuid"})
 _CREATED_TYPES = {
     "tinyint": "smallint",
@@ -47,6 +49,8 @@ def find_mismatch(spark_type: str, column_type: str) -> TypeMismatch | None:
     because Spark has no such types.
     """
     created_type = _created_type(spark_type)
+    if created_type is not None and column_type.endswith(SUFFIX):
+        return _check_array(spark_type, column_type, created_type)
     kind = _remove_precision(column_type)
     if created_type is None or kind not in _CHECKED:
         return None
@@ -63,6 +67,19 @@ def find_mismatch(spark_type: str, column_type: str) -> TypeMismatch | None:
     if spark_type in ("date", "timestamp", "timestamp_ntz"):
         return _check_time(spark_type, kind, created_type)
     return None if spark_type == kind == "boolean" else _never_fits(spark_type, kind, created_type)
+
+
+def _check_array(spark_type: str, column_type: str, created_type: str) -> TypeMismatch | None:
+    if spark_type == "string":
+        return TypeMismatch(f"the first text that is not a valid {column_type} stops the query", created_type)
+    element, element_column = spark_type[len("array<") : -1], column_type.removesuffix(SUFFIX)
+    if not spark_type.startswith("array<"):
+        return _never_fits(spark_type, column_type, created_type)
+    if element.startswith(tuple(NESTED)):
+        fits = _remove_precision(element_column) in JSON_TYPES
+        return None if fits else _never_fits(spark_type, column_type, created_type)
+    mismatch = find_mismatch(element, element_column)
+    return mismatch and replace(mismatch, fitting_type=f"{mismatch.fitting_type}{SUFFIX}")
 
 
 def _check_number(spark_type: str, kind: str, column_type: str, created_type: str) -> TypeMismatch | None:
@@ -134,8 +151,4 @@ def _created_type(spark_type: str) -> str | None:
     """Return the column type of a created table; None for types that are not compared."""
     if sized := _SIZED.match(spark_type):
         return f"numeric({sized[1]},{sized[2]})"
-    return (
-        "jsonb"
-        if spark_type.startswith(("array", "map", "struct", "variant"))
-        else _CREATED_TYPES.get(spark_type)
-    )
+    return "jsonb" if spark_type.startswith(tuple(NESTED)) else _CREATED_TYPES.get(spark_type)
