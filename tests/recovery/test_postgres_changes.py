@@ -68,3 +68,18 @@ def test_a_change_without_a_key_or_a_sequence_ends_the_batch(stack: Endpoints, s
     with pytest.raises(MillstreamError, match="has a null key: column 'id'"):
         wrote(sink, spark.sql(rows.format("CAST(NULL AS INT)", "1L")), 0)
     assert table(stack, sink) == set()
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_deletions_of_a_table_that_was_dropped_do_not_hide_rows_of_the_new_one(
+    kind: int, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink, later_row = sink_of(stack, kind), changes.Change(0, 1, 5, "new", "c")
+    wrote(sink, changes.frame(spark, [changes.Change(0, 1, 5, None, "d")]), 0)
+    with psycopg.connect(stack.postgres, autocommit=True) as connection:
+        connection.execute(f"DROP TABLE {sink.target()}")
+
+    # The numbers of the source's changes start again, as after it was set up anew.
+    assert wrote(sink, changes.frame(spark, [later_row]), 0)
+
+    assert table(stack, sink) == (changes.history if kind == 2 else changes.latest)([later_row])

@@ -150,6 +150,11 @@ def create_table(
     return True
 
 
+def drop_table(connection: Connection[Any], name: str) -> None:
+    """Drop a table if it exists."""
+    connection.execute(SQL("DROP TABLE IF EXISTS {}").format(Identifier(*split_table_name(name))))
+
+
 def require_compatible(
     table: Table, columns: tuple[str, ...], key: tuple[str, ...], setting: str = "merge_on"
 ) -> None:

@@ -97,6 +97,9 @@ class PostgresWriter(Writer):
                 with connection.transaction():
                     if tables.create_table(connection, self._sink.table, types, key, fillfactor):
                         self._ledger.forget(connection, self._sink.table)
+                        if cdc:
+                            # Deletions of a table that was dropped say nothing about the rows of the new one.
+                            tables.drop_table(connection, self._deletions)
             self._table = tables.find_table(connection, self._sink.table)
             if self._table is None:
                 raise NotReady(
