@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from millstream.analysis.query.event_time import find_definition, is_time
 from millstream.analysis.query.plan_model import Aggregate, Join, Stability, StatefulFunction
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from millstream.backfill.options import BackfillOptions
     from millstream.pipeline.model import Pipeline
 
+_TIME_ZONE = "spark.sql.session.timeZone"
 _NAME_COLUMN = "name the column that contains the event time of a row: --column NAME"
 # Values that a second run does not repeat: the time of the run, how rows are split into tasks, random numbers.
 _NOT_REPEATABLE = (Stability.BATCH, Stability.PARTITION, Stability.UNSTABLE)
@@ -29,14 +31,29 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
         return EventTimeRange()
     column, path = find_event_time_column(pipeline, planned, options.column)
     if column.type.lower() == "date":
+        zone = str(pipeline.spark.get(_TIME_ZONE, "UTC"))
         for option, moment in (("--from", options.start), ("--to", options.end)):
-            if moment is not None and moment.astimezone(UTC).time() != datetime.min.time():
+            if moment is not None and not _is_midnight(moment, zone):
                 raise InvalidInput(
                     f"query '{planned.name}': the event-time column '{column.name}' is a date, but {option} is in "
-                    "the middle of a day",
-                    f"pass only a date in UTC to {option}, such as 2026-01-31",
+                    f"the middle of a day in {zone}",
+                    f"pass only a date in UTC to {option}, such as 2026-01-31"
+                    if zone == "UTC"
+                    else f"pass midnight in {zone} to {option}, with its offset, such as 2026-01-31T00:00+01:00",
                 )
     return EventTimeRange(path, options.start, options.end)
+
+
+def _is_midnight(moment: datetime, zone: str) -> bool:
+    """Return whether a time is the start of a day in the zone of a Spark session. Spark compares a date with that.
+
+    True for a zone that only Spark knows, such as `GMT+1`.
+    """
+    try:
+        local = moment.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        return True
+    return local.time() == datetime.min.time()
 
 
 def find_event_time_column(

@@ -46,8 +46,9 @@ queries:
 """
 
 
-def pipeline() -> Pipeline:
-    loaded = load_text("pipeline.yml", SPEC, Path("/shop"), {})
+def pipeline(zone: str | None = None) -> Pipeline:
+    spark = f"spark: {{spark.sql.session.timeZone: {zone}}}\n" if zone else ""
+    loaded = load_text("pipeline.yml", SPEC + spark, Path("/shop"), {})
     assert loaded.pipeline is not None, loaded.findings
     return loaded.pipeline
 
@@ -102,6 +103,17 @@ def test_dates_are_cut_at_midnight_only() -> None:
 
     with pytest.raises(InvalidInput, match="--from is in the middle of a day"):
         event_time.select_time_range(pipeline(), planned(Column("day", "date", origins=AT)), options)
+
+
+def test_midnight_of_a_date_is_that_of_the_sessions_zone() -> None:
+    query = planned(Column("day", "date", origins=AT))
+    midnight = BackfillOptions(parse_time("2026-01-01T00:00+01:00"))
+
+    assert event_time.select_time_range(pipeline("Europe/Berlin"), query, midnight).start == midnight.start
+    # In Berlin this is one o'clock, from which on the first day is the second of January.
+    with pytest.raises(InvalidInput, match="--from is in the middle of a day in Europe/Berlin") as error:
+        event_time.select_time_range(pipeline("Europe/Berlin"), query, DAY)
+    assert "midnight in Europe/Berlin" in error.value.fix
 
 
 def test_no_column_is_asked_for_without_a_range() -> None:
