@@ -88,6 +88,10 @@ _DAMAGED = re.compile(
     r"CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|STREAMING_CHECKPOINT_MISSING_METADATA_FILE"
     r"|CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED"
 )
+# A local file whose name contains a colon. Hadoop also opens its checksum file, and takes that name for an address.
+_COLON = re.compile(
+    r"Encountered error while reading file (file:.*/[^/\n]*:[^/\n]*)\.\s*(?:SQLSTATE|$)", re.MULTILINE
+)
 # `[CONDITION] message SQLSTATE: 22018`. One condition may be nested inside another's message.
 _CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_.]+)\]\s*((?:(?!\[[A-Z][A-Z0-9_.]+\]).)+?)\s*(?:SQLSTATE: \w+|(?=\[[A-Z][A-Z0-9_.]+\])|$)",
@@ -130,6 +134,12 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
         return QueryFailure(FailureKind.CRASH, _extract_line(text, match[0]))
     if outage is not None:
         return QueryFailure(FailureKind.OUTAGE, _extract_line(text, outage[0]))
+    if colon := _COLON.search(text):
+        return QueryFailure(
+            FailureKind.DEFECT,
+            f"Spark cannot read {colon[1]}, because the file's name contains a colon",
+            "rename the file, then start again: it is read under its new name",
+        )
     return QueryFailure(FailureKind.DEFECT, _extract_message(text))
 
 

@@ -104,6 +104,25 @@ def test_a_cause_deep_in_the_chain_is_found() -> None:
     assert classify(None, failed).message == "Postgres is away"
 
 
+@pytest.mark.parametrize("name", ["2026-01-01T12:00:00.json", "orders of 12:00.json"])
+def test_a_file_with_a_colon_in_its_name_is_the_cause(name: str) -> None:
+    text = (
+        "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+        f"file:///data/in/{name}.  SQLSTATE: KD001\n"
+        "Caused by: java.lang.IllegalArgumentException: java.net.URISyntaxException: Relative path in absolute "
+        f"URI: .{name}.crc"
+    )
+
+    failure = classify(Exception(text), None)
+
+    assert failure.message == (
+        f"Spark cannot read file:///data/in/{name}, because the file's name contains a colon"
+    )
+    assert failure.fix.startswith("rename the file")
+    # A file that cannot be read for another reason is named as Spark names it.
+    assert "FAILED_READ_FILE" in classify(Exception(text.replace(":00", "-00")), None).message
+
+
 def test_a_defect_is_told_by_its_condition() -> None:
     assert classify(Exception(CAST), None).message == (
         'The value \'x\' of the type "STRING" cannot be cast to "INT" because it is malformed. [CAST_INVALID_INPUT]'
