@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from delta_tables import read_rows
 from kind_examples import example_settings
 from millstream.connectors import registry
 from millstream.connectors.api.values.sandbox import Sandbox
@@ -82,9 +83,7 @@ def ordered(rows: Any) -> list[Row]:
 def _delta(case: Case, place: Place) -> Target:
     path = Location(place.folder / "table")
     sink = registry.sinks()["delta"](path=path, merge_on=("k",) if case.keyed else ())
-    return Target(
-        sink, lambda: ordered(place.spark.read.format("delta").load(path).select("k", "v").collect())
-    )
+    return Target(sink, lambda: ordered(read_rows(path, "k", "v")))
 
 
 def _postgres(case: Case, place: Place) -> Target:

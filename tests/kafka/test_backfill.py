@@ -72,7 +72,7 @@ def test_records_that_the_query_has_not_read_are_not_wanted_yet(shop: Topic) -> 
 
 def test_a_lost_row_comes_back_from_the_topic(shop: Topic) -> None:
     shop.stream("copy")
-    shop.sql("DELETE FROM {copy} WHERE id = 'o03'")
+    shop.delete("copy", "id = 'o03'")
 
     shop.backfill("copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10")
 

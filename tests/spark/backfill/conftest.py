@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from millstream.backfill.execute import backfill
 from millstream.backfill.fresh_start import PastChoice, finish_past, renew_checkpoint
@@ -99,6 +100,14 @@ class Shop(Project):
         pipeline, planned = self.load(query)
         finish_past(self.spark, pipeline, planned, lambda _: None)
 
+    def delete(self, name: str, where: str | None = None) -> None:
+        """Delete rows of a table, or all, behind everybody's back and without Spark."""
+        DeltaTable(str(self.folder / name)).delete(where)
+
+    def update(self, name: str, where: str | None = None, **columns: str) -> None:
+        """Set columns of a table to these expressions, likewise."""
+        DeltaTable(str(self.folder / name)).update(updates=columns, predicate=where)
+
     def sql(self, text: str) -> None:
         """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
         names = {name: f"delta.`{self.folder / name}`" for name in ("sums", "closed", "copy")}
@@ -141,6 +150,7 @@ def shop_after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
 def streamed(shop_after_run: Shop) -> Iterator[Shop]:
     """The same, for one test: it may change whatever it likes."""
     shop_after_run.restore()
+    shop_after_run.spec = SPEC
     yield shop_after_run
     for stream in shop_after_run.spark.streams.active:
         stream.stop()

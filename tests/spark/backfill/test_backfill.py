@@ -39,8 +39,8 @@ ALL = [("12:00", 2, 7), ("12:10", 1, 5), ("12:20", 1, 6)]
 
 
 def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
-    streamed.sql("UPDATE {sums} SET amount = 0 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
+    streamed.delete("sums", "since = '2026-01-01T12:00:00Z'")
+    streamed.update("sums", "since = '2026-01-01T12:10:00Z'", amount="0")
 
     report = streamed.backfill("sums", start="2026-01-01", end="2026-01-01 12:30")
 
@@ -48,7 +48,7 @@ def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(streamed: Shop
 
 
 def test_a_table_that_is_only_added_to_gets_what_is_missing(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {copy} WHERE id IN ('a', 'b')")
+    streamed.delete("copy", "id IN ('a', 'b')")
 
     report = streamed.backfill("copy", sink="delta")
 
@@ -61,7 +61,7 @@ def test_a_table_that_is_only_added_to_gets_what_is_missing(streamed: Shop) -> N
 def test_equal_rows_come_back_as_often_as_they_are_missing(shop: Shop) -> None:
     shop.add_lines(order("a", "12:01:00", 3), order("a", "12:01:00", 3))
     shop.stream("copy")
-    shop.sql("DELETE FROM {copy} WHERE id = 'a'")
+    shop.delete("copy", "id = 'a'")
 
     shop.backfill("copy", sink="delta")
 
@@ -78,7 +78,7 @@ def test_files_get_what_is_missing(streamed: Shop) -> None:
 
 
 def test_the_same_backfill_again_changes_nothing(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    streamed.delete("copy", "id = 'a'")
     streamed.backfill("copy", sink="delta")
     versions = len(list((streamed.folder / "copy" / "_delta_log").glob("*.json")))
 
@@ -90,7 +90,7 @@ def test_the_same_backfill_again_changes_nothing(streamed: Shop) -> None:
 
 def test_a_row_that_is_lost_a_second_time_comes_back_a_second_time(streamed: Shop) -> None:
     for _ in range(2):
-        streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+        streamed.delete("copy", "id = 'a'")
         streamed.backfill("copy", sink="delta")
 
     assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e"]
@@ -111,7 +111,7 @@ def test_surplus_rows_stay_unless_the_range_is_replaced(streamed: Shop) -> None:
 
 
 def test_rows_without_a_key_are_replaced_in_one_commit(streamed: Shop) -> None:
-    streamed.sql("UPDATE {copy} SET amount = 0 WHERE id = 'b'")
+    streamed.update("copy", "id = 'b'", amount="0")
 
     report = streamed.backfill(
         "copy", sink="delta", start="2026-01-01 12:00", end="2026-01-01 12:10", replace=True
@@ -154,7 +154,7 @@ def test_a_dry_run_tells_what_would_be_written_and_writes_nothing(shop: Shop) ->
 
 
 def test_windows_that_the_query_still_updates_are_left_to_it(streamed: Shop) -> None:
-    streamed.sql("UPDATE {sums} SET amount = 0")
+    streamed.update("sums", amount="0")
 
     streamed.backfill("sums")
 
@@ -180,7 +180,7 @@ def test_no_lock_is_taken_and_no_checkpoint_written(streamed: Shop) -> None:
 
     with CheckpointLock(folder, "shop.copy"):
         stored = sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*"))
-        streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+        streamed.delete("copy", "id = 'a'")
         streamed.backfill("copy", sink="delta")
         assert sorted((file, file.stat().st_mtime_ns) for file in folder.rglob("*")) == stored
 
@@ -222,7 +222,7 @@ def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:
 
 
 def test_the_stream_goes_on_after_a_backfill_and_nothing_is_doubled(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    streamed.delete("copy", "id = 'a'")
     streamed.add_lines(order("f", "13:05:00", 1))
     streamed.backfill("copy", "sums", sink="delta")
 
@@ -246,7 +246,7 @@ def test_the_own_table_named_as_another_place_is_the_own_table(shop: Shop) -> No
 
 
 def test_beside_a_running_query_each_row_is_there_once(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {copy} WHERE id = 'a'")
+    streamed.delete("copy", "id = 'a'")
     pipeline = streamed.loaded().pipeline
     assert pipeline is not None
     watching: queue.Queue[Supervisor] = queue.Queue()

@@ -77,8 +77,8 @@ def test_what_the_stream_made_of_changes_is_what_follows_from_all(changed: Shop)
 
 def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Shop) -> None:
     changed.sql("INSERT INTO {sums} (id, amount, n) VALUES ('b', 20, 2)")
-    changed.sql("UPDATE {sums} SET amount = 30 WHERE id = 'c'")
-    changed.sql("DELETE FROM {sums} WHERE id = 'd'")
+    changed.update("sums", "id = 'c'", amount="30")
+    changed.delete("sums", "id = 'd'")
 
     sink_outcome = changed.compare("sums")
 

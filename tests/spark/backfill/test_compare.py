@@ -25,7 +25,7 @@ def test_what_the_stream_wrote_is_the_batch_answer(streamed: Shop) -> None:
 
 
 def test_a_changed_value_is_told_with_its_key_and_column(streamed: Shop) -> None:
-    streamed.sql("UPDATE {sums} SET amount = 99 WHERE since = TIMESTAMP '2026-01-01 12:10:00Z'")
+    streamed.update("sums", "since = '2026-01-01T12:10:00Z'", amount="99")
 
     sink_outcome = streamed.compare("sums")
 
@@ -40,7 +40,7 @@ def test_a_changed_value_is_told_with_its_key_and_column(streamed: Shop) -> None
 
 
 def test_rows_taken_away_and_put_in_are_told(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:00:00Z'")
+    streamed.delete("sums", "since = '2026-01-01T12:00:00Z'")
     streamed.sql("INSERT INTO {sums} VALUES (TIMESTAMP '2026-01-01 09:00:00Z', 1, 1)")
 
     sink_outcome = streamed.compare("sums")
@@ -61,13 +61,13 @@ def test_a_row_that_is_there_twice_is_surplus_once(streamed: Shop) -> None:
 def test_a_null_in_one_column_is_not_a_null_in_another(shop: Shop) -> None:
     shop.add_lines({"id": None, "amount": 1, "at": "2026-01-01T13:01:00Z"})
     shop.stream("copy")
-    shop.sql("UPDATE {copy} SET id = '1', amount = NULL WHERE id IS NULL")
+    shop.update("copy", "id IS NULL", id="'1'", amount="NULL")
 
     assert figures(shop.compare("copy")) == (1, 1, 0)
 
 
 def test_rows_outside_the_range_are_not_looked_at(streamed: Shop) -> None:
-    streamed.sql("DELETE FROM {sums} WHERE since = TIMESTAMP '2026-01-01 12:20:00Z'")
+    streamed.delete("sums", "since = '2026-01-01T12:20:00Z'")
 
     inside = streamed.compare("sums", start="2026-01-01 12:20", end="2026-01-01 12:30")
     outside = streamed.compare("sums", start="2026-01-01 12:00", end="2026-01-01 12:20")

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from millstream.backfill.execute import backfill
 from millstream.backfill.options import BackfillOptions, parse_time
@@ -241,7 +242,7 @@ class Walk(Shop):
     def _lose(self) -> None:
         """Somebody deletes a row of the table, which a backfill brings back."""
         if there := self.ids("table"):
-            self.spark.sql(f"DELETE FROM delta.`{self.folder / 'table'}` WHERE id = '{there[0]}'")
+            DeltaTable(str(self.folder / "table")).delete(f"id = '{there[0]}'")
 
     def _down(self) -> None:
         self.is_down = True
