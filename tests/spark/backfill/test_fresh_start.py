@@ -36,11 +36,10 @@ def checkpoint(shop: Shop, query: str) -> Path:
 
 
 @pytest.fixture
-def changed(shop: Shop) -> Shop:
+def changed(streamed: Shop) -> Shop:
     """A shop that has run with windows of ten minutes, and now has windows of an hour."""
-    shop.stream("sums", "closed")
-    shop.spec = shop.spec.replace(BEFORE, NOW)
-    return shop
+    streamed.spec = streamed.spec.replace(BEFORE, NOW)
+    return streamed
 
 
 def test_a_changed_window_is_refused_until_the_query_has_a_new_checkpoint(changed: Shop) -> None:
@@ -83,15 +82,14 @@ def test_windows_that_are_closed_are_replaced_in_the_sinks_and_not_written_again
     assert windows(shop, "closed") == [*HOURS, ("15:00", 1, 2)]
 
 
-def test_a_query_without_state_reads_on_where_it_was_with_its_past_recomputed(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.spec = shop.spec.replace("to: [{delta: copy}, {parquet: files}]", "to: [{delta: copy}]")
+def test_a_query_without_state_reads_on_where_it_was_with_its_past_recomputed(streamed: Shop) -> None:
+    streamed.spec = streamed.spec.replace("to: [{delta: copy}, {parquet: files}]", "to: [{delta: copy}]")
 
-    shop.renew("copy", PastChoice.BACKFILL)
-    shop.add_lines(order("f", "13:10:00"))
-    shop.stream("copy")
+    streamed.renew("copy", PastChoice.BACKFILL)
+    streamed.add_lines(order("f", "13:10:00"))
+    streamed.stream("copy")
 
-    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
 
 
 def test_a_query_whose_state_has_no_border_computes_all_rows_anew(shop: Shop) -> None:
@@ -118,26 +116,23 @@ def test_rows_stay_and_later_input_is_read_once_without_the_state(changed: Shop)
     assert windows(changed, "closed") == sorted([*before, ("13:00", 1, 1)])
 
 
-def test_every_sink_has_each_row_once_if_the_rows_stay(shop: Shop) -> None:
-    shop.stream("copy")
-
-    shop.renew("copy", PastChoice.CONTINUE)
-    shop.add_lines(order("f", "13:10:00"))
-    shop.stream("copy")
+def test_every_sink_has_each_row_once_if_the_rows_stay(streamed: Shop) -> None:
+    streamed.renew("copy", PastChoice.CONTINUE)
+    streamed.add_lines(order("f", "13:10:00"))
+    streamed.stream("copy")
 
     for name, form in (("copy", "delta"), ("files", "parquet")):
-        assert [row[0] for row in shop.rows(name, form)] == ["a", "b", "c", "d", "e", "f"]
+        assert [row[0] for row in streamed.rows(name, form)] == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_what_has_not_been_read_is_skipped_if_asked_for(shop: Shop) -> None:
-    shop.stream("copy")
-    shop.add_lines(order("skipped", "13:05:00"))
+def test_what_has_not_been_read_is_skipped_if_asked_for(streamed: Shop) -> None:
+    streamed.add_lines(order("skipped", "13:05:00"))
 
-    shop.renew("copy", PastChoice.NOW)
-    shop.add_lines(order("f", "13:10:00"))
-    shop.stream("copy")
+    streamed.renew("copy", PastChoice.NOW)
+    streamed.add_lines(order("f", "13:10:00"))
+    streamed.stream("copy")
 
-    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e", "f"]
 
 
 def test_a_fresh_checkpoint_that_has_run_no_batch_may_be_replaced_again(changed: Shop) -> None:
