@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sweep
 from commands import Done, call, shared_spark
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.replacement import finish_replacements
 from millstream.connectors.failpoints import VARIABLE
+from recovery import dying_commands
 from spark.backfill.conftest import Shop, fill_input, order
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ queries:
   sums: {output_mode: update, to: {delta: {path: sums, merge_on: [since]}}}
 """
 APPLY = ("plan", "--apply", "--yes", "--past", "backfill")
+# In a part: with the checkpoint replaced and the rows not, and at one of the others.
+POINTS = sweep.covering(
+    ["renewal.replaced", "renewal.prepared", "renewal.filled", "delta.committed"],
+    lambda point: [point == "renewal.replaced"],
+    "apply",
+)
 HOURS = [("12:00", 4, 18), ("13:00", 1, 7)]
 # Ends the process at a change of a file in the folder, counted from 1. Spark's own are not counted.
 KILL_AT_CHANGE = """
@@ -123,16 +131,19 @@ def finish(shop: Shop) -> None:
     assert windows(shop) == [*HOURS[:1], ("13:00", 2, 8)]
 
 
-@pytest.mark.sweep(by=lambda point: [point == "renewal.replaced"])
-@pytest.mark.parametrize(
-    "point", ["renewal.replaced", "renewal.prepared", "renewal.filled", "delta.committed"]
-)
-@pytest.mark.timeout(400)
-def test_killed_at_a_failpoint_it_is_finished_by_the_next(changed: Shop, point: str) -> None:
-    code = run("-m", "millstream", *APPLY, "-f", str(changed.folder), **{VARIABLE: f"{point}=kill@1"})
+@pytest.fixture(scope="module")
+def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shop]:
+    """A changed shop for each point, where it was killed. One process dies for all."""
+    shops = {point: run_and_change(Shop(tmp_path_factory.mktemp("killed"), spark)) for point in POINTS}
+    cases = [(str(shop.folder), APPLY, point, 1) for point, shop in shops.items()]
+    dying_commands.die(cases, tmp_path_factory.mktemp("dying") / "spark.log")
+    return shops
 
-    assert code == -signal.SIGKILL
-    finish(changed)
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.timeout(600)
+def test_killed_at_a_failpoint_it_is_finished_by_the_next(killed: dict[str, Shop], point: str) -> None:
+    finish(killed[point])
 
 
 @pytest.mark.whole

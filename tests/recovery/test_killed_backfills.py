@@ -1,24 +1,21 @@
-"""A backfill killed around its commit, and the same one again: each row is there once."""
+"""Backfills killed around a commit, and the same ones again: each row is there once. One process dies for all."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from commands import Done, call, shared_spark
-from millstream.connectors.failpoints import VARIABLE
+import sweep
+from commands import call, shared_spark
+from recovery import dying_commands
 from spark.backfill.conftest import Shop, order
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from millstream.devstack.supervisor.state import Endpoints
@@ -35,6 +32,8 @@ queries:
   orders: {{to: {{{sink}}}}}
 """
 IDS = list("abcd")
+SCHEMA = "killed_batches"
+FILL = ("backfill", "orders", "--batches", "1-3")
 
 
 def sink_and_moment(point: str) -> list[object]:
@@ -43,9 +42,7 @@ def sink_and_moment(point: str) -> list[object]:
     return [sink, moment == "committed"]
 
 
-@pytest.mark.sweep(by=sink_and_moment)
-@pytest.mark.parametrize(
-    "point",
+POINTS = sweep.covering(
     [
         "delta.before",
         "delta.committed",
@@ -54,106 +51,131 @@ def sink_and_moment(point: str) -> list[object]:
         "postgres.open",
         "postgres.committed",
     ],
+    sink_and_moment,
+    "backfills",
 )
-@pytest.mark.timeout(300)
-def test_a_backfill_that_was_killed_is_finished_by_the_next(
-    point: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    shop = Shop(tmp_path, spark)
-    shop.add_lines(*(order(id, f"12:0{at}:00") for at, id in enumerate(IDS)))
-    table = "killed_" + point.replace(".", "_")
-    sink = {"delta": "delta: table", "files": "parquet: table"}.get(point.partition(".")[0])
-    if sink is None:
-        stack: Endpoints = request.getfixturevalue("stack")
-        sink = f'postgres: {{url: "{stack.postgres}", table: {table}, ledger_schema: {table}}}'
-    shop.spec = SPEC.format(sink=sink)
-    (tmp_path / "pipeline.yml").write_text(shop.spec)
-    shop.stream()
-    if sink.startswith("postgres"):
-        with psycopg.connect(request.getfixturevalue("stack").postgres) as connection:
-            connection.execute(f"TRUNCATE {table}")
-    elif sink.startswith("delta"):
-        spark.sql(f"DELETE FROM delta.`{tmp_path / 'table'}`")
-    else:
-        shutil.rmtree(tmp_path / "table")
 
-    result = subprocess.run(
-        [sys.executable, "-m", "millstream", "backfill", "-f", str(tmp_path / "pipeline.yml")],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-        env={**os.environ, VARIABLE: f"{point}=kill@1"},
-    )
-    assert result.returncode == -signal.SIGKILL, result.stderr
+
+@dataclass(frozen=True)
+class Killed:
+    """Shops whose backfills were killed: one for each point, and one whose backfill is of batches."""
+
+    shops: dict[str, Shop]
+    of_batches: Shop
+    postgres: str
+
+    def ask(self, text: str) -> list[Any]:
+        """The first column of a query's rows."""
+        with psycopg.connect(self.postgres, autocommit=True) as connection:
+            cursor = connection.execute(text)
+            return [row[0] for row in cursor.fetchall()] if cursor.description else []
+
+
+@pytest.fixture(scope="module")
+def killed(spark: SparkSession, stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """All of them in one process, each at its point."""
+    shops = {point: Shop(tmp_path_factory.mktemp("shop"), spark) for point in POINTS}
+    result = Killed(shops, Shop(tmp_path_factory.mktemp("shop"), spark), stack.postgres)
+    for point, shop in shops.items():
+        shop.add_lines(*(order(id, f"12:0{at}:00") for at, id in enumerate(IDS)))
+        stream(shop, sink_of(point, stack))
+        lose_all(result, point)
+    stream_batches(result)
+    cases = [(str(shop.folder), ("backfill",), point, 1) for point, shop in shops.items()]
+    cases.append((str(result.of_batches.folder), FILL, "postgres.committed", 2))
+    dying_commands.die(cases, tmp_path_factory.mktemp("dying") / "spark.log")
+    return result
+
+
+def table_of(point: str) -> str:
+    return "killed_" + point.replace(".", "_")
+
+
+def sink_of(point: str, stack: Endpoints) -> str:
+    match point.partition(".")[0]:
+        case "delta":
+            return "delta: table"
+        case "files":
+            return "parquet: table"
+    table = table_of(point)
+    return f'postgres: {{url: "{stack.postgres}", table: {table}, ledger_schema: {table}}}'
+
+
+def stream(shop: Shop, sink: str) -> None:
+    """A run into this sink."""
+    shop.spec = SPEC.format(sink=sink)
+    (shop.folder / "pipeline.yml").write_text(shop.spec)
+    shop.stream("orders")
+
+
+def lose_all(killed: Killed, point: str) -> None:
+    """Take the rows from the sink."""
+    shop = killed.shops[point]
+    match point.partition(".")[0]:
+        case "delta":
+            shop.delete("table")
+        case "files":
+            shutil.rmtree(shop.folder / "table")
+        case _:
+            killed.ask(f"TRUNCATE {table_of(point)}")
+
+
+def stored_rows(killed: Killed, point: str) -> list[str]:
+    """The ids in the sink."""
+    kind = point.partition(".")[0]
+    if kind == "postgres":
+        return killed.ask(f"SELECT id FROM {table_of(point)} ORDER BY id")
+    return [row[0] for row in killed.shops[point].rows("table", "delta" if kind == "delta" else "parquet")]
+
+
+def stream_batches(killed: Killed) -> None:
+    """A batch an order, then what a dump from before batch 1 gives back, with which no run starts."""
+    shop = killed.of_batches
+    sink = f'postgres: {{url: "{killed.postgres}", table: {SCHEMA}.orders, ledger_schema: {SCHEMA}}}'
+    for at, id in enumerate(IDS):
+        shop.add_lines(order(id, f"12:0{at}:00"))
+        stream(shop, sink)
+    killed.ask(f"DELETE FROM {SCHEMA}.orders WHERE id <> 'a'")
+    killed.ask(f"DELETE FROM {SCHEMA}.ledger WHERE batch_id > 0")
+
+    with shared_spark(shop.spark):
+        refusal = call(shop.folder, "run", "--until-caught-up", "--no-page", env=os.environ)
+    assert refusal.returncode == 3
+    assert "lacks batches 1 to 3 of query 'orders'" in refusal.stderr
+    assert "'millstream backfill orders --batches 1-3'" in refusal.stderr
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.timeout(600)
+def test_a_backfill_that_was_killed_is_finished_by_the_next(point: str, killed: Killed) -> None:
+    shop = killed.shops[point]
+
     report = shop.backfill()
 
     assert shop.compare("orders").is_equal
-    if sink.startswith("postgres"):
-        with psycopg.connect(request.getfixturevalue("stack").postgres) as connection:
-            stored = [row[0] for row in connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
-    else:
-        stored = [row[0] for row in shop.rows("table", "delta" if "delta" in sink else "parquet")]
-    assert stored == IDS
+    assert stored_rows(killed, point) == IDS
     # What was committed before the kill is not written again.
     assert report.outcomes[0].added == (0 if "committed" in point else len(IDS))
 
 
-@pytest.mark.timeout(300)
-def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(
-    spark: SparkSession, stack: Endpoints, tmp_path: Path
-) -> None:
-    shop = Shop(tmp_path, spark)
-    name = "killed_batches"
-    sink = f'postgres: {{url: "{stack.postgres}", table: {name}.orders, ledger_schema: {name}}}'
-    shop.spec = SPEC.format(sink=sink)
-    (tmp_path / "pipeline.yml").write_text(shop.spec)
-    for at, id in enumerate("abcd"):
-        shop.add_lines(order(id, f"12:0{at}:00"))
-        shop.stream("orders")
+@pytest.mark.timeout(600)
+def test_a_backfill_of_batches_that_was_killed_leaves_each_of_them_once(killed: Killed) -> None:
+    shop, ask = killed.of_batches, killed.ask
 
-    def ask(text: str) -> list[Any]:
-        with psycopg.connect(stack.postgres, autocommit=True) as connection:
-            cursor = connection.execute(text)
-            return [row[0] for row in cursor.fetchall()] if cursor.description else []
-
-    # What a dump from before batch 1 gives back.
-    ask(f"DELETE FROM {name}.orders WHERE id <> 'a'")
-    ask(f"DELETE FROM {name}.ledger WHERE batch_id > 0")
-
-    def millstream(*words: str, **armed: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "millstream", *words, "-f", str(tmp_path / "pipeline.yml")],
-            capture_output=True,
-            text=True,
-            timeout=280,
-            check=False,
-            env={**os.environ, **armed},
-        )
-
-    def here(*words: str) -> Done:
-        with shared_spark(spark):
-            return call(tmp_path, *words, env=os.environ)
-
-    refusal = here("run", "--until-caught-up", "--no-page")
-    assert refusal.returncode == 3
-    assert "lacks batches 1 to 3 of query 'orders'" in refusal.stderr
-    assert "'millstream backfill orders --batches 1-3'" in refusal.stderr
-    fill = ("backfill", "orders", "--batches", "1-3")
-    assert millstream(*fill, **{VARIABLE: "postgres.committed=kill@2"}).returncode == -signal.SIGKILL
-    assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2]
-    result = here(*fill)
+    assert ask(f"SELECT batch_id FROM {SCHEMA}.ledger ORDER BY 1") == [0, 1, 2]
+    with shared_spark(shop.spark):
+        result = call(shop.folder, *FILL, env=os.environ)
     assert result.returncode == 0, result.stderr
 
     shop.add_lines(order("e", "12:05:00"))
     shop.stream("orders")
-    assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcde")
-    assert ask(f"SELECT batch_id FROM {name}.ledger ORDER BY 1") == [0, 1, 2, 3, 4]
+    assert ask(f"SELECT id FROM {SCHEMA}.orders ORDER BY 1") == list("abcde")
+    assert ask(f"SELECT batch_id FROM {SCHEMA}.ledger ORDER BY 1") == [0, 1, 2, 3, 4]
 
     # Its checkpoint goes with a query that is renamed, and the ledger knows it again.
-    checkpoints = tmp_path / ".millstream" / "checkpoints"
+    checkpoints = shop.folder / ".millstream" / "checkpoints"
     (checkpoints / "orders").rename(checkpoints / "purchases")
     shop.spec = shop.spec.replace("orders: {to:", "purchases: {from: orders, to:")
     shop.add_lines(order("f", "12:06:00"))
     shop.stream("purchases")
-    assert ask(f"SELECT id FROM {name}.orders ORDER BY 1") == list("abcdef")
+    assert ask(f"SELECT id FROM {SCHEMA}.orders ORDER BY 1") == list("abcdef")
