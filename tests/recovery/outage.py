@@ -67,8 +67,9 @@ def in_table(stack: Endpoints, name: str) -> dict[str, list[int]]:
 
 
 def topic(stack: Endpoints, name: str) -> dict[str, Any]:
-    """A transactional Kafka sink."""
+    """A transactional Kafka sink. A transaction whose broker is away is given up after fifteen seconds."""
     settings = {"bootstrap_servers": stack.kafka, "topic": name, "key": ["key"], "transactional": True}
+    settings["options"] = {"kafka.transaction.timeout.ms": 15_000}
     return {"kafka": {**settings, "ledger_topic": f"{name}-ledger"}}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sweep
+from millstream.connectors.kafka import transactions
 from millstream.devstack import stack as servers
 from millstream.devstack.servers import topics
 from millstream.engine.delivery.batch_spool import list_spooled_batches
@@ -101,8 +102,9 @@ def test_postgres_gets_each_row_once_and_in_order_after_an_outage(
 
 @pytest.mark.timeout(300 + 4 * AWAY)
 def test_a_transactional_topic_gets_each_row_once_and_in_order_after_an_outage(
-    spark: SparkSession, tmp_path: Path, own_stack: Endpoints
+    spark: SparkSession, tmp_path: Path, own_stack: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(transactions, "PATIENCE", 5.0)
     topics.create_topics(own_stack.kafka, {"long-outage": {"partitions": "3"}})
 
     away = run_during_outage(spark, tmp_path, own_stack, "kafka", outage.topic(own_stack, "long-outage"))
