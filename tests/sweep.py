@@ -8,6 +8,9 @@ parameters that it names:
     @pytest.mark.sweep("kind", ("mode", "point"))
     @pytest.mark.sweep(by=lambda case: [case.kind, ("in mode", case.mode)])
 
+If some parameters take much longer than others, the function `cost` says how long, in any unit: of two that have the
+same values the cheaper one runs.
+
 The part is the same on every machine and differs from test to test, so that many tests over one matrix meet in all
 of it. What is left out is counted as deselected; a test that is named with its parameters (`file.py::test[id]`) runs.
 """
@@ -30,17 +33,28 @@ WHOLE = os.environ.get(_VARIABLE, "part") == "all"
 Case = TypeVar("Case")
 
 
-def covering(cases: Sequence[Case], features: Callable[[Case], Iterable[Hashable]], name: str) -> list[Case]:
-    """The fewest cases, about, in which each feature of any of them occurs; all of them in a whole run.
+def covering(
+    cases: Sequence[Case],
+    features: Callable[[Case], Iterable[Hashable]],
+    name: str,
+    cost: Callable[[Case], float] = lambda _: 1,
+) -> list[Case]:
+    """The cheapest cases, about, in which each feature of any of them occurs; all of them in a whole run.
 
-    Greedy, the case with most features that were not met yet first; `name` says which of two equals.
+    Greedy, the case with most features for its cost that were not met yet first; `name` says which of two equals.
     """
     if WHOLE:
         return list(cases)
     left = {at: set(features(case)) for at, case in enumerate(cases)}
     chosen = []
     while left:
-        best = max(left, key=lambda at: (len(left[at]), hashlib.sha256(f"{name}/{at}".encode()).digest()))
+        best = max(
+            left,
+            key=lambda at: (
+                len(left[at]) / cost(cases[at]),
+                hashlib.sha256(f"{name}/{at}".encode()).digest(),
+            ),
+        )
         met = left.pop(best)
         if not met:
             break
@@ -56,7 +70,7 @@ def size(part: int, whole: int, variable: str) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
-        "sweep(*features, by=None): runs for a part of its parameters; see tests/sweep.py",
+        "sweep(*features, by=None, cost=None): runs for a part of its parameters; see tests/sweep.py",
         "kills(number): kills so many drivers, workers or servers of a cluster; all of these together: -m kills",
         "whole: runs in whole sweeps alone, as another test notices the same",
     ):
@@ -91,7 +105,7 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
         if item not in out and item.get_closest_marker("sweep"):
             tests[item.nodeid.partition("[")[0]].append(item)
     for name, actual in tests.items():
-        out.update(set(actual) - set(covering(actual, _features, name)))
+        out.update(set(actual) - set(covering(actual, _features, name, _cost)))
     return out
 
 
@@ -101,6 +115,16 @@ def _features(item: Any) -> set[Hashable]:
     names = [name if isinstance(name, tuple) else (name,) for name in mark.args]
     actual: set[Hashable] = {(name, *(values[entry] for entry in name)) for name in names}
     if by := mark.kwargs.get("by"):
-        expected = by.__code__.co_varnames[: by.__code__.co_argcount]
-        actual.update(by(*(values[name] for name in expected)))
+        actual.update(_call(by, values))
     return actual
+
+
+def _cost(item: Any) -> float:
+    cost = item.get_closest_marker("sweep").kwargs.get("cost")
+    return 1 if cost is None else _call(cost, item.callspec.params)
+
+
+def _call(function: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """What a function gives for the parameters that it names."""
+    expected = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return function(*(values[name] for name in expected))

@@ -51,6 +51,7 @@ def run_test(spark: SparkSession, folder: Path, **words: str) -> Outcome:
     return run_case(spark, suite.cases[0], folder / "stage")
 
 
+@pytest.mark.sweep("sinks", "at")
 @pytest.mark.parametrize("sinks", ["collected", "real"])
 @pytest.mark.parametrize("at", ["before_sink", "delta", "parquet", "after_sink"])
 def test_a_batch_that_died_reaches_each_sink_once(
@@ -62,6 +63,7 @@ def test_a_batch_that_died_reaches_each_sink_once(
     assert [step_result.differences for step_result in outcome.results] == [(), (), ()]
 
 
+@pytest.mark.sweep(by=lambda at: [at == "postgres"])
 @pytest.mark.parametrize("at", ["delta", "postgres", "after_sink"])
 def test_a_database_gets_a_batch_that_died_once(
     spark: SparkSession, tmp_path: Path, stack: Endpoints, at: str

@@ -53,7 +53,7 @@ def features(case: Case) -> set[Hashable]:
     }
 
 
-@pytest.mark.sweep(by=features)
+@pytest.mark.sweep(by=features, cost=lambda case: len(case.steps))
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_of_an_example_passes(spark: SparkSession, case: Case, tmp_path: Path) -> None:
     outcome = run_case(spark, case, tmp_path)

@@ -53,7 +53,7 @@ def features(case: Case) -> set[Hashable]:
     return {(case.file.stem, mode), *actions, *looked_at}
 
 
-@pytest.mark.sweep(by=features)
+@pytest.mark.sweep(by=features, cost=lambda case: len(case.steps))
 @pytest.mark.parametrize("case", CASES)
 def test_spark_gives_what_its_own_suites_say(spark: SparkSession, case: Case, tmp_path: Path) -> None:
     outcome = run_case(spark, case, tmp_path)

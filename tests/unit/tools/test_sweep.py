@@ -21,6 +21,10 @@ import pytest
 @pytest.mark.parametrize("mode", ["append", "update"])
 def test_swept(kind, mode): pass
 
+@pytest.mark.sweep("kind", cost=lambda number: number)
+@pytest.mark.parametrize(("kind", "number"), [("a", 2), ("a", 1)])
+def test_dear(kind, number): pass
+
 @pytest.mark.parametrize("way", [1, pytest.param(2, marks=pytest.mark.whole)])
 def test_plain(way): pass
 """
@@ -34,6 +38,15 @@ def test_each_feature_occurs_and_few_cases_are_taken(monkeypatch: pytest.MonkeyP
     assert {item for case in part for item in case} == {*KINDS, *MODES}
     assert len(part) == len(KINDS)
     assert part == [case for case in ALL if case in part]
+
+
+def test_of_cases_with_the_same_features_the_cheaper_ones_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "WHOLE", False)
+    dear = [("a", "b", 9.0), ("a", "b", 1.0), ("a", "c", 2.0), ("c", "b", 5.0)]
+
+    part = sweep.covering(dear, lambda case: case[:2], "test_a", lambda case: case[2])
+
+    assert part == [("a", "b", 1.0), ("a", "c", 2.0)]
 
 
 def test_tests_over_the_same_matrix_meet_in_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,9 +67,10 @@ def test_a_whole_sweep_has_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("setting", "named", "counts"),
     [
-        ("part", "", "6/12 tests collected (6 deselected)"),
-        ("all", "", "12 tests collected"),
+        ("part", "", "7/14 tests collected (7 deselected)"),
+        ("all", "", "14 tests collected"),
         ("part", "::test_swept[append-a]", "1 test collected"),
+        ("part", "", "test_dear[a-1]"),
     ],
 )
 def test_what_is_left_out_is_counted(tmp_path: Path, setting: str, named: str, counts: str) -> None:

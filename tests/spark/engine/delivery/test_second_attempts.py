@@ -55,6 +55,7 @@ def too_large_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # A shuffle's files are kept: what is counted before it is not counted again by a second run.
+@pytest.mark.sweep("select", "kind")
 @pytest.mark.parametrize("select", ["", "/*+ REPARTITION(2) */"], ids=["one stage", "behind a shuffle"])
 @pytest.mark.parametrize("kind", ["delta", "postgres"])
 def test_rows_letters_and_sums_of_a_batch_that_is_written_at_the_second_attempt_are_counted_once(
