@@ -1,4 +1,4 @@
-"""The bucket of the tests, and what a project has written there, read by a process with a client of S3."""
+"""The bucket of the tests: what a project has written there, read without Spark, and code in a process with Spark."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
+
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow.fs import S3FileSystem
 
 from cluster.remote_project import FILES, ROWS
+from millstream.connectors.api.values.bucket_options import set_bucket_settings, storage_options
+from millstream.spec.location import S3_SCHEME
 
 READER = """
 import json, sys
@@ -18,15 +25,6 @@ spark = open_session("reader", {"spark.master": "local[1]", "spark.driver.memory
 HERE
 print("ANSWER " + json.dumps(answer))
 stop_session(spark)
-"""
-ROWS_OF_PROJECT = """
-answer = {
-    "files": spark.read.parquet(f"{root}/files").select("id").toArrow()["id"].to_pylist(),
-    "table": spark.read.format("delta").load(f"{root}/table").select("id").toArrow()["id"].to_pylist(),
-    "totals": {row["user"]: row["orders"] for row in
-               spark.read.format("delta").load(f"{root}/totals").toArrow().to_pylist()},
-    "letters": spark.read.format("delta").load(f"{root}/letters").toArrow()["query"].to_pylist(),
-}
 """
 
 
@@ -45,9 +43,30 @@ def ask(root: str, conf: dict[str, str], question: str) -> dict[str, object]:
 def assert_each_row_is_there_once(root: str, conf: dict[str, str], files: int = FILES) -> None:
     """Check files, tables and dead letters of the project of `remote_project`, which has so many input files."""
     everything = Counter(range(files * ROWS))
-    stored = ask(root, conf, ROWS_OF_PROJECT)
+    set_bucket_settings(conf)
 
-    assert Counter(stored["files"]) == everything  # type: ignore[arg-type]
-    assert Counter(stored["table"]) == everything  # type: ignore[arg-type]
-    assert stored["totals"] == Counter(f"u{n % 7}" for n in range(files * ROWS))
-    assert Counter(stored["letters"]) == {"orders": files, "totals": files}  # type: ignore[arg-type]
+    assert Counter(_read_files(f"{root}/files", "id")) == everything
+    assert Counter(_read_table(f"{root}/table", "id")) == everything
+    totals = zip(_read_table(f"{root}/totals", "user"), _read_table(f"{root}/totals", "orders"), strict=True)
+    assert sorted(totals) == sorted(Counter(f"u{n % 7}" for n in range(files * ROWS)).items())
+    assert Counter(_read_table(f"{root}/letters", "query")) == {"orders": files, "totals": files}
+
+
+def _read_table(place: str, column: str) -> list[Any]:
+    """Return a column of a Delta table."""
+    table = DeltaTable(place, storage_options=storage_options(place))
+    return table.to_pyarrow_table(columns=[column])[column].to_pylist()  # type: ignore[no-any-return]
+
+
+def _read_files(place: str, column: str) -> list[Any]:
+    """Return a column of a folder of Parquet files; names that begin with an underscore are passed over."""
+    options = storage_options(place) or {}
+    system = S3FileSystem(
+        access_key=options["AWS_ACCESS_KEY_ID"],
+        secret_key=options["AWS_SECRET_ACCESS_KEY"],
+        endpoint_override=options["AWS_ENDPOINT_URL"],
+        region=options.get("AWS_REGION", "us-east-1"),
+    )
+    folder = place.removeprefix(S3_SCHEME).lstrip("/")
+    files = ds.dataset(folder, filesystem=system, format="parquet")
+    return files.to_table(columns=[column])[column].to_pylist()  # type: ignore[no-any-return]

@@ -93,7 +93,7 @@ def test_suspended_drivers_end_after_another_has_taken_over_and_nothing_is_lost_
     write_input(project.folder, files)
     suspended = suspend_at_points(project, points)
 
-    project.catch_up()
+    project.catch_up_in(spark)
     for run in suspended:
         resume(run)
 
