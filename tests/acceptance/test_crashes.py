@@ -102,11 +102,11 @@ def test_a_second_run_on_a_checkpoint_is_refused_and_names_the_first(project: Pr
     ids=["SIGTERM", "Ctrl-C"],
 )
 def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: int) -> None:
-    project.send(30_000)
+    project.send(6000)
     small = [
         word
         for source in ("clicks", "cart_events", "purchases")
-        for word in ("--set", f"sources.{source}.kafka.max_offsets_per_trigger=1000")
+        for word in ("--set", f"sources.{source}.kafka.max_offsets_per_trigger=200")
     ]
     running = project.start("run", "--json", "--set", "defaults.trigger=1 seconds", *small)
     running.await_event("batch_committed", 2, query="funnel")

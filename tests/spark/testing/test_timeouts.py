@@ -1,4 +1,4 @@
-"""Time-outs fire for exactly the users they should: hundreds of users of the example, against a simulation.
+"""Time-outs fire for exactly the users they should: a hundred users of the example, against a simulation.
 
 A timer of transformWithState fires as soon as the watermark, or the clock, has reached its time; a time-out of
 applyInPandasWithState when the watermark has passed it.
@@ -26,7 +26,7 @@ PROJECT = Path(__file__).parents[3] / "examples" / "user_status"
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - as a test file writes times: in UTC, without a zone
 HOUR, DELAY, SECOND = timedelta(hours=1), timedelta(minutes=10), timedelta(seconds=1)
 REACHED, PASSED = timedelta(milliseconds=1), timedelta(0)
-USERS = 300
+USERS = 100
 
 
 @dataclass
