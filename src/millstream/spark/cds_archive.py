@@ -1,7 +1,8 @@
 """Class-data archives, from which the JVM maps the classes of an earlier run instead of loading them again.
 
 An archive fits one Java and one class path. `train` creates it once, in the background. It halves the time
-to the first batch. The JVM rejects an archive that does not fit and starts without it.
+to the first batch. The JVM rejects an archive that does not fit and starts without it. From Java 25 on it is an AOT
+cache, in which the classes are also linked (JEP 483).
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
     from millstream.spark.java_discovery import Java
 
-# An archive takes about 190 MB. Two are enough for a user who switches between two Javas or versions.
+# Java 24 has AOT caches too, but Spark does not support it.
+AOT_CACHES_SINCE = 25
+_AOT = ".aot"
+
+# An archive takes about 190 MB, an AOT cache 240. Two are enough for a user who switches between two Javas.
 KEPT = 2
 
 # After a failed training, the next one waits this long, in seconds.
@@ -50,9 +55,31 @@ def archive_file(java: Java, class_path: Sequence[Path]) -> Path | None:
         return None
     if any(path.is_dir() for path in class_path):
         return None  # the JVM archives only jars, and HADOOP_CONF_DIR is a folder
-    parts = [_identify_java(java), *map(str, class_path)]
+    # Java 25 runs the classes of an AOT cache even if their jar has been replaced since: it does not look at the jar.
+    parts = [_identify_java(java), *map(_identify_jar, class_path)]
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
-    return cache_folder.create_folder("archives") / f"{name}.jsa"
+    suffix = _AOT if java.version >= AOT_CACHES_SINCE else ".jsa"
+    return cache_folder.create_folder("archives") / f"{name}{suffix}"
+
+
+def recording_flags(draft: Path, archive: Path) -> tuple[str, ...]:
+    """Return the JVM's options to record what it loads: for `archive` itself, or for an AOT cache a configuration."""
+    # What lives this briefly does not gain by optimised code.
+    quick = "-XX:TieredStopAtLevel=1"
+    if archive.suffix == _AOT:
+        return (quick, "-XX:AOTMode=record", f"-XX:AOTConfiguration={_configuration(draft)}")
+    return (quick, f"-XX:ArchiveClassesAtExit={draft}")
+
+
+def assembly_flags(draft: Path, archive: Path) -> tuple[str, ...]:
+    """Return the options with which a JVM only writes an AOT cache from a configuration; none for another archive."""
+    if archive.suffix != _AOT:
+        return ()
+    return ("-XX:AOTMode=create", f"-XX:AOTConfiguration={_configuration(draft)}", f"-XX:AOTCache={draft}")
+
+
+def _configuration(draft: Path) -> Path:
+    return draft.with_name(f"{draft.name}.config")
 
 
 def jvm_flags(archive: Path | None) -> tuple[str, ...]:
@@ -62,7 +89,11 @@ def jvm_flags(archive: Path | None) -> tuple[str, ...]:
     with contextlib.suppress(OSError):
         os.utime(archive)
     # Verify checksums (0.1 s); otherwise the JVM maps a damaged archive and crashes later.
-    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-XX:+VerifySharedSpaces")
+    verify = "-XX:+VerifySharedSpaces"
+    if archive.suffix == _AOT:
+        # Java 25 warns about each adapter of a method's call that it does not find in the cache, and creates it.
+        return (f"-XX:AOTCache={archive}", verify, "-Xlog:aot*=error:stderr")
+    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", verify)
 
 
 def discard_archive(archive: Path) -> None:
@@ -127,7 +158,8 @@ def install_archive(draft: Path, archive: Path) -> None:
     draft.chmod(0o600)
     archive.with_suffix(".size").write_text(str(draft.stat().st_size))
     draft.replace(archive)
-    by_use = sorted(archive.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    archives = [path for path in archive.parent.iterdir() if path.suffix in {".jsa", _AOT}]
+    by_use = sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True)
     for old in by_use[KEPT:]:
         discard_archive(old)
 
@@ -145,6 +177,12 @@ def _has_failed_recently(archive: Path) -> bool:
         return time.time() - archive.with_suffix(".tried").stat().st_mtime < REST
     except FileNotFoundError:
         return False
+
+
+def _identify_jar(path: Path) -> str:
+    """Return a text that changes when the file is replaced."""
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _identify_java(java: Java) -> str:

@@ -40,8 +40,9 @@ GLANCE = 0.3
 # Seconds that a trainer has to remove its files after its starter has ended.
 FAREWELL = 3.0
 
-# Writing the archive took 9 s on an idle machine. At the lowest priority it may take much longer.
-PATIENCE = 300.0
+# Writing the archive took 9 s on an idle machine, an AOT cache a minute on a slow one. At the lowest priority it may
+# take much longer.
+PATIENCE = 900.0
 
 ROWS = [{"key": f"k{n % 3}", "value": n, "at": f"2026-01-01T12:00:{n:02d}Z"} for n in range(20)]
 SCHEMA = "key STRING, value BIGINT, at TIMESTAMP"
@@ -68,14 +69,17 @@ def train_archive(target: Path, wait: Callable[[], bool] = lambda: True) -> bool
         draft = target.with_suffix(f".{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="millstream-train-") as scratch:
             log = target.parent / "train.log"
-            spark = session.boot_training((f"-XX:ArchiveClassesAtExit={draft}",), log)
+            spark = session.boot_training(cds_archive.recording_flags(draft, target), log)
             _run_pipeline(spark, Path(scratch))
             spark.stop()
-            is_written = session.shut_down_jvm(PATIENCE) and draft.is_file()
-        if not is_written:
-            draft.unlink(missing_ok=True)
+            is_written = session.shut_down_jvm(PATIENCE)
+        if is_written and (flags := cds_archive.assembly_flags(draft, target)):
+            is_written = session.assemble_archive(flags, log, PATIENCE)
+        if not is_written or not draft.is_file():
+            _remove_drafts(target)
             return False
         cds_archive.install_archive(draft, target)
+        _remove_drafts(target)
         target.with_suffix(".tried").unlink(missing_ok=True)
     return True
 

@@ -109,9 +109,15 @@ def archive_path() -> Path | None:
 
 def boot_training(flags: Sequence[str], log: Path) -> SparkSession:
     """Return a session whose JVM runs with `flags` in place of an archive. Only `train` uses it."""
-    # What lives this briefly does not gain by optimised code.
-    _launch(_plan_launch("millstream-training", NOTHING, log), ("-XX:TieredStopAtLevel=1", *flags))
+    _launch(_plan_launch("millstream-training", NOTHING, log), flags)
     return _create_session(NOTHING)
+
+
+def assemble_archive(flags: Sequence[str], log: Path, patience: float) -> bool:
+    """Let a JVM with `flags` write an AOT cache, for at most `patience` seconds. False if it failed."""
+    planned = _plan_launch("millstream-training", NOTHING, log)
+    _running.append((jvm_launch.start_jvm(planned, flags).process, planned.private))
+    return shut_down_jvm(patience)
 
 
 def _boot_jvm(name: str, conf: Mapping[str, object], log: Path | None) -> None:
@@ -197,7 +203,8 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
 def _start_up_measures(flags: Sequence[str]) -> list[Setting]:
     """Return the measures for a quick start, in the format of settings."""
     locked = len(jar_cache.jar_paths("spark"))
-    archive = next((flag.partition("=")[2] for flag in flags if "SharedArchiveFile" in flag), "none yet")
+    options = ("-XX:SharedArchiveFile=", "-XX:AOTCache=")
+    archive = next((flag.partition("=")[2] for flag in flags if flag.startswith(options)), "none yet")
     return [
         Setting("(class path)", f"{locked} locked jars", "Spark need not copy and open them one by one"),
         Setting(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.spark import cds_archive
 from millstream.spark.java_discovery import Java
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 
@@ -62,17 +63,57 @@ def test_another_java_and_other_jars_have_another_archive(
         (tmp_path / build).mkdir()
         (tmp_path / build / "release").write_text(f"JAVA_VERSION={build}")
     one, other = (Java(tmp_path / build, 17, "a test") for build in ("17.0.1", "17.0.2"))
-    jars = [Path("kafka-1.jar"), Path("spark-1.jar")]
+    kafka, newer, jar = (tmp_path / name for name in ("kafka-1.jar", "kafka-2.jar", "spark-1.jar"))
+    for path in (kafka, newer, jar):
+        path.write_bytes(b"classes")
+    jars = [kafka, jar]
 
     files = [
         cds_archive.archive_file(one, jars),
         cds_archive.archive_file(other, jars),
-        cds_archive.archive_file(one, [Path("kafka-2.jar"), Path("spark-1.jar")]),
+        cds_archive.archive_file(one, [newer, jar]),
         cds_archive.archive_file(one, jars[::-1]),
     ]
 
     assert len(set(files)) == 4
     assert cds_archive.archive_file(one, jars) == files[0]
+
+
+def test_a_jar_that_is_replaced_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that uses an AOT cache runs the classes of the former jar, without a warning."""
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    monkeypatch.delenv("MILLSTREAM_ARCHIVE", raising=False)
+    java, jar = Java(tmp_path, 25, "a test"), tmp_path / "spark-1.jar"
+    jar.write_bytes(b"classes")
+    os.utime(jar, (1, 1))
+    first = cds_archive.archive_file(java, [jar])
+
+    jar.write_bytes(b"CLASSES")
+
+    assert cds_archive.archive_file(java, [jar]) != first
+
+
+def test_java_25_has_an_aot_cache_that_a_second_jvm_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    monkeypatch.delenv("MILLSTREAM_ARCHIVE", raising=False)
+    draft = tmp_path / "draft"
+
+    older, newer = (cds_archive.archive_file(Java(tmp_path, version, "a test"), []) for version in (21, 25))
+
+    assert older is not None
+    assert newer is not None
+    assert f"-XX:ArchiveClassesAtExit={draft}" in cds_archive.recording_flags(draft, older)
+    assert cds_archive.assembly_flags(draft, older) == ()
+    assert "-XX:AOTMode=record" in cds_archive.recording_flags(draft, newer)
+    assert f"-XX:AOTCache={draft}" in cds_archive.assembly_flags(draft, newer)
+    draft.write_bytes(b"classes")
+    cds_archive.install_archive(draft, newer)
+    # Java refuses to start with -Xshare and an AOT cache.
+    flags = cds_archive.jvm_flags(newer)
+    assert f"-XX:AOTCache={newer}" in flags
+    assert not any("Xshare" in flag for flag in flags)
 
 
 # In place of a trainer: it writes the byte that it receives, if any, to a file.
