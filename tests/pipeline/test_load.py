@@ -47,28 +47,6 @@ def test_a_view_defined_twice_is_a_finding(tmp_path: Path) -> None:
     assert [finding.code for finding in loaded.findings] == ["MS009"]
 
 
-@pytest.mark.parametrize("is_in_file", [True, False])
-def test_a_view_defined_in_sql_and_as_a_function_is_a_finding(tmp_path: Path, is_in_file: bool) -> None:
-    write_file(tmp_path / "transforms.py", "def visits(clicks):\n    return clicks\n")
-    if is_in_file:
-        write_file(tmp_path / "views" / "visits.sql", "SELECT * FROM clicks")
-    views = "" if is_in_file else "views: {visits: SELECT * FROM clicks}\n"
-
-    (finding,) = load_here(tmp_path, HEAD + views + "queries:\n  visits: {to: {console: }}\n").findings
-
-    assert finding.code == "MS009"
-    assert "transforms.py, line 1" in finding.message
-
-
-def test_a_function_of_values_may_have_the_name_of_a_view(tmp_path: Path) -> None:
-    write_file(tmp_path / "transforms.py", "def visits(text):\n    return text\n\n\ndef other():\n    pass\n")
-    text = HEAD + "views: {visits: SELECT * FROM clicks, other: SELECT * FROM clicks}\n"
-
-    loaded = load_here(tmp_path, text + "queries:\n  visits: {to: {console: }}\n  other: {to: {console: }}\n")
-
-    assert loaded.findings == []
-
-
 def test_a_view_whose_file_is_not_there_is_a_finding(tmp_path: Path) -> None:
     text = HEAD + "views: {visits: {file: sql/visits.sql}}\nqueries:\n  visits: {to: {console: }}\n"
 

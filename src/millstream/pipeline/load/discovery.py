@@ -64,7 +64,7 @@ def discover_views(
                     fix=f"remove one of them, or name the file: {path.stem}: {{file: {FOLDER}/{path.name}}}",
                 )
             )
-    _add_functions(discovered, data, folder, places)
+    _add_functions(discovered, data, folder)
     return discovered
 
 
@@ -98,13 +98,8 @@ def _read_sql(
     discovered.files[name] = display_path
 
 
-def _add_functions(
-    discovered: DiscoveredViews, data: Mapping[str, Any], folder: Path, places: ValuePositions
-) -> None:
-    """Add a view for each function of transforms.py that is read by name and that nothing else defines.
-
-    A function whose parameters are sources or views is a view. If SQL defines it too, that is a finding.
-    """
+def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder: Path) -> None:
+    """Add a view for each function of transforms.py that is read by name and that nothing else defines."""
     try:
         functions_by_name = list_functions((folder / f"{MODULE}.py").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -119,13 +114,6 @@ def _add_functions(
         for name in functions_by_name[function].parameters
     ]
     reads = {*_read_names(discovered.views, data.get("queries")), *parameters}
-    rows = {*used_names, *functions_by_name}
-    for name, view in discovered.views.items():
-        function = functions_by_name.get(name)
-        if function is None or name in declared or "sql" not in view:
-            continue
-        if function.parameters and rows.issuperset(function.parameters):
-            discovered.findings.append(_defined_in_python_too(discovered, name, function.line, places))
     queue = [name for name in reads if name in functions_by_name]
     while queue:
         name = queue.pop()
@@ -134,20 +122,6 @@ def _add_functions(
         used_names.add(name)
         discovered.views[name] = {"python": f"{MODULE}:{name}"}
         queue.extend(other for other in functions_by_name[name].parameters if other in functions_by_name)
-
-
-def _defined_in_python_too(
-    discovered: DiscoveredViews, name: str, line: int, places: ValuePositions
-) -> Finding:
-    """Return the finding for a view that SQL and the function of transforms.py on this line define."""
-    file = discovered.files.get(name)
-    return build_finding(
-        "MS009",
-        f"view '{name}' is defined {f'in {file}' if file else 'here'} and in {MODULE}.py, line {line}",
-        places.key("views", name) if file is None else Span.point(file),
-        why="the function would be ignored",
-        fix="remove one of them, or give the function another name",
-    )
 
 
 def _function_name(view: Any) -> str:
