@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -11,6 +12,7 @@ from pyspark.errors import PySparkException
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.registry import sinks
 from millstream.diagnostics.failure import MillstreamError
+from millstream.spark.session_scope import separate_session
 from millstream.spec.output_mode import OutputMode
 from spark.connectors.test_sink_types import VALUES
 
@@ -58,3 +60,32 @@ def test_a_type_comes_back_as_it_went_or_is_refused(spark: SparkSession, tmp_pat
 
     assert failed <= refused
     assert refused - failed <= CAUTION
+
+
+@pytest.mark.parametrize(
+    ("zone", "seen", "day"),
+    [
+        ("UTC", "2026-01-01 02:30:00", "2026-01-01"),
+        ("America/New_York", "2025-12-31 21:30:00", "2025-12-31"),
+    ],
+)
+def test_the_zone_of_the_session_decides_times_without_one(
+    zone: str, seen: str, day: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "zones.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE zones (seen TIMESTAMP, day DATE, instant TIMESTAMPTZ)")
+    sink = sinks()["duckdb"].model_validate({"path": path, "table": "zones", "merge_on": "seen"})
+    with separate_session(spark, {"spark.sql.session.timeZone": zone}) as session:
+        instant = "TIMESTAMP'2026-01-01 02:30:00Z'"
+        frame = session.sql(f"SELECT {instant} AS seen, {instant} AS day, {instant} AS instant")
+        writer = sink.writer(SinkIdentity("shop", "zones", "one", "duckdb", OutputMode.APPEND))
+        writer.open(session, frame.schema)
+        for batch_id in range(2):
+            writer.write(frame, batch_id)
+        columns = frame.select("seen", "instant")
+        back = sink.read_all(session, columns.schema, OutputMode.APPEND)
+        assert back.collect() == columns.collect()
+
+    with duckdb.connect(path) as connection:
+        assert connection.execute("SELECT seen::VARCHAR, day::VARCHAR FROM zones").fetchall() == [(seen, day)]

@@ -94,13 +94,18 @@ def quote_column(name: str) -> str:
 
 def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """Return the names of a table's columns; nothing if there is no table."""
+    return list(column_types(connection, table))
+
+
+def column_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Return the names and types of a table's columns; nothing if there is no table."""
     schema, _, name = f"main.{table}".rpartition(".")
     rows = connection.execute(
-        "SELECT column_name FROM duckdb_columns() WHERE lower(schema_name) = ? AND lower(table_name) = ?"
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE lower(schema_name) = ? AND lower(table_name) = ?"
         " AND database_name = current_database() ORDER BY column_index",
         (schema.rpartition(".")[2].lower(), name.lower()),
     ).fetchall()
-    return [row[0] for row in rows]
+    return dict(rows)
 
 
 def require_writable(path: Path) -> None:

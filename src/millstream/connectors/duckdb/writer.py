@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.api.messages import repeated_key_error
 from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.connectors.duckdb.database import (
+    column_types,
     open_database,
     quote,
     quote_column,
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from millstream.connectors.duckdb.sink import DuckdbSink
 
 _INCOMING = "millstream_incoming"
+# Types of DuckDB without a time zone, to which Spark casts an instant in the zone of its session, as a comparison
+# with the table does. DuckDB would use UTC.
+_WITHOUT_ZONE = {"TIMESTAMP": "TIMESTAMP_NTZ", "DATE": "DATE"}
 
 
 class DuckdbWriter(Writer):
@@ -46,6 +51,7 @@ class DuckdbWriter(Writer):
         self._ledger = DuckdbLedger(identity, sink.table.lower().removeprefix("main."))
         self._epoch = 0
         self._last: int | None = None
+        self._casts: dict[str, str] = {}
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the file is asked
         """Return the ledger entries of this query and table; for an empty table, only those of this writer.
@@ -77,13 +83,20 @@ class DuckdbWriter(Writer):
                 connection.execute(f"CREATE TABLE {self._table} AS SELECT * FROM {_INCOMING}")  # noqa: S608 - a quoted name
                 self._ledger.forget(connection)
             connection.unregister(_INCOMING)
-            existing = {name.lower() for name in table_columns(connection, self._sink.table)}
+            types = column_types(connection, self._sink.table)
+            existing = {name.lower(): kind for name, kind in types.items()}
             for name in (*schema.names, *self._sink.merge_on):
                 if name.lower() not in existing:
                     raise NotReady(
                         f"DuckDB table {self._sink.table} has no column '{name}'",
                         "add it with ALTER TABLE, or leave it out of the query and of merge_on",
                     )
+            # In Arrow, an instant is a timestamp with a zone.
+            self._casts = {
+                field.name: _WITHOUT_ZONE[existing[field.name.lower()]]
+                for field in empty.schema
+                if getattr(field.type, "tz", None) and existing[field.name.lower()] in _WITHOUT_ZONE
+            }
             self._epoch = self._ledger.claim(connection)
             self._last = self._ledger.last_batch(connection)
 
@@ -105,7 +118,7 @@ class DuckdbWriter(Writer):
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)
         # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
-        rows = frame.toArrow()
+        rows = self._cast_times(frame).toArrow()
         hit_failpoint("duckdb.staged")
         with transaction(self._path) as connection:
             self._ledger.require_epoch(connection, self._epoch)
@@ -121,6 +134,19 @@ class DuckdbWriter(Writer):
         hit_failpoint("duckdb.committed")
         self._last = batch_id
         return WriteResult(rows=rows.num_rows)
+
+    def _cast_times(self, frame: DataFrame) -> DataFrame:
+        """Cast instants to the types without a zone that the table has for them."""
+        if not self._casts:
+            return frame
+        return frame.selectExpr(
+            *(
+                f"CAST({quote_name(name)} AS {self._casts[name]}) AS {quote_name(name)}"
+                if name in self._casts
+                else quote_name(name)
+                for name in frame.columns
+            )
+        )
 
     def _move_rows(self, connection: DuckDBPyConnection, names: list[str]) -> None:
         columns = [quote_column(name) for name in names]
