@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--batches",
     metavar="N-M",
-    help="Write the batches with these numbers, which a run prints, to the sinks that lack them.",
+    help="Write the batches with these batch ids, which a run prints, to the sinks that lack them.",
 )
 @click.option(
     "--accept-gap", is_flag=True, help="Continue even if the sources no longer have all input of the range."
@@ -91,16 +91,16 @@ def command(
     """Recompute queries in one batch run over their sources, and write the rows that their sinks lack.
 
     Only rows whose event time is in the range from --from to --to are written. A window belongs to the range
-    if its start does, and is always computed from all its rows. Running the same backfill again changes
-    nothing; if a backfill was killed, run it again to finish it. The query may run at the same time: a
-    backfill takes no lock, and leaves to the query the rows that it has yet to write.
+    if its start is in the range, and is always computed from all its rows. Running the same backfill again
+    changes nothing; if a backfill was killed, run it again to finish it. The query may run at the same time:
+    a backfill takes no lock, and does not write the rows that the query has yet to write.
 
-    With --compare nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
+    With --compare, nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
     result.
 
-    With --batches, these batches of one query are recomputed from the offsets in its checkpoint. They are
-    written with their original batch numbers to the sinks that have not recorded them. Meanwhile the
-    checkpoint is locked, so the query cannot run.
+    With --batches, these batches of one query are recomputed from the offsets in its checkpoint. The command
+    writes these batches, with their original batch ids, to the sinks that have not recorded them. Meanwhile
+    the checkpoint is locked, so the query cannot run.
     """
     from millstream.backfill.options import BackfillOptions, parse_time, require_ordered_range
 

@@ -103,8 +103,8 @@ def command(
     """Create a project in FOLDER that is ready to run: pipeline.yml, its views and data, and a schema for editors.
 
     With --from-topic or --from-files, read up to 1,000 records and derive the columns, types, event time and
-    watermark of pipeline.yml from them. Existing files are not changed. If the broker requires a login, give it
-    as variables in single quotes, so that pipeline.yml contains no password: --security
+    watermark of pipeline.yml from them. Existing files are not changed. If the broker requires a login, pass
+    the login as variables in single quotes, so that pipeline.yml contains no password: --security
     'username=${KAFKA_USER}' --security 'password=${KAFKA_PASSWORD}'.
     """
     if listed:

@@ -108,8 +108,8 @@ def _is_target(path: Path) -> bool:
     "schemas",
     multiple=True,
     metavar="NAME=FILE",
-    help="Read the columns of the topic, path or table NAME, which a script reads, from this file: DDL, an Avro "
-    "schema, or Spark's JSON form of a schema; can be repeated.",
+    help="Take the columns of NAME, a topic, path or table that a script reads, from this file, which contains "
+    "DDL, an Avro schema, or Spark's JSON form of a schema; can be repeated.",
 )
 @click.option(
     "--table",
@@ -152,9 +152,9 @@ def command(
     or --table, or in a file millstream-check.yml next to the script.
 
     First, Millstream applies its rules to the text. Then Spark plans every view and query over empty streams.
-    If a query can no longer continue from its checkpoint, a warning says so, and 'millstream plan' explains
-    why. No broker or database is contacted without --connect; with it, the command also checks that each
-    source and sink of a spec exists and that the sinks accept the rows.
+    If a query can no longer continue from its checkpoint, a warning reports this, and 'millstream plan'
+    explains why. Without --connect, the command contacts no broker or database. With --connect, it also
+    checks that each source and sink of a spec exists and that the sinks accept the rows.
 
     Exit codes: 0, no errors (warnings do not count); 1, errors; 2, a spec cannot be read; 4, --connect cannot
     reach a system; 5, no query of any script could be checked. With several targets, the exit code is the

@@ -72,17 +72,17 @@ def command(
     not changed. Sources, sinks, output modes and triggers go into the spec. The statements that build a
     query's DataFrame become a view in transforms.py. MIGRATION.md lists, with line numbers, what was
     converted, what the project does differently, and what was not converted. Words after SCRIPT are passed to
-    it as its arguments.
+    the script as its arguments.
 
     For each query, a test with generated rows is written to tests/. Its expected rows are those that the
     query returned when it ran over the generated rows, batch by batch. A comment in the test says whether a
-    single batch over all rows returned the same; if it did not, check the expected rows yourself. --no-tests
-    writes no tests.
+    single batch over all rows returned the same rows; if it did not, check the expected rows yourself.
+    --no-tests writes no tests.
 
     --prove then runs the script and the project over the same generated rows, and compares the tables that
     each query writes. All reads and writes of the script are redirected. If SCRIPT is a declarative pipeline,
-    its flows run without a Spark Connect server. If the project already exists it is not written
-    again, so you can change the project and then prove it.
+    its flows run without a Spark Connect server. An existing project is not written again, so you can change
+    the project and then prove it.
 
     Exits with 0 if at least one query was converted, and with 5 if none was. With --prove, exits with 0 if
     all compared tables are equal, with 1 if a table differs, and with 5 if no table could be compared.

@@ -51,7 +51,7 @@ def command() -> None:
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="Number of dead letters to print, newest ones; --json prints all.",
+    help="Print this number of the newest dead letters; --json prints all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 def show_all(
@@ -65,8 +65,8 @@ def show_all(
 ) -> None:
     """List dead letters and spooled batches.
 
-    Prints the newest dead letters. Each has a number, counted from the oldest; with --source there are no numbers.
-    --json prints all dead letters, in no particular order. The command can be used while the pipeline runs.
+    Prints the newest dead letters, each with a number, which counts from the oldest; with --source, without numbers.
+    --json prints all dead letters, in no particular order. You can use the command while the pipeline runs.
     """
     from millstream.connectors.api.dead_letters import count_records
     from millstream.engine.delivery.batch_spool import list_orphaned_batches, list_spooled_batches
@@ -153,8 +153,8 @@ def replay(
     """Deliver spooled batches to their sinks.
 
     A batch is spooled if a sink with `on_error: dead_letter` refuses it. Batches are delivered in order and exactly
-    once. Stop the query first: a running query delivers its batches itself when the sink accepts them. If `on_error`
-    is now `dead_letter_rows`, rows that the sink refuses become dead letters.
+    once. Stop the query first: a running query delivers its spooled batches itself when the sink accepts them. If
+    `on_error` is now `dead_letter_rows`, rows that the sink refuses become dead letters.
     """
     from millstream.engine.delivery.batch_spool import list_spooled_batches
     from millstream.engine.delivery.spool_replay import replay
@@ -196,7 +196,7 @@ def _print_delivery(batch: SpooledBatch, result: WriteResult) -> None:
 @click.argument("query")
 @project_options
 @click.option("--sink", help="Only batches for this sink: its kind, or the name that `list` prints.")
-@click.option("--batch", "number", type=click.IntRange(0), help="Only the batch with this number.")
+@click.option("--batch", "number", type=click.IntRange(0), help="Only the batch with this batch id.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(
     query: str,
@@ -210,8 +210,8 @@ def delete(
 ) -> None:
     """Delete spooled batches of a query permanently; for dead letters use `purge`.
 
-    Use it for batches that you no longer need, or whose query or sink is no longer in the spec. Their rows are not
-    written to the sink; `millstream backfill` can recompute them if the sources still have the data.
+    Use this command for batches that you no longer need, or whose query or sink is no longer in the spec. Their rows
+    are not written to the sink; `millstream backfill` can recompute them if the sources still have the data.
     """
     from millstream.checkpoint import adoption_log
     from millstream.checkpoint.lock import CheckpointLock

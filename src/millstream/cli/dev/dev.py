@@ -48,7 +48,8 @@ def command(
 
     The rows are computed in one batch from a sample of each source: generated rows for a rate source, the
     lines of samples/SOURCE.jsonl if this file exists, the newest records for files and tables, or else the
-    input rows of a test. With --live, the newest records of every source are read instead, also from brokers.
+    input rows of a test. With --live, `dev` reads the newest records of every source instead, also from
+    brokers.
     """
     from millstream.cli.dev.loop import DevLoop
     from millstream.cli.project import find_spec

@@ -96,7 +96,7 @@ def show(
 def verify(
     queries: tuple[str, ...], file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> int:
-    """Read the checkpoint files that a query needs at its start, and report corrupt or missing ones.
+    """Read the checkpoint files that a query needs at its start, and report corrupt or missing files.
 
     Exits with 3 if a checkpoint is damaged.
     """
@@ -202,7 +202,7 @@ def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], e
 @command.command("rewind")
 @click.argument("query")
 @click.option(
-    "--to-batch", type=click.IntRange(0), required=True, help="Last batch to keep; the next one is run again."
+    "--to-batch", type=click.IntRange(0), required=True, help="Last batch to keep; the next batch runs again."
 )
 @project_options
 def rewind(
@@ -210,9 +210,9 @@ def rewind(
 ) -> None:
     """Set the checkpoint of a query back to an earlier batch. A copy of the unchanged checkpoint is kept.
 
-    The next run reads the input of all later batches again. If a sink records its batches, it already
-    contains the later ones; the run then exits with 3 until you restore the sink to the same batch, or empty
-    it.
+    The next run reads the input of all later batches again. A sink that records its batches already contains
+    the later batches; the run then exits with 3 until you restore the sink to the same batch, or empty the
+    sink.
     """
     from millstream.checkpoint.operations.rewind import rewind_checkpoint
 
@@ -224,7 +224,9 @@ def rewind(
 
 @command.command("prune", short_help="Delete replaced checkpoints, and corrupt files that were moved away.")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
-@click.option("--yes", is_flag=True, help="Delete the folders; without this option they are only listed.")
+@click.option(
+    "--yes", is_flag=True, help="Delete the folders; without this option, the command only lists them."
+)
 @project_options
 def prune(
     queries: tuple[str, ...],

@@ -73,14 +73,15 @@ def command(
     After some changes, Spark refuses to continue a query from its checkpoint; after others it continues, but
     writes wrong rows. A checkpoint records the definition of the query that wrote it. This command compares
     the recorded definition with the current one and prints a verdict for each query. For each change it
-    explains what Spark does, what the sinks then contain, and what you can do. Without --apply nothing is
-    written, and neither brokers nor sinks are contacted.
+    explains what Spark does, what the sinks then contain, and what you can do. Without --apply, the command
+    writes nothing, and contacts neither brokers nor sinks.
 
     With --apply, the checkpoints are changed so that each query can continue: a renamed query gets the
     checkpoint of its former name, and state is repartitioned if needed. A query that cannot continue gets a
-    new checkpoint, and the old one is kept in another folder. For such a query, --past says what happens to
-    earlier data: 'backfill' recomputes the rows in its sinks, 'continue' keeps them and reads from the old
-    offsets with empty state, and 'now' keeps them and skips all records that the query has not read yet.
+    new checkpoint, and the old checkpoint is kept in another folder. For such a query, --past says what
+    happens to earlier data: 'backfill' recomputes the rows in its sinks, 'continue' keeps these rows and
+    reads from the old offsets with empty state, and 'now' keeps the rows and skips all records that the query
+    has not read yet.
 
     Exits with 0 if every query can continue from its checkpoint, else with 1.
     """

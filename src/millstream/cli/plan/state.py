@@ -39,7 +39,7 @@ def command() -> None:
 @click.option(
     "--batch", type=click.IntRange(0), help="Show the state after this batch. [default: the newest]"
 )
-@click.option("--key", metavar="TEXT", help="Only keys whose text contains this.")
+@click.option("--key", metavar="TEXT", help="Only keys whose text contains this string.")
 @click.option(
     "-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of keys to print."
 )

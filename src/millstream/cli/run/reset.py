@@ -39,13 +39,13 @@ def command(
 ) -> None:
     """Delete the checkpoint of each QUERY: its offsets and its state.
 
-    At the next run the query reads its sources from their starting position, as a new query does. Use this
+    At the next run, the query reads its sources from their starting position, as a new query does. Use this
     command after a change with which the query cannot continue from its checkpoint, such as a different
     window or GROUP BY. The rows in the sinks stay unless --sinks is given. Before it deletes anything, the
     command prints what each sink will do when the same rows are written again.
 
-    A query cannot be reset while it runs, or while batches wait for a sink that was down: 'millstream
-    deadletter list' shows them.
+    A query cannot be reset while it runs, or while batches wait for a sink that was down; 'millstream
+    deadletter list' shows these batches.
     """
     from millstream.checkpoint.remote.lease import empty_checkpoint
     from millstream.checkpoint.remote.path import RemotePath

@@ -66,19 +66,20 @@ if TYPE_CHECKING:
 @click.option(
     "--accept-gap",
     is_flag=True,
-    help="Continue even if a source deleted records before the query read them; the results lack these.",
+    help="Continue even if a source deleted records before the query read them; the results lack these records.",
 )
 @click.option(
     "--adopt",
     is_flag=True,
     help="Write to sinks although they have rows that this query wrote from another checkpoint, for example "
-    "before a reset. Rows that it reads again are then there twice, unless a key replaces them.",
+    "before a reset. Rows that the query writes again are then in the sink twice, unless the sink replaces "
+    "rows by key.",
 )
 @click.option(
     "--accept",
     multiple=True,
     metavar="CODE",
-    help="Start a changed query although its checkpoint does not match it; 'millstream plan' prints the "
+    help="Start a changed query although it does not match its checkpoint; 'millstream plan' prints the "
     "CODE for the change.",
 )
 @click.option(
@@ -135,7 +136,7 @@ def command(
     reach its limit of open files and must be started again.
 
     After Ctrl-C, SIGTERM, or when the terminal is closed, the run finishes the batches in progress and then
-    stops. A second Ctrl-C or SIGTERM stops it at once.
+    stops. A second Ctrl-C or SIGTERM stops the run at once.
     """
     from millstream.dashboard.http.app import LOCAL, refuse_taken_port
     from millstream.dashboard.live_run import PageOptions

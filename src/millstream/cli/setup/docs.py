@@ -62,8 +62,8 @@ class _Pages(SimpleHTTPRequestHandler):
 def command(page: str | None, *, path: bool, no_browser: bool) -> None:
     """Open the documentation in a browser: the start page, or PAGE, such as triggers, cli or MS201.
 
-    The pages belong to the installed version and can be searched. They are served from this machine until
-    Ctrl-C, without internet access.
+    The pages belong to the installed version and can be searched. The command serves the pages from this
+    machine until Ctrl-C, and needs no internet access.
     """
     site = find_site()
     target = find_page(site, page) if page else site / "index.html"

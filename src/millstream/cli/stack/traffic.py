@@ -44,7 +44,7 @@ _FAREWELL = 2.0
 @click.option(
     "--rate",
     type=click.FloatRange(0, min_open=True),
-    help="Events per second of event time, instead of the rate in the file; --speed multiplies it.",
+    help="Events per second of event time, instead of the rate in the file; --speed multiplies this rate.",
 )
 @click.option("--seed", type=int, help="Random seed, instead of the one in the file.")
 @click.option("--start", metavar="ISO", help="Event time of the first event, with a zone. [default: now]")
@@ -82,8 +82,8 @@ def command(
 ) -> None:
     """Send the events that traffic.yml declares to the local stack, until Ctrl-C.
 
-    They are sent at the rate in that file; with --rows N, N events are sent as fast as possible. The same file,
-    --seed and --start always produce the same events in the same order.
+    The events are sent at the rate in traffic.yml; with --rows N, N events are sent as fast as possible. The
+    same file, --seed and --start always produce the same events in the same order.
     """
     # Imported here because these modules load the Kafka client.
     from millstream.devstack.traffic.model import FILE, read_traffic

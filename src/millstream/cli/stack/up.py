@@ -91,10 +91,10 @@ def command(
     """Start a local Kafka broker and a local Postgres server for a project, or only one of the two.
 
     The servers run until you press Ctrl-C. With --detach, the command returns when the servers are ready, and
-    'millstream down' stops them. Their data is kept in both cases. Missing topics that the spec reads or
-    writes are created. --workers also starts a Spark cluster, on which 'millstream run --master' runs the
-    pipeline; --hdfs also starts HDFS, for checkpoints and tables; --s3 also starts an S3-compatible server
-    with a bucket, for tables, files and trial checkpoints.
+    'millstream down' stops them. The servers keep their data in both cases. The command creates missing
+    topics that the spec reads or writes. --workers also starts a Spark cluster, on which 'millstream run
+    --master' runs the pipeline; --hdfs also starts HDFS, for checkpoints and tables; --s3 also starts an
+    S3-compatible server with a bucket, for tables, files and trial checkpoints.
     """
     folder = find_spec(file).parent.resolve()
     steps = ProgressReporter()
