@@ -97,10 +97,13 @@ def _compare_units(expression: Expression) -> tuple[str, str]:
 
 
 def _find_reason(unit: str, assumed: str) -> str:
-    if _ORDER.index(unit) < _ORDER.index(assumed):
+    steps = _ORDER.index(assumed) - _ORDER.index(unit)
+    if steps > 0:
+        factor = 1000**steps
+        seconds = f"{600 / factor:.7f}".rstrip("0")
         return (
-            "the watermark moves thousands of years into the future, so every row after the first "
-            "batch is dropped as late"
+            f"event times pass {factor:,} times too fast: a watermark delay of ten minutes waits only "
+            f"{seconds} seconds, and rows that arrive later than that are dropped as late"
         )
     return (
         "all event times are within a few days of 1970, so the watermark hardly advances, and one window contains "
