@@ -16,9 +16,9 @@ from millstream.dashboard.state.api_schema import Document
 def metrics_page() -> str:
     """Every metric of a run."""
     intro = """\
-        `/metrics` of the [live page](../how-to/live-page.md) gives these in Prometheus' text format. Times are
-        seconds since 1970, durations seconds, sizes bytes. Counters start at 0 in each run. A metric whose value is
-        not known is left out.
+        `/metrics` of the [live page](../how-to/live-page.md) returns the metrics below in Prometheus' text format.
+        Times are seconds since 1970, durations are seconds, and sizes are bytes. Counters start at 0 in each run. A
+        metric whose value is not known is absent.
         [How to watch a run](../how-to/monitor.md) has a dashboard and alert rules that use these metrics."""
     rows = [
         f"| `{item.name}` | {item.kind} | {', '.join(f'`{label}`' for label in item.labels)} | {escaped(item.what)} |"
@@ -32,9 +32,9 @@ def metrics_page() -> str:
     beside = """\
         ## Spark and its JVM
 
-        These metrics are read from the JVM at most once a second, however many clients ask. They are left out while
-        Spark is not running, and if the JVM does not answer within two seconds. The metrics of the executor exist
-        only if tasks run in the JVM of the driver."""
+        The live page reads these metrics from the JVM at most once a second, however many clients ask. The metrics
+        are absent while Spark is not running, and if the JVM does not answer within two seconds. Metrics that begin
+        with `spark_executor_` exist only if tasks run in the JVM of the driver."""
     head = ["| metric | kind | labels | what it is |", "| --- | --- | --- | --- |"]
     bounds = ", ".join(f"{bound:g}" for bound in BUCKETS)
     end = f"Buckets of histograms end at {bounds} seconds and at infinity."

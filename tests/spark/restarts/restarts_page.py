@@ -19,10 +19,10 @@ _WORDS = {
 _OTHER = "right rows with this input, **wrong rows, no error** with other input"
 HEADING = """# What a changed query does with its checkpoint
 
-Each row of these tables is one change of a query that has already run: the verdict of `millstream plan`, and what
-Spark 4.2.0 does when the changed query continues from the checkpoint. *Right rows* means: for the input after the
-change, Spark writes the same rows as if the query had been defined in the new way from the start. Some changes of a
-query's state have an effect only with certain rows; they were tried with a second input too.
+Each row of the tables below is one change of a query that has already run. It gives the verdict of `millstream plan`,
+and what Spark 4.2.0 does when the changed query continues from the checkpoint. *Right rows* means that, for the input
+after the change, Spark writes the same rows as if the query had had the changed definition from the start. Some
+changes of a query's state have an effect only with certain rows; these changes were tried with a second input too.
 
 *Cannot tell* is the verdict for changed Python code. The text of the code does not show whether the new code can
 continue with the values that the old code stored; the tables contain examples of both cases.

@@ -79,7 +79,7 @@ class CaseForm(Spec):
     """One test: a query of the pipeline, step by step, from a fresh checkpoint."""
 
     query: str | None = None
-    """The query to run. It may be omitted if the pipeline has only one."""
+    """The query to run. You can omit it if the pipeline has only one query."""
     now: str | None = None
     """The clock time at the first batch. The default is 2026-01-01 00:00:00. Only `advance` moves the clock."""
     params: dict[str, str | int | float | bool] = Field(default_factory=dict)
@@ -103,6 +103,7 @@ class SuiteForm(Spec):
     """A test file."""
 
     pipeline: str | dict[str, Any] | None = None
-    """The pipeline under test: a file, or a whole spec. The default is the nearest pipeline.yml upward."""
+    """The pipeline under test: a file, or a whole spec. The default is pipeline.yml in the test file's folder or in
+    the nearest parent folder that has one."""
     tests: dict[str, CaseForm]
     """The tests by name. A name is a sentence that states the expected behavior."""
