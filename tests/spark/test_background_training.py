@@ -136,14 +136,35 @@ def test_a_killed_training_leaves_nothing_that_a_jvm_would_use(training: Trainin
     assert cds_archive.jvm_flags(training.target) == ()
 
 
+MAIN = "org.postgresql.util.PGJDBCMain"
+
+
 def load_from_archive(jar: Path, *flags: str) -> bool:
     """Return whether a JVM with this class path takes a class of the jar from an archive."""
-    main = "org.postgresql.util.PGJDBCMain"
-    command = [str(find_java().binary), *flags, "-Xlog:class+load", "-cp", str(jar), main]
+    command = [str(find_java().binary), *flags, "-Xlog:class+load", "-cp", str(jar), MAIN]
     environment = {**os.environ, "JDK_JAVA_OPTIONS": ""}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    (line,) = [line for line in done.stdout.splitlines() if f"{main} source:" in line]
+    assert done.returncode == 1, done.stderr  # what that class returns without arguments
+    (line,) = [line for line in done.stdout.splitlines() if f"{MAIN} source:" in line]
     return "shared objects file" in line
+
+
+def test_java_25_uses_an_aot_cache_that_it_has_recorded_and_assembled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The options are those of a training. Java ends at once if it does not accept one of them."""
+    monkeypatch.setenv("MILLSTREAM_JAVA", "wheel")
+    (source,) = cache_folder.create_folder("jars").rglob("postgresql-*.jar")
+    jar = tmp_path / "one.jar"
+    jar.write_bytes(source.read_bytes())
+    archive, draft = tmp_path / "a.aot", tmp_path / "draft"
+    assert not load_from_archive(jar, *cds_archive.recording_flags(draft, archive))
+    create = [str(find_java().binary), *cds_archive.assembly_flags(draft, archive), "-cp", str(jar)]
+    subprocess.run(create, check=True, capture_output=True, env={**os.environ, "JDK_JAVA_OPTIONS": ""})
+    cds_archive.install_archive(draft, archive)
+    flags = cds_archive.jvm_flags(archive)
+
+    assert load_from_archive(jar, *flags)
 
 
 def test_a_jvm_with_other_jars_ignores_an_archive(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def archive_file(java: Java, class_path: Sequence[Path]) -> Path | None:
     """
     if os.environ.get("MILLSTREAM_ARCHIVE") == "off":
         return None
-    if any(path.is_dir() for path in class_path):
-        return None  # the JVM archives only jars, and HADOOP_CONF_DIR is a folder
+    if not all(path.is_file() for path in class_path):
+        return None  # the JVM archives only jars, and HADOOP_CONF_DIR is a folder, or is missing
     # Java 25 runs the classes of an AOT cache even if their jar has been replaced since: it does not look at the jar.
     parts = [_identify_java(java), *map(_identify_jar, class_path)]
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]

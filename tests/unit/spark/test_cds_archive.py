@@ -7,13 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from millstream.spark import cds_archive
 from millstream.spark.java_discovery import Java
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def adopted(folder: Path, name: str) -> Path:
@@ -91,6 +91,17 @@ def test_a_jar_that_is_replaced_has_another_archive(tmp_path: Path, monkeypatch:
     jar.write_bytes(b"CLASSES")
 
     assert cds_archive.archive_file(java, [jar]) != first
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_configuration_folder_on_the_class_path_leaves_no_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """`HADOOP_CONF_DIR` may name a folder that does not exist."""
+    monkeypatch.delenv("MILLSTREAM_ARCHIVE", raising=False)
+    folder = tmp_path if is_there else tmp_path / "missing"
+
+    assert cds_archive.archive_file(Java(tmp_path, 25, "a test"), [folder]) is None
 
 
 def test_java_25_has_an_aot_cache_that_a_second_jvm_writes(
