@@ -89,3 +89,35 @@ def test_the_zone_of_the_session_decides_times_without_one(
 
     with duckdb.connect(path) as connection:
         assert connection.execute("SELECT seen::VARCHAR, day::VARCHAR FROM zones").fetchall() == [(seen, day)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "stored", "zone"),
+    [
+        ("TIMESTAMP_S", "TIMESTAMP'2026-01-01 02:30:00Z'", "2025-12-31 21:30:00", "America/New_York"),
+        ("TIMESTAMP_MS", "TIMESTAMP'2026-01-01 02:30:00Z'", "2025-12-31 21:30:00", "America/New_York"),
+        ("TIMESTAMP_NS", "TIMESTAMP'2026-01-01 02:30:00Z'", "2025-12-31 21:30:00", "America/New_York"),
+        ("TIME", "TIMESTAMP'2026-01-01 02:30:00Z'", "21:30:00", "America/New_York"),
+        ("TIMESTAMPTZ", "TIMESTAMP_NTZ'2025-12-31 21:30:00'", "2026-01-01 02:30:00+00", "America/New_York"),
+        ("TIMESTAMPTZ", "DATE'2026-01-01'", "2025-12-31 15:00:00+00", "Asia/Tokyo"),
+    ],
+)
+def test_each_pair_of_types_with_and_without_a_zone_is_converted_in_the_zone_of_the_session(
+    kind: str, sent: str, stored: str, zone: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "zones.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE TABLE zones (seen {kind})")
+    sink = sinks()["duckdb"].model_validate({"path": path, "table": "zones"})
+    with separate_session(spark, {"spark.sql.session.timeZone": zone}) as session:
+        frame = session.sql(f"SELECT {sent} AS seen")
+        writer = sink.writer(SinkIdentity("shop", "zones", "one", "duckdb", OutputMode.APPEND))
+        writer.open(session, frame.schema)
+        writer.write(frame, 0)
+        if kind != "TIME":
+            back = sink.read_all(session, frame.schema, OutputMode.APPEND)
+            assert back.collect() == frame.collect()
+
+    with duckdb.connect(path) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        assert connection.execute("SELECT seen::VARCHAR FROM zones").fetchall() == [(stored,)]

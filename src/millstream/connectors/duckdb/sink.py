@@ -153,9 +153,10 @@ class DuckdbSink(Sink):
     def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
         """Read the table's rows through the driver's memory; none before the table exists."""
         from millstream.connectors.duckdb.database import read_table  # noqa: PLC0415 - loads duckdb
+        from millstream.connectors.duckdb.times import create_frame  # noqa: PLC0415 - loads PySpark
 
         rows = read_table(self.file(), self.table, schema.names)
-        return spark.createDataFrame([] if rows is None else rows, schema)
+        return spark.createDataFrame([], schema) if rows is None else create_frame(spark, rows, schema)
 
     def in_sandbox(self, sandbox: Sandbox) -> Sink | None:
         """Use a database file in the sandbox."""

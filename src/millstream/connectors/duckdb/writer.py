@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.api.messages import repeated_key_error
 from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.connectors.duckdb.database import (
@@ -16,6 +15,7 @@ from millstream.connectors.duckdb.database import (
     transaction,
 )
 from millstream.connectors.duckdb.ledger import DuckdbLedger
+from millstream.connectors.duckdb.times import cast_columns, find_casts
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.output_mode import OutputMode
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from millstream.connectors.duckdb.sink import DuckdbSink
 
 _INCOMING = "millstream_incoming"
-# Types of DuckDB without a time zone, to which Spark casts an instant in the zone of its session, as a comparison
-# with the table does. DuckDB would use UTC.
-_WITHOUT_ZONE = {"TIMESTAMP": "TIMESTAMP_NTZ", "DATE": "DATE"}
 
 
 class DuckdbWriter(Writer):
@@ -91,12 +88,7 @@ class DuckdbWriter(Writer):
                         f"DuckDB table {self._sink.table} has no column '{name}'",
                         "add it with ALTER TABLE, or leave it out of the query and of merge_on",
                     )
-            # In Arrow, an instant is a timestamp with a zone.
-            self._casts = {
-                field.name: _WITHOUT_ZONE[existing[field.name.lower()]]
-                for field in empty.schema
-                if getattr(field.type, "tz", None) and existing[field.name.lower()] in _WITHOUT_ZONE
-            }
+            self._casts = find_casts(empty.schema, existing)
             self._epoch = self._ledger.claim(connection)
             self._last = self._ledger.last_batch(connection)
 
@@ -118,7 +110,7 @@ class DuckdbWriter(Writer):
         if self.has_batch(batch_id):
             return WriteResult(rows=0, is_skipped=True)
         # Spark computes the rows before the transaction opens, so that a slow batch holds no lock.
-        rows = self._cast_times(frame).toArrow()
+        rows = cast_columns(frame, self._casts).toArrow()
         hit_failpoint("duckdb.staged")
         with transaction(self._path) as connection:
             self._ledger.require_epoch(connection, self._epoch)
@@ -134,19 +126,6 @@ class DuckdbWriter(Writer):
         hit_failpoint("duckdb.committed")
         self._last = batch_id
         return WriteResult(rows=rows.num_rows)
-
-    def _cast_times(self, frame: DataFrame) -> DataFrame:
-        """Cast instants to the types without a zone that the table has for them."""
-        if not self._casts:
-            return frame
-        return frame.selectExpr(
-            *(
-                f"CAST({quote_name(name)} AS {self._casts[name]}) AS {quote_name(name)}"
-                if name in self._casts
-                else quote_name(name)
-                for name in frame.columns
-            )
-        )
 
     def _move_rows(self, connection: DuckDBPyConnection, names: list[str]) -> None:
         columns = [quote_column(name) for name in names]
