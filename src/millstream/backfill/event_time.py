@@ -33,27 +33,26 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
     if column.type.lower() == "date":
         zone = str(pipeline.spark.get(_TIME_ZONE, "UTC"))
         for option, moment in (("--from", options.start), ("--to", options.end)):
-            if moment is not None and not _is_midnight(moment, zone):
+            midnight = moment and _find_midnight(moment, zone)
+            if midnight is not None and midnight != moment:
                 raise InvalidInput(
                     f"query '{planned.name}': the event-time column '{column.name}' is a date, but {option} is in "
                     f"the middle of a day in {zone}",
-                    f"pass only a date in UTC to {option}, such as 2026-01-31"
-                    if zone == "UTC"
-                    else f"pass midnight in {zone} to {option}, with its offset, such as 2026-01-31T00:00+01:00",
+                    f"pass the start of a day, such as {option} {midnight.isoformat(timespec='minutes')}",
                 )
     return EventTimeRange(path, options.start, options.end)
 
 
-def _is_midnight(moment: datetime, zone: str) -> bool:
-    """Return whether a time is the start of a day in the zone of a Spark session. Spark compares a date with that.
+def _find_midnight(moment: datetime, zone: str) -> datetime | None:
+    """Return the start of a time's day in the zone of a Spark session, with which Spark compares a date.
 
-    True for a zone that only Spark knows, such as `GMT+1`.
+    None for a zone that only Spark knows, such as `GMT+1`.
     """
     try:
         local = moment.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):
-        return True
-    return local.time() == datetime.min.time()
+        return None
+    return local.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def find_event_time_column(
