@@ -120,6 +120,28 @@ def test_a_number_is_read_in_the_unit_of_its_name(plans: Plans, name: str, funct
     assert bool(list_findings("MS205", plans.query(marked))) is told
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ts_ms", "1,000 times too fast: a watermark delay of ten minutes waits only 0.6 seconds"),
+        ("at_us", "1,000,000 times too fast: a watermark delay of ten minutes waits only 0.0006 seconds"),
+        (
+            "at_ns",
+            "1,000,000,000 times too fast: a watermark delay of ten minutes waits only 0.0000006 seconds",
+        ),
+    ],
+)
+def test_a_wrong_unit_says_how_fast_time_passes(plans: Plans, name: str, told: str) -> None:
+    number = plans.column(name, "bigint")
+    result = plans.call("cast", plans.leaf(number), kind="timestamp")
+    time = Column("ts", "timestamp", origins=number.origins)
+    marked = plans.marked(plans.project(plans.stream(number), (time, result)))
+
+    (finding,) = list_findings("MS205", plans.query(marked))
+
+    assert told in finding.why
+
+
 def test_the_clock_under_a_watermark_is_told_and_a_bound_by_it_is_not(plans: Plans) -> None:
     clock = Column("ts", "timestamp", volatile=(plans.drawn("current_timestamp", Stability.BATCH),))
     bounded = replace(clock, origins=frozenset({("orders", "ts")}))
