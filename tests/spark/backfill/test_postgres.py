@@ -110,6 +110,9 @@ def test_the_zone_of_the_session_decides_times_without_one_and_that_of_the_serve
         (read,) = stored.selectExpr(
             "at = TIMESTAMP'2026-01-01 02:30:00.5Z'", "CAST(day AS DATE)", "plain", "date"
         ).collect()
+        whole = sink.read_all(session, frame.schema, OutputMode.APPEND)
+        assert whole is not None
+        assert whole.collect() == stored.collect()
 
     with psycopg.connect(stack.postgres, options="-c search_path=public") as connection:
         (row,) = connection.execute(

@@ -14,8 +14,6 @@ from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from millstream.connectors.postgres.sink import PostgresSink
 
 _ACTIONS = {
@@ -67,17 +65,6 @@ def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[li
             ) from None
         except psycopg.Error as error:
             raise explain(error, address.label, sink.table) from error
-
-
-def read_table(sink: PostgresSink, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return all rows with these columns; nothing if the table does not exist."""
-    address = sink.address()
-    with connect(address, "millstream prove") as connection:
-        if tables.find_table(connection, sink.table) is None:
-            return []
-        names = SQL(", ").join(map(Identifier, columns))
-        query = SQL("SELECT {} FROM {}").format(names, Identifier(*split_table_name(sink.table)))
-        return connection.execute(query).fetchall()
 
 
 def drop_schema(sink: PostgresSink) -> None:

@@ -209,10 +209,10 @@ class PostgresSink(Sink):
         return self.model_copy(update={"table": table, "create": True, "ledger_schema": sandbox.prefix})
 
     def read_all(self, spark: SparkSession, schema: StructType, mode: OutputMode) -> DataFrame | None:  # noqa: ARG002
-        """Read the table's rows; none before the table exists."""
-        from millstream.connectors.postgres.probe import read_table  # noqa: PLC0415 - loads psycopg
+        """Read the table's rows through the driver's memory; none before the table exists."""
+        from millstream.connectors.postgres.table_reader import read_range  # noqa: PLC0415 - loads psycopg
 
-        return spark.createDataFrame(read_table(self, schema.names), schema)
+        return read_range(self, spark, schema, EventTimeRange())
 
     @property
     def delete_condition(self) -> str | None:
