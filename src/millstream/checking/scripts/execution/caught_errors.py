@@ -52,7 +52,7 @@ class CaughtErrors:
 def _is_caught_by_all(error: Exception, file: str, line: int) -> bool:
     """Return whether the clause that catches an error on a line is for all errors."""
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        tree = call_sites.parse_python(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
     around = [

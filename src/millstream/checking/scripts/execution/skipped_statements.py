@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.checking.scripts.interception import call_sites
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
@@ -46,7 +48,7 @@ class SkippedStatements:
         own = {place: place in self._dropped for place in self.doubts if place[0] == file}
         if not own:
             return compile(text, file, "exec")
-        tree = _Skipper(file, own).visit(ast.parse(text, file))
+        tree = _Skipper(file, own).visit(call_sites.parse_python(text, file))
         return compile(ast.fix_missing_locations(tree), file, "exec")
 
     @contextlib.contextmanager

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 import sysconfig
+import threading
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +56,9 @@ _given_texts: dict[str, str] = {}
 
 # The working folder of the check.
 _start = [Path.cwd()]
+
+# A script may call Spark in several threads, each of which is located in the script's text.
+_parsing = threading.RLock()
 
 Place = tuple[int, int, int, int]
 """First line, first column, last line, end column (exclusive). Lines count from 1, columns (bytes) from 0."""
@@ -162,10 +166,19 @@ def _position(code: CodeType, instruction: int) -> Place | None:
     return line or 0, column or 0, last or 0, end or 0
 
 
+def parse_python(text: str | bytes, file: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of a text, as `ast.parse` does, but in one thread at a time.
+
+    Python 3.11 counts the depth of the tree for all threads together: two at once end with a SystemError.
+    """
+    with _parsing:
+        return ast.parse(text, file)
+
+
 @cache
 def _tree(file: str) -> ast.Module:
     try:
-        return ast.parse(read_python(file))
+        return parse_python(read_python(file))
     except (OSError, SyntaxError, ValueError):
         # The file was deleted while it ran. Only its line numbers are known.
         return ast.Module(body=[], type_ignores=[])
@@ -310,7 +323,7 @@ def _traceback_entries(error: BaseException) -> list[tuple[FrameType, int]]:
 def find_statement(frame: FrameType, line: int) -> tuple[ast.stmt, list[ast.If | ast.While]] | None:
     """Return the innermost statement on a frame's line, and the conditions around it in the same function."""
     try:
-        tree = ast.parse(read_python(frame.f_code.co_filename))
+        tree = parse_python(read_python(frame.f_code.co_filename))
     except (OSError, SyntaxError, ValueError):
         return None
     innermost: ast.stmt | None = None
