@@ -69,6 +69,13 @@ def make_python_without(folder: Path, *packages: str) -> Path:
     return python
 
 
+def shift_clock(python: Path, seconds: int) -> None:
+    """Let a Python of `make_python_without` tell a later time than the machine's."""
+    (site,) = python.parents[1].glob("lib/*/site-packages")
+    # Python runs a line of a .pth file that begins with "import" when it starts.
+    (site / "clock.pth").write_text(f"import time; time.time = lambda now=time.time: now() + {seconds}\n")
+
+
 def assert_all_sinks_have(shop: Project, table: str, orders: int) -> None:
     """Each order once in each sink, and each user's total."""
     everything = Counter(range(orders))
@@ -104,6 +111,7 @@ def test_a_python_that_lacks_packages_and_a_folder_that_is_not_shared_are_said_b
     shop: Project, cluster: Endpoints, tmp_path: Path
 ) -> None:
     python = make_python_without(tmp_path / "lacking", "pandas", "millstream")
+    shift_clock(python, 600)
     variables = {"PREFIX": shop.prefix, "TABLE": "lacking", "PYSPARK_PYTHON": str(python)}
 
     run = shop.call("run", "--master", cluster.spark, "--until-caught-up", "--no-page", **variables)
@@ -111,8 +119,16 @@ def test_a_python_that_lacks_packages_and_a_folder_that_is_not_shared_are_said_b
     assert run.code == 4
     assert "has no package pandas" in run.err
     assert "has no package millstream" not in run.err
+    assert "clock" not in run.err
     assert "Traceback" not in run.err
     assert not any(path.name == "offsets" for path in shop.folder.rglob("*"))
+
+    check = shop.call("check", "--connect", "--master", cluster.spark, **variables)
+
+    assert check.code == 1
+    assert re.search(
+        r"warning\[MS575\]: the clock of the executor on \S+ is at least 6\d\d s ahead", check.out
+    )
 
 
 def test_the_pages_of_master_and_workers_answer_no_one(cluster: Endpoints) -> None:

@@ -33,9 +33,9 @@ def rules_page() -> str:
 
 def severity(code: str) -> str:
     """How grave the findings of a code are, as its page shows them."""
-    matches = re.findall(
-        rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", read_page(code) or ""
-    )
+    page = read_page(code) or ""
+    matches = re.findall(rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", page)
+    matches += re.findall(rf"^(error|warning|info)\[{code}\]", page, re.MULTILINE)
     return " or ".join(word for word in ("error", "warning", "info") if word in matches) or "error"
 
 

@@ -165,7 +165,13 @@ class Checker:
 
         place = loaded.places.key("spark", _MASTER)
         findings = [
-            build_finding("MS575", lack.what, place, fix=lack.fix)
+            build_finding(
+                "MS575",
+                lack.what,
+                place,
+                fix=lack.fix,
+                severity=Severity.ERROR if lack.is_fatal else Severity.WARNING,
+            )
             for lack in find_lacks(spark, loaded.pipeline, tuple(loaded.pipeline.queries))
         ]
         findings += [

@@ -106,7 +106,7 @@ def examine_cluster(master: str) -> Iterator[EnvironmentCheck]:
         yield EnvironmentCheck("cluster", "missing", failure.what, failure.fix)
         return
     for lack in lacks:
-        yield EnvironmentCheck("cluster", "missing", lack.what, lack.fix)
+        yield EnvironmentCheck("cluster", "missing" if lack.is_fatal else "note", lack.what, lack.fix)
     if not lacks:
         yield EnvironmentCheck("cluster", "ok", f"{master} has {', '.join(packages)} and this folder")
 

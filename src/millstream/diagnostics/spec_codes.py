@@ -79,7 +79,10 @@ CODES: dict[str, tuple[str, str]] = {
     "MS572": ("record-limit", "A producer may send larger records than a topic accepts."),
     "MS573": ("compacted-without-key", "Records without a key are written to a compacted topic."),
     "MS574": ("changed-in-place", "A table that is read as a stream has commits that change or delete rows."),
-    "MS575": ("cluster-lacks", "An executor of the cluster lacks a package or a folder that a query needs."),
+    "MS575": (
+        "cluster-lacks",
+        "An executor of the cluster lacks a package or a folder that a query needs, or its clock is wrong.",
+    ),
     "MS576": ("unconditional-store", "The object store of a checkpoint does not support conditional writes."),
 }
 

@@ -24,8 +24,8 @@ OF_FUNCTIONS = ("pandas", "pyarrow")
 
 
 def require_executors(spark: SparkSession, pipeline: Pipeline, queries: Sequence[str]) -> None:
-    """Raise NotReady with all that executors lack for these queries. Does nothing for a local session."""
-    lacks = find_lacks(spark, pipeline, queries)
+    """Raise NotReady with all that executors lack and need for these queries. Does nothing for a local session."""
+    lacks = [lack for lack in find_lacks(spark, pipeline, queries) if lack.is_fatal]
     if lacks:
         raise NotReady("; ".join(lack.what for lack in lacks), lacks[0].fix)
 

@@ -89,6 +89,17 @@ def test_all_that_is_missing_is_one_error(pipeline: Pipeline, examined: Calls) -
     assert examined
 
 
+def test_a_run_starts_although_the_clock_of_an_executor_is_wrong(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack = Lack("the clock of the executor on w is at least 20 s behind", "set it", is_fatal=False)
+    monkeypatch.setattr(executor_requirements, "examine_executors", lambda *_: [lack])
+
+    executor_requirements.require_executors(session("spark://h:7077"), pipeline, ["orders"])
+
+    assert executor_requirements.find_lacks(session("spark://h:7077"), pipeline, ["orders"]) == [lack]
+
+
 def test_nothing_is_asked_of_a_local_session(pipeline: Pipeline, examined: Calls) -> None:
     executor_requirements.require_executors(session("local[4]"), pipeline, ["orders"])
 

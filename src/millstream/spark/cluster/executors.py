@@ -1,4 +1,4 @@
-"""Ask the executors of a cluster what they lack: packages, versions, and folders that the driver sees."""
+"""Ask the executors of a cluster what they lack: packages, versions, folders that the driver sees, the right time."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ _LOOK = 0.1
 # Tasks for each core, so that no executor is left out for one that is quicker.
 _TASKS_PER_CORE = 4
 
+# Seconds by which clocks may differ: synchronised ones differ by milliseconds.
+_CLOCK_TOLERANCE = 5.0
+
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\]\s*(?P<what>[^\n]+)")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
 
@@ -41,20 +44,23 @@ class Lack:
 
     what: str
     fix: str
+    is_fatal: bool = True
+    """False if a run can do its work all the same."""
 
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """What one task found: the versions of packages, and the folders that it cannot use."""
+    """What one task found: the versions of packages, the folders that it cannot use, and the time in seconds."""
 
     host: str
     versions: tuple[tuple[str, str | None], ...]
     unseen: tuple[str, ...]
     readonly: tuple[str, ...]
+    clock: float = 0.0
 
 
 def examine_executors(context: SparkContext, packages: Sequence[str], folders: Sequence[Path]) -> list[Lack]:
-    """Return what the executors lack of Python packages and of local folders, one sentence each.
+    """Return what the executors lack of packages and folders, and whose clock is wrong, one sentence each.
 
     Each folder is looked for by a file that the driver puts into it for that time, or into the nearest folder above
     that exists: a folder of the same name on another disk is not the same folder. Raises NotReady if there is no
@@ -66,6 +72,7 @@ def examine_executors(context: SparkContext, packages: Sequence[str], folders: S
         files = {str(folder): str(stack.enter_context(_put_marker(folder))) for folder in folders}
         look = partial(_look, packages=tuple(packages), markers=files)
         count = context.defaultParallelism * _TASKS_PER_CORE
+        began = time.time()
         try:
             reports: list[_Surroundings] = (
                 context.parallelize(range(count), count).mapPartitions(look).collect()
@@ -75,7 +82,8 @@ def examine_executors(context: SparkContext, packages: Sequence[str], folders: S
             if lack := _explain(str(error)):
                 return [lack]
             raise
-    return list(dict.fromkeys(lack for surroundings in reports for lack in _lacks(surroundings, own)))
+    lacks = [lack for surroundings in reports for lack in _lacks(surroundings, own)]
+    return list(dict.fromkeys([*lacks, *_clock_lacks(reports, began, time.time())]))
 
 
 def _await_executor(context: SparkContext) -> None:
@@ -108,7 +116,11 @@ def _look(_: object, packages: Sequence[str], markers: Mapping[str, str]) -> Ite
         if folder not in unseen and not os.access(Path(file).parent, os.W_OK)
     )
     yield _Surroundings(
-        socket.gethostname(), tuple((name, _version(name)) for name in packages), unseen, readonly
+        socket.gethostname(),
+        tuple((name, _version(name)) for name in packages),
+        unseen,
+        readonly,
+        time.time(),
     )
 
 
@@ -134,6 +146,19 @@ def _lacks(surroundings: _Surroundings, own: Mapping[str, str | None]) -> Iterat
             f"the executor on {surroundings.host} may not write {folder}",
             "let the account of the workers write it, or run them as this one",
         )
+
+
+def _clock_lacks(reports: Sequence[_Surroundings], began: float, ended: float) -> Iterator[Lack]:
+    """Yield the hosts on which a task ran earlier or later, by their own clocks, than the job by the driver's."""
+    for host in dict.fromkeys(report.host for report in reports):
+        clocks = [report.clock for report in reports if report.host == host]
+        for seconds, direction in ((max(clocks) - ended, "ahead of"), (began - min(clocks), "behind")):
+            if seconds > _CLOCK_TOLERANCE:
+                yield Lack(
+                    f"the clock of the executor on {host} is at least {seconds:.0f} s {direction} this machine's",
+                    "synchronise the clocks of all machines, for example with chrony",
+                    is_fatal=False,
+                )
 
 
 def _explain(error: str) -> Lack | None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.spark.cluster import executors
-from millstream.spark.cluster.executors import _explain, _lacks, _look, _put_marker, _Surroundings
+from millstream.spark.cluster.executors import (
+    _clock_lacks,
+    _explain,
+    _lacks,
+    _look,
+    _put_marker,
+    _Surroundings,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +48,19 @@ def test_missing_packages_other_versions_and_folders_are_one_sentence_each() -> 
         "the executor on worker-2 does not see /a of this machine",
         "the executor on worker-2 may not write /b",
     ]
+
+
+def test_a_clock_is_wrong_if_it_is_outside_the_time_in_which_all_tasks_ran() -> None:
+    clocks = [("right", 130.0), ("ahead", 152.0), ("ahead", 160.4), ("behind", 90.0), ("nearly", 155.0)]
+    reports = [_Surroundings(host, (), (), (), clock) for host, clock in clocks]
+
+    lacks = list(_clock_lacks(reports, 100.0, 150.0))
+
+    assert [lack.what for lack in lacks] == [
+        "the clock of the executor on ahead is at least 10 s ahead of this machine's",
+        "the clock of the executor on behind is at least 10 s behind this machine's",
+    ]
+    assert not any(lack.is_fatal for lack in lacks)
 
 
 @pytest.mark.parametrize(
