@@ -99,9 +99,10 @@ def _await_executor(context: SparkContext) -> None:
             conf = context.getConf()
             cores, heap = conf.get("spark.executor.cores", "all"), conf.get("spark.executor.memory", "1g")
             raise NotReady(
-                f"the cluster {master} gave this run no executor within {PATIENCE:.0f} s: no worker has"
-                f" {cores} cores and {heap} free",
-                "stop another application, add a worker, or lower spark.executor.memory and spark.executor.cores",
+                f"no executor of the cluster {master} was ready within {PATIENCE:.0f} s",
+                f"each executor needs a worker with {cores} free cores and {heap} of free memory: stop another"
+                " application, add a worker, or lower spark.executor.cores and spark.executor.memory; on a loaded"
+                " machine, start it again",
             )
         # There is no notification when an executor registers, so poll.
         time.sleep(_LOOK)
