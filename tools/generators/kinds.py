@@ -9,6 +9,7 @@ from generators.fields import models_in, table
 from generators.layout import MADE, OUT, PACKAGE, joined, summary
 from millstream.connectors import registry
 from millstream.connectors.api.source import Source
+from millstream.connectors.api.values.replay_behaviour import Replayability
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -105,12 +106,16 @@ def source_facts(kind: type[Source]) -> Iterator[str]:
         if can
     ]
     yield f"Can be read as {' and as '.join(ways)}."
-    yield (
-        "Replayable: reading the same offsets again gives the same rows."
-        if kind.is_replayable
-        else "Not replayable: when a batch is read again it may have different rows, so no sink that "
-        "gets these rows is exactly-once."
-    )
+    behaviour = kind.model_construct().replay(static=False)
+    if kind.is_replayable:
+        yield "Replayable: reading the same offsets again gives the same rows."
+    elif behaviour.how is Replayability.CONDITIONAL:
+        yield f"Replayable on a condition: {behaviour.text}."
+    else:
+        yield (
+            "Not replayable: when a batch is read again it may have different rows, so no sink that gets these rows "
+            "is exactly-once."
+        )
     if kind.has_payload:
         yield (
             "Records are messages: `format` and `schema` decode their bytes, and `keep` adds further columns of the "

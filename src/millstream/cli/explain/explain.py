@@ -12,6 +12,7 @@ from millstream.analysis.explain.glossary import find_term, read_terms
 from millstream.cli.explain.page_rendering import page_for_readers, print_page
 from millstream.cli.project import complete_query, find_spec, open_project, project_options
 from millstream.cli.table import terminal_width
+from millstream.connectors.api.values.replay_behaviour import Replayability
 from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.command("explain", short_help="Explain a finding, a source or sink kind, a query, or a term.")
 @click.argument("what", metavar="CODE|KIND|QUERY|TERM", shell_complete=complete_query)
 @project_options
-@click.option("--fast", is_flag=True, help="Explain a query without its plan, which only Spark can compute.")
+@click.option("--fast", is_flag=True, help="Do not start Spark; explain a query without its plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation of a query as one JSON object.")
 def command(
     what: str,
@@ -126,7 +127,7 @@ def describe_kind(kind: Any) -> Iterator[str]:
         ways = [
             word for word, can in (("stream", kind.can_stream), ("static table", kind.can_read_once)) if can
         ]
-        yield f"  read as: {', '.join(ways)}; {'' if kind.is_replayable else 'not '}replayable"
+        yield f"  read as: {', '.join(ways)}; {_describe_replay(kind)}"
     yield "  settings (a single value sets the first):"
     required = [
         name for name, field in kind.model_fields.items() if field.is_required() and name != kind.main
@@ -146,6 +147,15 @@ def describe_kind(kind: Any) -> Iterator[str]:
                 break_on_hyphens=False,
             )
     yield ""
+
+
+def _describe_replay(kind: Any) -> str:
+    """Return whether a batch of this kind of source can be read again, as a clause."""
+    if kind.is_replayable:
+        return "replayable"
+    behaviour = kind.model_construct().replay(static=False)
+    is_conditional = behaviour.how is Replayability.CONDITIONAL
+    return f"replayable on a condition: {behaviour.text}" if is_conditional else "not replayable"
 
 
 def _default(field: Any) -> str:
