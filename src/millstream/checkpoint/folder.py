@@ -134,7 +134,8 @@ class Checkpoint:
             return int(commit.get("nextBatchWatermarkMs", 0))
         except (OSError, ValueError, IndexError) as error:
             raise CheckpointError(
-                f"{file} cannot be read: {error}", "millstream checkpoint verify"
+                f"{file} cannot be read: {error}",
+                "run 'millstream checkpoint verify', which names the damaged files",
             ) from error
 
     def _newest_number(self, log: str) -> int | None:

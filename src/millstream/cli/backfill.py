@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 )
 @click.option("--to", "end", metavar="TIME", help="End of the range, exclusive.")
 @click.option(
-    "--column", metavar="NAME", help="Event-time column of the result, if more than one could be meant."
+    "--column",
+    metavar="NAME",
+    help="Event-time column of the result; needed if the command does not find exactly one.",
 )
 @click.option(
     "--into", metavar="NAME", help="Write to this table, folder or topic instead of the sink's own."
@@ -92,15 +94,15 @@ def command(
 
     Only rows whose event time is in the range from --from to --to are written. A window belongs to the range
     if its start is in the range, and is always computed from all its rows. Running the same backfill again
-    changes nothing; if a backfill was killed, run it again to finish it. The query may run at the same time:
-    a backfill takes no lock, and does not write the rows that the query has yet to write.
+    changes nothing; if a backfill was killed, run it again to finish it. The query may run at the same time,
+    because a backfill does not write the rows that the query has yet to write. Stop the query only before
+    --batches, and before --replace if the query has no windows: both lock the checkpoint.
 
     With --compare, nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
     result.
 
     With --batches, these batches of one query are recomputed from the offsets in its checkpoint. The command
-    writes these batches, with their original batch ids, to the sinks that have not recorded them. Meanwhile
-    the checkpoint is locked, so the query cannot run.
+    writes these batches, with their original batch ids, to the sinks that do not have them.
     """
     from millstream.backfill.options import BackfillOptions, parse_time, require_ordered_range
 

@@ -49,7 +49,7 @@ class EnvironmentCheck:
     "--bucket",
     metavar="s3a://BUCKET",
     help="Also check that this machine may write to this bucket, with the access key from the environment "
-    "or that of the local stack.",
+    "or of the server that 'millstream up --s3' started.",
 )
 def command(as_json: bool, master: str | None, bucket: str | None) -> int:
     """Check that this machine has what Millstream needs, and print how to install what is missing.

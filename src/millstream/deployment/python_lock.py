@@ -78,7 +78,7 @@ def lock_packages(extras: Iterable[str], code: Mapping[str, bytes], requirements
                 continue
             raise NotReady(
                 f"the Python package {match['name']} is needed and not installed here",
-                f"pip install '{requirement.strip()}', so that its version can be locked",
+                f"install it, so that its version can be locked: pip install '{requirement.strip()}'",
             ) from None
         if name != OURS:
             lock.versions[name] = package.version

@@ -88,7 +88,7 @@ def test_a_pattern_of_folders_is_left_to_spark(tmp_path: Path) -> None:
 def test_a_folder_whose_name_spark_takes_for_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name / "in").mkdir(parents=True)
 
-    with pytest.raises(NotReady, match="for a pattern"):
+    with pytest.raises(NotReady, match="as a pattern"):
         ParquetSource(path=str(tmp_path / name / "in")).probe()
 
 

@@ -16,9 +16,8 @@ from millstream.diagnostics.failure import NotReady
 def command(*, no_spark: bool) -> int:
     """Show findings in an editor, through the Language Server Protocol on stdin and stdout.
 
-    Findings appear while you edit a spec or a test file. When you save a spec, a test file or a PySpark
-    script, Spark checks it too. Fixes are offered as quick fixes. Hover over a finding to read its
-    explanation.
+    Findings appear while you edit a spec or a test file. When you save a spec or a PySpark script, Spark
+    checks it too. Your editor offers fixes as quick fixes. Hover over a finding to read its explanation.
 
     Your editor starts this command. It needs the extra `lsp`: pip install 'millstream[lsp]'.
     """

@@ -79,9 +79,9 @@ def command(
     With --apply, the checkpoints are changed so that each query can continue: a renamed query gets the
     checkpoint of its former name, and state is repartitioned if needed. A query that cannot continue gets a
     new checkpoint, and the old checkpoint is kept in another folder. For such a query, --past says what
-    happens to earlier data: 'backfill' recomputes the rows in its sinks, 'continue' keeps these rows and
-    reads from the old offsets with empty state, and 'now' keeps the rows and skips all records that the query
-    has not read yet.
+    happens to earlier data. 'backfill' recomputes the rows in the query's sinks. 'continue' keeps these rows
+    and reads from the old offsets, with empty state. 'now' keeps these rows and skips all records that the
+    query has not read yet.
 
     Exits with 0 if every query can continue from its checkpoint, else with 1.
     """

@@ -139,7 +139,10 @@ def diff(
     from millstream.state.read_state import read_changes
 
     if len(batches) != 2 or batches[0] >= batches[1]:
-        raise InvalidInput("a difference needs two batches, the earlier one first", "--batch 3 --batch 5")
+        raise InvalidInput(
+            "a difference needs two batches, the earlier one first",
+            "pass --batch twice, such as --batch 3 --batch 5",
+        )
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
         for store in stores:
             _print(

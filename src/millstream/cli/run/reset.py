@@ -159,13 +159,13 @@ def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
             for other, query in pipeline.queries.items():
                 if other not in names and any(place in entry.sink.writes_to() for entry in query.to):
                     raise CheckpointError(
-                        f"{_from_here(pipeline, Path(place))} is also written by query '{other}'",
+                        f"--sinks cannot delete {_from_here(pipeline, Path(place))}: query '{other}' also writes it",
                         f"reset both: millstream reset {name} {other} --sinks; or leave --sinks out",
                     )
             for source, entry in pipeline.sources.items():
                 if place in entry.source.reads_from():
                     raise CheckpointError(
-                        f"{_from_here(pipeline, Path(place))} is read by source '{source}'",
+                        f"--sinks cannot delete {_from_here(pipeline, Path(place))}: source '{source}' reads it",
                         "leave --sinks out; if you empty the folder yourself, also reset the queries that read it",
                     )
             folders.append(Path(place))

@@ -15,7 +15,8 @@ try:
     import duckdb
 except ImportError as error:
     raise NotReady(
-        "package duckdb is not installed, which a duckdb sink needs", "pip install 'millstream[duckdb]'"
+        "package duckdb is not installed, which a duckdb sink needs",
+        "install it: pip install 'millstream[duckdb]'",
     ) from error
 
 if TYPE_CHECKING:

@@ -269,8 +269,8 @@ class FilesSource(Source):
         if _is_pattern(str(self.path)):
             if local.exists():
                 raise NotReady(
-                    f"Spark takes the path of folder '{local}' for a pattern, because it contains *, ?, [ or {{",
-                    "rename the folder with that character, which may be the project's",
+                    f"Spark reads the path '{local}' as a pattern, because it contains *, ?, [ or {{",
+                    "rename the folder whose name contains this character; it may be a folder above the project",
                 )
             return
         if local.exists():

@@ -50,7 +50,7 @@ def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) ->
     if first.query_id != current_id:
         raise CheckpointMismatch(
             f"{message} from another checkpoint (id {first.query_id}): rows that this checkpoint reads again would "
-            "be written twice once they are delivered",
+            "be written twice once the spooled batches are delivered",
             f"deliver them first: {_replay_command(first)}; or delete them for good: {_delete_command(first)}",
         )
 

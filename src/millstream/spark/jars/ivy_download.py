@@ -37,7 +37,7 @@ def pyspark_folder() -> Path:
     """Return the folder of the installed PySpark, found without importing it."""
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
-        raise NotReady("pyspark is not installed", "install millstream again: pip install millstream")
+        raise NotReady("pyspark is not installed", "install Millstream again, which also installs PySpark")
     return Path(package.origin).parent
 
 

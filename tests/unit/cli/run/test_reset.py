@@ -99,12 +99,12 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
 ) -> None:
     (project / "pipeline.yml").write_text(SPEC.replace("lake/copy", "lake/latest"))
     assert run_command(["reset", "latest", "--sinks", "--yes"]) == 3
-    assert "also written by query 'copy'" in capsys.readouterr().err
+    assert "query 'copy' also writes it" in capsys.readouterr().err
 
     reading = SPEC.replace("views:", "  again: {delta: lake/copy}\nviews:")
     (project / "pipeline.yml").write_text(reading)
     assert run_command(["reset", "copy", "--sinks", "--yes"]) == 3
-    assert "read by source 'again'" in capsys.readouterr().err
+    assert "source 'again' reads it" in capsys.readouterr().err
 
     assert Path("lake/latest/part.parquet").exists()
     assert Path("lake/copy/part.parquet").exists()

@@ -84,7 +84,9 @@ class ScriptCode:
         if "spark" in needed and sources:
             lines.insert(0, f"spark = {sources[0]}.sparkSession")
         elif "spark" in needed:
-            raise NotMovable("it needs the session, and reads nothing that has one")
+            raise NotMovable(
+                "its code uses the Spark session, but reads no DataFrame from which to get the session"
+            )
         header = f"def {name}({', '.join(sources)}):"
         return CodeSlice(
             "\n".join([header, *(f"    {line}" for line in lines)]),
@@ -159,10 +161,12 @@ class ScriptCode:
                 assigned = [statement for statement in statements if node.id in _assigned(statement)]
                 value = getattr(assigned[-1], "value", None) if assigned else None
                 if value is None:
-                    raise NotMovable(f"line {node.lineno}: where '{node.id}' comes from is not statements")
+                    raise NotMovable(f"line {node.lineno}: no statement of the script assigns '{node.id}'")
                 node = value
             else:
-                raise NotMovable("its writer is not written as a chain of calls")
+                raise NotMovable(
+                    "the query is not started by a chain of calls such as df.writeStream.format(…).start()"
+                )
 
     def _needed_statements(self, statements: Sequence[ast.stmt], needed: set[str]) -> list[ast.stmt]:
         """Return the statements that assign or change what is needed, and add what they need to `needed`."""

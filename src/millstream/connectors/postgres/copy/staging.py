@@ -87,7 +87,8 @@ class Staging:
         row = connection.execute(query).fetchone()
         if row is None or row[0] != self.count:
             raise Outage(
-                f"the rows in the staging table {self.schema}.{self.name} are lost", "the batch is repeated"
+                f"the rows in the staging table {self.schema}.{self.name} are lost",
+                "nothing to do: Spark repeats the batch",
             )
 
     def drop(self, connection: Connection[Any]) -> None:
