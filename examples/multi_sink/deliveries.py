@@ -1,7 +1,7 @@
 """What a batch becomes beside its raw rows: totals by user in a Delta table, and a line in a Postgres log.
 
 Both functions may get the same batch again: when the run died after they had written it and before Spark knew. So
-both keep, with what they write, which batch it was. A batch's number alone does not name it for ever, because a
+both keep, with what they write, which batch it was. A batch id alone does not name it for ever, because a
 fresh checkpoint counts from 0 again; `query_id`, which belongs to the checkpoint, and the number together do.
 
 `Outbox` gets single rows and not batches. It has no number to keep; what it writes is named by a key of the row.

@@ -73,7 +73,7 @@ class BatchReport:
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
-    """Parse batch numbers such as `5-7,9` in order. Raises `InvalidInput`."""
+    """Parse batch ids such as `5-7,9` in order. Raises `InvalidInput`."""
     batches: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

@@ -9,7 +9,7 @@ class Guarantee(StrEnum):
     """A delivery guarantee, strongest first."""
 
     EXACTLY_ONCE = "exactly-once"
-    """Rows and the batch number are committed together; a replayed batch is skipped."""
+    """Rows and the batch id are committed together; a replayed batch is skipped."""
     EFFECTIVELY_ONCE = "effectively-once"
     """A replayed batch writes the same keys again. The table ends up correct, but a reader may see a row change
     twice."""

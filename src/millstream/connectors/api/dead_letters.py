@@ -71,7 +71,7 @@ class DeadLetterWriter(ABC):
 
     @abstractmethod
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
-        """Write one batch's dead letters, in the columns of `COLUMNS`, atomically with the batch's number.
+        """Write one batch's dead letters, in the columns of `COLUMNS`, atomically with the batch id.
 
         `size` is their approximate size in bytes. Returns False if dead letters of that batch were written before.
         Raises as a sink's writer does.

@@ -56,7 +56,7 @@ class WriteResult:
 
 
 def conflicting_batch_error(identity: SinkIdentity, batch_id: int) -> CheckpointMismatch:
-    """Return the error for a batch number that another run has used for other records."""
+    """Return the error for a batch id that another run has used for other records."""
     return CheckpointMismatch(
         f"sink '{identity.sink}' already has a batch {batch_id} of query '{identity.query}' with other "
         "records: another run writes to it from a copy of this checkpoint",

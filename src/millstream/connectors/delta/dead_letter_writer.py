@@ -58,7 +58,7 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         """Do nothing: the first dead letter creates the table."""
 
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
-        """Commit one batch's dead letters with the batch number."""
+        """Commit one batch's dead letters with the batch id."""
         if self._folder is not None and size < FEW:
             # So few that a task for each partition of each topic would be mostly overhead.
             cores = frame.sparkSession.sparkContext.defaultParallelism
@@ -73,7 +73,7 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
             return not self._writer.write(frame, batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:
-        """Commit dead letters with the batch number, without a Spark job if the table is local."""
+        """Commit dead letters with the batch id, without a Spark job if the table is local."""
         if self._folder is None:
             super().keep_rows(spark, rows, batch_id)
             return

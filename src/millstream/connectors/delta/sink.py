@@ -1,4 +1,4 @@
-"""Delta sink: append rows, merge them by key, or overwrite the table, with the batch number in the log."""
+"""Delta sink: append rows, merge them by key, or overwrite the table, with the batch id in the log."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class DeltaSink(Sink):
     _time_range: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """Create a writer that commits the batch number with the rows."""
+        """Create a writer that commits the batch id with the rows."""
         from millstream.connectors.delta.writer import DeltaWriter  # noqa: PLC0415 - checking needs no writer
 
         return DeltaWriter(self, identity)
@@ -106,7 +106,7 @@ class DeltaSink(Sink):
         )
         return (
             Guarantee.EXACTLY_ONCE,
-            f"{action} and records the batch number in one commit of the Delta log{shared}",
+            f"{action} and records the batch id in one commit of the Delta log{shared}",
         )
 
     def problems(self, mode: OutputMode) -> list[Problem]:

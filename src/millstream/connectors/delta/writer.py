@@ -1,4 +1,4 @@
-"""Write batches to a Delta table, with the rows and the batch number in one commit of its log."""
+"""Write batches to a Delta table, with the rows and the batch id in one commit of its log."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ GONE = "__removed"
 class DeltaWriter(Writer):
     """Delivers batches to one table.
 
-    Delta stores each writer's last batch number in the log, in the same commit as the rows, and ignores a write whose
+    Delta stores each writer's last batch id in the log, in the same commit as the rows, and ignores a write whose
     number is not greater. A repeated batch therefore changes nothing, even if two drivers write it.
     """
 

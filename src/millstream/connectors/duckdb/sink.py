@@ -58,7 +58,7 @@ class DuckdbSink(Sink):
     """Key columns: a row replaces the table row with the same key; other rows are added. Null equals null."""
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """Create a writer that commits the batch number with the rows."""
+        """Create a writer that commits the batch id with the rows."""
         from millstream.connectors.duckdb.writer import DuckdbWriter  # noqa: PLC0415 - loads duckdb
 
         return DuckdbWriter(self, identity)
@@ -70,7 +70,7 @@ class DuckdbSink(Sink):
             action = "replaces the table's rows"
         elif self.merge_on:
             action = "replaces rows by their key"
-        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch number in one transaction"
+        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch id in one transaction"
 
     def target(self) -> str:
         """Return the table."""

@@ -1,4 +1,4 @@
-"""Writer of DuckDB tables: the rows, the batch number and its metadata in one transaction."""
+"""Writer of DuckDB tables: the rows, the batch id and its metadata in one transaction."""
 
 from __future__ import annotations
 

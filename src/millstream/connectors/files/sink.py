@@ -239,7 +239,7 @@ class FilesSink(Sink):
         return False
 
     def adoption_conflict(self, mode: OutputMode) -> str:
-        """Refuse in update mode, where readers use the row with the greatest batch number."""
+        """Refuse in update mode, where readers use the row with the greatest batch id."""
         return (
             "readers find a row's last batch by its number, and another checkpoint starts at 0 again"
             if mode is OutputMode.UPDATE

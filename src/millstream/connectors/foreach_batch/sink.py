@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class ForeachBatchSink(FunctionSink):
-    """A Python function that is called with each batch and its number."""
+    """A Python function that is called with each batch and its id."""
 
     kind = "foreach_batch"
 
     function: str = Field(pattern=REFERENCE, examples=["deliveries:store"])
-    """Function as `module:function`, relative to the spec's folder; called with the batch and its number."""
+    """Function as `module:function`, relative to the spec's folder; called with the batch and its id."""
     idempotent: bool = False
-    """Set to true if the function recognises a repeated batch by its number, and writes it only once."""
+    """Set to true if the function recognises a repeated batch by its id, and writes it only once."""
     options: dict[str, SecretUrl] = Field(default={}, examples=[{"url": "${POSTGRES_URL}"}])
     """Options for the function, as `batch.options`, such as addresses and paths. Printed without passwords."""
 
@@ -43,5 +43,5 @@ class ForeachBatchSink(FunctionSink):
             )
         return (
             Guarantee.AT_LEAST_ONCE,
-            "the function is called again for a repeated batch, with the same number",
+            "the function is called again for a repeated batch, with the same batch id",
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Batch(int):
-    """A batch's number with its pipeline and query. Functions written for Spark can use it as an int."""
+    """A batch id with its pipeline and query. Functions written for Spark can use it as an int."""
 
     pipeline: str
     query: str
@@ -25,7 +25,7 @@ class Batch(int):
     def __new__(
         cls, number: int, pipeline: str, query: str, query_id: str, options: Mapping[str, str] | None = None
     ) -> Batch:
-        """Create a batch number with its query."""
+        """Create a batch id with its query."""
         batch = super().__new__(cls, number)
         batch.options = dict(options or {})
         batch.pipeline, batch.query, batch.query_id = pipeline, query, query_id

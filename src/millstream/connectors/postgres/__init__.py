@@ -1,1 +1,1 @@
-"""PostgreSQL sink and dead-letter store, with the batch number in the transaction of the rows."""
+"""PostgreSQL sink and dead-letter store, with the batch id in the transaction of the rows."""

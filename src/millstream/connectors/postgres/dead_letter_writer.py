@@ -32,11 +32,11 @@ class PostgresDeadLetterWriter(DeadLetterWriter):
         self._writer.open(spark, _to_table_rows(spark.createDataFrame([], COLUMNS)).schema)
 
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:  # noqa: ARG002 - the writer counts by itself
-        """Write the rows and the batch number in one transaction."""
+        """Write the rows and the batch id in one transaction."""
         return not self._writer.write(_to_table_rows(frame), batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
-        """Write the rows and the batch number in one transaction, without a Spark job."""
+        """Write the rows and the batch id in one transaction, without a Spark job."""
         headers = pa.array(map(_encode_headers, rows["headers"].to_pylist()), pa.string())
         index = rows.schema.get_field_index("headers")
         self._writer.write_rows(rows.set_column(index, "headers", headers), batch_id)

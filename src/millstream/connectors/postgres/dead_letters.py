@@ -1,4 +1,4 @@
-"""Dead letters in a Postgres table, with the batch number in the transaction of the rows."""
+"""Dead letters in a Postgres table, with the batch id in the transaction of the rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PostgresDeadLetterStore(DeadLetterStore):
         return count_by_group(self.sink(), before)
 
     def purge(self, before: datetime | None, source: str | None) -> int:
-        """Delete rows; the ledger keeps their batch numbers."""
+        """Delete rows; the ledger keeps their batch ids."""
         from millstream.connectors.postgres.dead_letter_table import purge  # noqa: PLC0415 - as above
 
         purge(self.sink(), before, source)

@@ -79,7 +79,7 @@ class PostgresSink(Sink):
     _time_range: EventTimeRange | None = PrivateAttr(None)
 
     def writer(self, identity: SinkIdentity) -> Writer:
-        """Create a writer that commits the batch number with the rows."""
+        """Create a writer that commits the batch id with the rows."""
         from millstream.connectors.postgres.writer import PostgresWriter  # noqa: PLC0415 - loads psycopg
 
         return PostgresWriter(self, identity)
@@ -95,7 +95,7 @@ class PostgresSink(Sink):
             if self.merge_on
             else "appends rows"
         )
-        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch number in one transaction"
+        return Guarantee.EXACTLY_ONCE, f"{action} and records the batch id in one transaction"
 
     def problems(self, mode: OutputMode) -> list[Problem]:
         """Check the address, the names, the key and the settings of deletions and changes."""

@@ -1,4 +1,4 @@
-"""Write batches to Postgres, with the rows and the batch number in one transaction behind a fence."""
+"""Write batches to Postgres, with the rows and the batch id in one transaction behind a fence."""
 
 from __future__ import annotations
 

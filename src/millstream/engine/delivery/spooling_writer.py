@@ -225,7 +225,7 @@ class SpoolingWriter(Writer):
     def _background_session(self, spark: SparkSession) -> SparkSession:
         """Return a copy of the run's session, for deliveries in the retry thread.
 
-        A writer may set a batch's number as a session setting for one statement (Delta's MERGE), and name its rows by
+        A writer may set a batch id as a session setting for one statement (Delta's MERGE), and name its rows by
         a temporary view. Two threads with one session would commit rows under each other's number. A running batch
         also has its own copy, made by Spark.
         """

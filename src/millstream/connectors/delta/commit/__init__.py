@@ -1,1 +1,1 @@
-"""Commits to a Delta table: its log, the lock on a local disk, and appends with a batch number."""
+"""Commits to a Delta table: its log, the lock on a local disk, and appends with a batch id."""

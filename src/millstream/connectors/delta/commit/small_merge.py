@@ -1,4 +1,4 @@
-"""Merge a small batch into a small local table with delta-rs, in one commit with the batch's number.
+"""Merge a small batch into a small local table with delta-rs, in one commit with the batch id.
 
 Spark's merge of two rows takes eight jobs. delta-rs does the same in some milliseconds, as long as the table uses no
 feature that delta-rs does not honour and no value that the two compare differently.

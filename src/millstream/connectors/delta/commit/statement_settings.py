@@ -20,7 +20,7 @@ _SETTINGS = {
 
 @contextmanager
 def with_settings(spark: SparkSession, commit_options: dict[str, str]) -> Iterator[None]:
-    """Set session settings for one statement; a batch number left behind would turn later writes into no-ops."""
+    """Set session settings for one statement; a batch id left behind would turn later writes into no-ops."""
     metadata_setting = _SETTINGS["userMetadata"]
     before: str | None = spark.conf.get(metadata_setting, None)
     try:
