@@ -16,13 +16,34 @@ _WORDS = {
     "wrong": "**wrong rows, no error**",
     "refused": "refuses the start",
 }
+# The title of each base pipeline's section.
+_TITLES = {
+    "rows": "A filter and expressions",
+    "totals": "Aggregates by key",
+    "windows": "Windows in update mode",
+    "closed": "Windows in append mode",
+    "sessions": "Session windows",
+    "distinct": "DISTINCT",
+    "unrepeated": "Deduplication within the watermark",
+    "pairs": "An inner join of two streams",
+    "left": "A left join of two streams",
+    "union": "A union of two streams",
+    "delta": "Aggregates of a Delta table",
+    "kafka": "Rows of a Kafka topic",
+    "topics": "A union of two Kafka topics",
+    "processor": "A processor (`transformWithState`)",
+    "older": "A function with state (`applyInPandasWithState`)",
+    "function": "An aggregate of a Python function's result",
+    "plain_function": "A Python function without state",
+}
 _OTHER = "right rows with this input, **wrong rows, no error** with other input"
 HEADING = """# What a changed query does with its checkpoint
 
-Each row of the tables below is one change of a query that has already run. It gives the verdict of `millstream plan`,
-and what Spark 4.2.0 does when the changed query continues from the checkpoint. *Right rows* means that, for the input
-after the change, Spark writes the same rows as if the query had had the changed definition from the start. Some
-changes of a query's state have an effect only with certain rows; these changes were tried with a second input too.
+Each section begins with a query that has already run. Each row of its table is one change of this query, with the
+verdict of `millstream plan`, and with what Spark 4.2.0 does when the changed query continues from the checkpoint.
+*Right rows* means that, for the input after the change, Spark writes the same rows as if the query had had the
+changed definition from the start. Some changes of a query's state have an effect only with certain rows; these
+changes were tried with a second input too.
 
 *Cannot tell* is the verdict for changed Python code. The text of the code does not show whether the new code can
 continue with the values that the old code stored; the tables contain examples of both cases.
@@ -61,7 +82,7 @@ def format_page(edits: Iterable[Edit], lines: Mapping[tuple[str, str], str]) -> 
         table = [lines[base, edit.name] for edit in edits if edit.base == base and (base, edit.name) in lines]
         if not table:
             continue
-        parts.append(f"\n## {base.replace('_', ' ').capitalize()}\n\n{_describe(spec)}\n")
+        parts.append(f"\n## {_TITLES[base]}\n\n{_describe(spec)}\n")
         parts.append("\n| change | `plan` says | Spark |\n| --- | --- | --- |\n")
         parts += [f"{line}\n" for line in table]
     return "".join(parts)
@@ -80,9 +101,10 @@ def _describe(spec: Mapping[str, object]) -> str:
 def read_lines(text: str) -> dict[tuple[str, str], str]:
     """Return the lines of the tables by base and change."""
     base, lines = "", {}
+    bases = {title: base for base, title in _TITLES.items()}
     for line in text.splitlines():
         if line.startswith("## "):
-            base = line.removeprefix("## ").lower().replace(" ", "_")
+            base = bases[line.removeprefix("## ")]
         elif line.startswith("| ") and not line.startswith(("| change", "| ---")):
             lines[base, line.split(" | ")[0].removeprefix("| ")] = line
     return lines
