@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from millstream.spec.base import Spec
 
 
+# Models with a title other than the name of the class; a reader looks for the words of the spec.
+TITLES = {
+    "SourceEntry": "A source",
+    "SinkEntry": "A sink",
+    "LettersEntry": "A store of dead letters",
+    "Backoff": "Retry",
+    "StateVariable": "A state variable",
+    "MapState": "A map in state",
+}
+
+
 def spec_page() -> str:
     """Every field of the model, from the whole pipeline down to a watermark."""
     intro = """\
@@ -27,16 +38,22 @@ def spec_page() -> str:
     parts = ["# The spec", MADE, textwrap.dedent(intro)]
     models: list[type[Spec]] = [model.Pipeline, *models_in(model.Pipeline)]
     for item in models:
-        parts += [f"## {item.__name__}", summary(item)]
+        parts += [f"## {TITLES.get(item.__name__, item.__name__)}", summary(item)]
         if issubclass(item, KindEntry):
             parts.append(kinds_line(item))
         if not issubclass(item, KindEntry) or len(fields_by_key(item)) > 1:
             parts.append(table(item))
-    return joined(parts)
+    page = joined(parts)
+    for name, title in TITLES.items():
+        page = page.replace(
+            f"[{name}](#{name.lower()})",
+            f"[{title[0].lower()}{title[1:]}](#{title.lower().replace(' ', '-')})",
+        )
+    return page
 
 
 def kinds_line(entry: type[KindEntry]) -> str:
     """The kinds that may be the key of an entry, with links to their pages."""
     links = ", ".join(f"[`{name}`]({entry.manual}/{name}.md)" for name in entry.kinds())
     more = len(fields_by_key(entry)) > 1
-    return f"One key names the kind: {links}." + (" The others are:" if more else "")
+    return f"One key names the kind: {links}." + (" The other keys are:" if more else "")
