@@ -112,7 +112,10 @@ def _list_named_files(folder: Path, scalars: Mapping[tuple[str | int, ...], str]
 def _match(folder: Path, pattern: str) -> list[Path]:
     parts = Path(pattern).parts
     if not parts or pattern.startswith(("/", "~")) or ".." in parts:
-        raise InvalidInput(f"--include {pattern!r} is not a pattern inside of {folder}", "write data/*.csv")
+        raise InvalidInput(
+            f"--include {pattern!r} does not name files inside of {folder}",
+            "write a pattern relative to this folder, such as data/*.csv",
+        )
     try:
         paths = sorted(folder.glob(pattern))
     except ValueError as error:

@@ -91,9 +91,9 @@ def test_more_files_are_included_by_pattern(project: Path) -> None:
         ("secrets/*", "matches secrets/kafka_password, which is a secret that the spec reads"),
         (".env", "matches .env, which is a file of secrets by its name"),
         ("certs/*", "matches certs/client.pem, which is a private key"),
-        ("../*", "is not a pattern inside of"),
+        ("../*", "does not name files inside of"),
         ("**/metadata", "matches no file"),
-        (".", "is not a pattern inside of"),
+        (".", "does not name files inside of"),
         ("**x/*", "is not a pattern" if sys.version_info < (3, 13) else "matches no file"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_file_that_is_not_an_archive_is_not_written_over(
 
     assert run_command(["package", "-f", str(project), "-o", str(spec)]) in (1, 2)
 
-    assert "exists and is not an archive" in capsys.readouterr().err
+    assert "exists and is not a package, so it is not overwritten" in capsys.readouterr().err
     assert spec.read_text() == text
 
 

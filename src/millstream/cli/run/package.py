@@ -58,7 +58,10 @@ def command(file: Path | None, output: Path | None, include: tuple[str, ...], *,
     archive = output or spec.parent / "dist" / f"{package.name}.tar.gz"
     try:
         if archive.is_file() and not is_archive(archive):
-            raise MillstreamError(f"{archive} exists and is not an archive", "name another file with -o")
+            raise MillstreamError(
+                f"{archive} exists and is not a package, so it is not overwritten",
+                "name another file with -o",
+            )
         write_archive(archive, package.contents)
     except OSError as error:
         raise NotReady(f"{archive} cannot be written: {error.strerror}", "name another with -o") from error
