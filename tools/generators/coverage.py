@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 DATA = OUT / "coverage.yml"
 INTRO = """\
-Each part of the engine that a pipeline may use, with an example that shows it, a test that is red without it, and the
-page that tells how it is used. A dash: no example shows it yet."""
+This page lists the parts of Spark's engine that a pipeline can use. For each part it names an example, a test that
+fails without the part, and the page that explains it. A dash means that no example shows the part yet."""
 NONE = "none"
 FILES = (".yml", ".py", ".sql", ".md", ".ipynb")
 
@@ -85,7 +85,7 @@ def coverage_page(root: Path = ROOT, made: Mapping[Path, str] = MappingProxyType
     pages = Pages(root, made)
     data = yaml.safe_load((root / DATA).read_text(encoding="utf-8"))
     error: list[str] = []
-    parts = [f"# What is covered\n\n{MADE}\n\n{INTRO}"]
+    parts = [f"# Parts of Spark that Millstream covers\n\n{MADE}\n\n{INTRO}"]
     for heading, output in data["parts"].items():
         rows = [Part.of(what, item) for what, item in output.items()]
         error += [sentence for part in rows for sentence in missing(part, pages)]

@@ -74,9 +74,10 @@ def command(
     converted, what the project does differently, and what was not converted. Words after SCRIPT are passed to
     the script as its arguments.
 
-    For each query, a test with generated rows is written to tests/. Its expected rows are those that the
-    query returned when it ran over the generated rows, batch by batch. A comment in the test says whether a
-    single batch over all rows returned the same rows; if it did not, check the expected rows yourself.
+    For each query, a test with generated rows is written to tests/. For this, the query runs over the
+    generated rows, batch by batch, and the rows that it returns become the expected rows. A comment in the
+    test says whether a single batch over all rows returned the same rows; if it did not, check the expected
+    rows yourself.
     --no-tests writes no tests.
 
     --prove then runs the script and the project over the same generated rows, and compares the tables that

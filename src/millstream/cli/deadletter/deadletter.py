@@ -65,7 +65,7 @@ def show_all(
 ) -> None:
     """List dead letters and spooled batches.
 
-    Prints the newest dead letters, each with a number, which counts from the oldest; with --source, without numbers.
+    Prints the newest dead letters. Each has a number, counted from the oldest; with --source, they have no numbers.
     --json prints all dead letters, in no particular order. You can use the command while the pipeline runs.
     """
     from millstream.connectors.api.dead_letters import count_records

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from millstream.state.stores import StateStore
 
 _operator = click.option(
-    "--operator", type=click.IntRange(0), help="Only this stateful operator, by its number."
+    "--operator",
+    type=click.IntRange(0),
+    help="Only the operator with this number, which 'state size' prints.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 
