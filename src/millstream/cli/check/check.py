@@ -151,10 +151,10 @@ def command(
     If a script reads a topic, path or catalog table without declaring its columns, declare them with --schema
     or --table, or in a file millstream-check.yml next to the script.
 
-    First, Millstream applies its rules to the text. Then Spark plans every view and query over empty streams.
-    If a query can no longer continue from its checkpoint, a warning reports this, and 'millstream plan'
-    explains why. Without --connect, the command contacts no broker or database. With --connect, it also
-    checks that each source and sink of a spec exists and that the sinks accept the rows.
+    First, Millstream applies its rules to the text of the spec. Then Spark plans every view and query over
+    empty streams. If a query can no longer continue from its checkpoint, a warning reports this, and
+    'millstream plan' explains why. Without --connect, the command contacts no broker or database. With
+    --connect, it also checks that each source and sink of a spec exists and that the sinks accept the rows.
 
     Exit codes: 0, no errors (warnings do not count); 1, errors; 2, a spec cannot be read; 4, --connect cannot
     reach a system; 5, no query of any script could be checked. With several targets, the exit code is the

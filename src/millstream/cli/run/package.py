@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="PATTERN",
     help="Also add these files from the spec's folder, such as 'data/*.csv'; can be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print, as JSON, what the package contains.")
 def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
     """Write one archive with everything that a deployment needs.
 

@@ -131,9 +131,9 @@ def command(
 ) -> int:
     """Check the pipeline, then run its queries in one Spark session.
 
-    Exits with 0 after a graceful stop or when --until-caught-up is done, with 1 if a query failed and cannot
-    be restarted, with 3 if a query cannot resume from its checkpoint, and with 75 if the process is about to
-    reach its limit of open files and must be started again.
+    Exits with 0 after a graceful stop or when --until-caught-up is done. Exits with 1 if a query failed and
+    cannot be restarted, and with 3 if a query cannot resume from its checkpoint. Exits with 75 if the process
+    is about to reach its limit of open files and must be started again.
 
     After Ctrl-C, SIGTERM, or when the terminal is closed, the run finishes the batches in progress and then
     stops. A second Ctrl-C or SIGTERM stops the run at once.

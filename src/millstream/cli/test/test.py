@@ -74,9 +74,10 @@ def command(
 ) -> int:
     """Run the event-time tests of a project.
 
-    A PATH is a test file or a folder. The default is the folder 'tests' next to the spec, which is searched
-    in this folder and the folders above. Spark executes each step of a test as one micro-batch, with real
-    state, checkpoint and watermark. All tests share one Spark session. No broker or database is contacted.
+    A PATH is a test file or a folder. The default is the folder 'tests' next to pipeline.yml. Millstream looks
+    for pipeline.yml in this folder and in the folders above. Spark executes each step of a test as one
+    micro-batch, with real state, checkpoint and watermark. All tests share one Spark session. No broker or
+    database is contacted.
 
     Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
     """

@@ -183,8 +183,8 @@ class LedgerVerifier:
             )
         if own_entry.note.contradicts(reconciliation.notes.planned(own_entry.batch)):
             raise self._sink_ahead_error(
-                f"has batch {own_entry.batch} of query '{reconciliation.query}' with other offsets than its "
-                "checkpoint: the checkpoint is a copy that has diverged, or was restored and planned other batches"
+                f"has batch {own_entry.batch} of query '{reconciliation.query}' with other offsets than the "
+                "checkpoint: the checkpoint is a copy, or was restored, and the query then read other offsets"
             )
 
     def _sink_ahead_error(self, finding: str) -> SinkAheadOfCheckpoint:
@@ -251,7 +251,7 @@ class LedgerVerifier:
             f"sink '{sink}' has rows of a backfill{_written_on(last)} for query "
             f"'{self.reconciliation.query}', and this checkpoint has not written to the sink yet: rows that the "
             f"query reads again would be in the sink twice",
-            f"keep the rows and add to them: {self._adopt_command}; or empty the sink: "
+            f"keep the rows, and let the query add its own: {self._adopt_command}; or empty the sink: "
             f"{self.sink.clear_command()}; or write to another target",
         )
 
