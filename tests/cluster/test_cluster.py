@@ -19,7 +19,7 @@ from confluent_kafka import Consumer
 from deltalake import DeltaTable
 
 from cluster.interruptions import run_with_kills_of_a_worker_and_the_driver
-from cluster.orders import SIZE, send_orders
+from cluster.orders import SIZE, put_on_cluster, send_orders
 from millstream.devstack import stack
 from millstream.devstack.servers.spark_cluster import SERVERS
 from millstream.devstack.supervisor.state import Home
@@ -123,7 +123,8 @@ def test_a_python_that_lacks_packages_and_a_folder_that_is_not_shared_are_said_b
     assert "Traceback" not in run.err
     assert not any(path.name == "offsets" for path in shop.folder.rglob("*"))
 
-    check = shop.call("check", "--connect", "--master", cluster.spark, **variables)
+    put_on_cluster(shop.folder, cluster, **{"spark.master": cluster.spark})
+    check = shop.call("check", "--connect", **variables)
 
     assert check.code == 1
     assert re.search(
