@@ -157,6 +157,14 @@ def test_creating_a_file_leaves_no_draft(tmp_path: Path) -> None:
     assert place.text("a.json") == "1"
 
 
+def test_the_ledger_of_a_folder_has_the_newest_batch_of_its_writer(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    for batch in (9, 10):
+        publish.commit_manifest(place, OWNER, batch, "staging/one", [], UNTOLD)
+
+    assert [entry.batch for entry in manifest.list_entries(place, OWNER)] == [10]
+
+
 def test_anothers_manifest_is_refused(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
     other = manifest.Manifest("other/parquet:x", 3, "staging/one", ())
