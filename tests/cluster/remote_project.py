@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILES, ROWS = 5, 100
+# As many as are needed for one driver that is suspended in its second batch, and for a batch of its successor.
+FEW_FILES = 3
 SPEC = """
 name: remote
 spark: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.master: "local[2]"}
@@ -41,8 +43,10 @@ def write_project(folder: Path, root: str, spark: Mapping[str, str], **more: obj
 
 
 def write_input(folder: Path, files: int) -> None:
-    """Write so many input files, each with a malformed record. Those that are there stay as they are."""
+    """Have so many input files, each with a malformed record."""
     (folder / "input").mkdir(exist_ok=True)
+    for surplus in range(files, FILES):
+        (folder / "input" / f"{surplus}.json").unlink(missing_ok=True)
     for file in range(files):
         orders = (
             {"id": number, "user": f"u{number % 7}"} for number in range(file * ROWS, (file + 1) * ROWS)

@@ -21,7 +21,7 @@ from cluster.interruptions import (
     suspend_at_points,
 )
 from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
-from cluster.remote_project import FILES, ROWS, write_input, write_project
+from cluster.remote_project import FEW_FILES, FILES, ROWS, write_input, write_project
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
 from millstream.checkpoint.folder import Checkpoint
@@ -89,7 +89,7 @@ def assert_each_row_is_there_once(spark: SparkSession, root: str, input_files: i
 def test_suspended_drivers_end_after_another_has_taken_over_and_nothing_is_lost_or_doubled(
     spark: SparkSession, project: Project, root: str, points: list[str]
 ) -> None:
-    files = FILES if len(points) == 1 else MANY_FILES
+    files = FEW_FILES if len(points) == 1 else MANY_FILES
     write_input(project.folder, files)
     suspended = suspend_at_points(project, points)
 

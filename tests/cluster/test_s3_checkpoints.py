@@ -24,7 +24,7 @@ from cluster.interruptions import (
 )
 from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
 from cluster.proxies import HoldingProxy, LosingProxy
-from cluster.remote_project import FILES, write_input, write_project
+from cluster.remote_project import FEW_FILES, FILES, write_input, write_project
 from cluster.s3_projects import ask, assert_each_row_is_there_once
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
@@ -60,7 +60,7 @@ def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -
 @pytest.mark.parametrize(
     "writes",
     [
-        ["checkpoints/orders/offsets/3"],
+        ["checkpoints/orders/offsets/1"],
         pytest.param(
             [
                 "checkpoints/orders/sources/0/NUMBER",
@@ -88,7 +88,7 @@ def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successo
     project: Project, root: str, conf: dict[str, str], writes: list[str]
 ) -> None:
     """Each takes over from the former one. Its request has left it, and reaches S3 after the last one has ended."""
-    files = FILES if len(writes) == 1 else MANY_FILES
+    files = FEW_FILES if len(writes) == 1 else MANY_FILES
     write_input(project.folder, files)
     place, drivers = root.partition(f"{S3_BUCKET}/")[2], []
     for number, write in enumerate(writes, 1):
