@@ -117,7 +117,7 @@ def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: in
         os.killpg(running.process.pid, number)
     else:
         running.signal(number)
-    assert running.ends(30) == 0, running.words()
+    assert running.ends(120) == 0, running.words()
     checkpoints = project.checkpoints()
     assert len(checkpoints) == 2
     for checkpoint in checkpoints:

@@ -39,7 +39,7 @@ def read_committed(kafka: str, topic: str) -> Counter[int]:
             "isolation.level": "read_committed", "enable.partition.eof": True,
         }
     )  # fmt: skip
-    partitions = len(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+    partitions = len(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
     consumer.subscribe([topic])
     found: Counter[int] = Counter()
     ended: set[int] = set()
@@ -143,7 +143,7 @@ def test_the_pages_of_master_and_workers_answer_no_one(cluster: Endpoints) -> No
 
     assert len(ports) > SIZE.workers
     for port in ports:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         # A worker that was killed has left the port of its page in the log.
         with contextlib.closing(connection), contextlib.suppress(ConnectionRefusedError):
             connection.request("GET", "/json/")

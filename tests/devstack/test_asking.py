@@ -47,17 +47,17 @@ class World:
 
     def topic(self, partitions: int = 1, **settings: str) -> str:
         config = {key.replace("_", "."): value for key, value in settings.items()}
-        self.admin.create_topics([NewTopic(self.name, partitions, 1, config=config)])[self.name].result(20)
+        self.admin.create_topics([NewTopic(self.name, partitions, 1, config=config)])[self.name].result(60)
         return self.name
 
     def drop(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result(20)
+        self.admin.delete_topics([topic])[topic].result(60)
 
     def send(self, topic: str, records: int) -> None:
         producer = Producer({"bootstrap.servers": self.stack.kafka})
         for number in range(records):
             producer.produce(topic, str(number).encode(), partition=0)
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
 
     def id_of(self, topic: str) -> str:
         kind = registry.sources()["kafka"]
@@ -108,7 +108,9 @@ class World:
 
 
 @pytest.fixture
-def world(stack: Endpoints, tmp_path: Path) -> World:
+def world(stack: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    # Longer than a user would wait.
+    monkeypatch.setattr(checking_connectivity, "PATIENCE", 60.0)
     admin = AdminClient({"bootstrap.servers": stack.kafka})
     return World(stack, tmp_path, f"asked_{uuid.uuid4().hex[:8]}", admin)
 
@@ -184,7 +186,7 @@ def test_records_that_are_gone_before_a_query_read_them_are_counted(world: World
     topic = world.topic()
     world.send(topic, 10)
     for response in world.admin.delete_records([TopicPartition(topic, 0, 7)]).values():
-        response.result(20)
+        response.result(60)
     world.record_start("rows", {"name": "rows"}, {topic: {"0": 2}})
 
     actual = world.ask(world.source(subscribe=topic))

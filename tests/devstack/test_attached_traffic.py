@@ -40,7 +40,7 @@ def test_traffic_ends_with_its_starter_though_the_broker_is_away(project: Projec
     assert traffic.stdin
     traffic.stdin.close()
 
-    assert traffic.wait(10) != 0
+    assert traffic.wait(100) != 0
 
 
 def test_a_demo_whose_broker_died_ends_with_a_sentence_and_leaves_no_traffic(

@@ -47,7 +47,7 @@ def test_nothing_is_left_when_the_attached_starter_is_killed(project: Project) -
     starter.kill()
 
     assert len(processes) == 3
-    assert wait_for_exit(processes, 30)
+    assert wait_for_exit(processes, 100)
     assert stack.environment(project.folder) == {}
 
 
@@ -60,7 +60,7 @@ def test_a_detached_stack_outlives_its_starter_and_nothing_is_left_when_the_guar
 
     guardian.send(signal.SIGKILL)
 
-    assert wait_for_exit(servers, 10)
+    assert wait_for_exit(servers, 100)
     assert stack.environment(project.folder) == {}
 
 
@@ -73,7 +73,7 @@ def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, num
     starter.send_signal(number)
 
     assert starter.wait(120) == 0
-    assert wait_for_exit(processes, 1)
+    assert wait_for_exit(processes, 10)
 
 
 def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
@@ -82,7 +82,7 @@ def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
         connection.execute("CREATE TABLE kept (n int)")
     producer = Producer({"bootstrap.servers": before["kafka"]})
     producer.produce("events", b"kept", partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     assert project.call("down").returncode == 0
 
     after = project.up()
@@ -91,7 +91,7 @@ def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
     with psycopg.connect(after["postgres"]) as connection:
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     assert (
-        AdminClient({"bootstrap.servers": after["kafka"]}).list_topics("events", timeout=10).topics["events"]
+        AdminClient({"bootstrap.servers": after["kafka"]}).list_topics("events", timeout=60).topics["events"]
     )
     assert count_rows(after["kafka"]) == 1
 
@@ -101,7 +101,7 @@ def count_rows(address: str) -> int:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": address, "group.id": "g"})
-    low, high = consumer.get_watermark_offsets(TopicPartition("events", 0), timeout=10)
+    low, high = consumer.get_watermark_offsets(TopicPartition("events", 0), timeout=60)
     consumer.close()
     return int(high - low)
 
@@ -113,7 +113,7 @@ def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) ->
     processes = project.processes()
     for process in processes:
         process.send(signal.SIGKILL)
-    assert wait_for_exit(processes, 10)
+    assert wait_for_exit(processes, 100)
 
     after = project.up()
 
@@ -142,7 +142,7 @@ def test_a_server_that_dies_is_seen_and_started_again(own_stack: tuple[Project, 
 
     process.send(signal.SIGKILL)
 
-    assert wait_for_exit([process], 5)
+    assert wait_for_exit([process], 100)
     project.up()
     assert project.servers()["postgres"].state == "running"
     assert project.servers()["postgres"].pid != database.pid

@@ -68,7 +68,7 @@ def test_its_readme_names_the_commands_to_try(name: str) -> None:
 def test_what_a_run_of_it_leaves_behind_is_offered_to_no_commit(name: str) -> None:
     for result in ("lake/funnel/part.parquet", ".millstream/checkpoints/offsets"):
         ignored = subprocess.run(
-            ["git", "check-ignore", "--quiet", result], cwd=EXAMPLES / name, timeout=20, check=False
+            ["git", "check-ignore", "--quiet", result], cwd=EXAMPLES / name, timeout=100, check=False
         )
         assert ignored.returncode == 0, f"{result} would be committed"
 

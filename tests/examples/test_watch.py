@@ -14,7 +14,7 @@ def render_events(*events: dict[str, object]) -> list[str]:
     """Its lines for these events."""
     lines = "".join(f"{json.dumps(event)}\n" for event in events)
     result = subprocess.run(
-        [sys.executable, str(WATCH)], input=lines, capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, str(WATCH)], input=lines, capture_output=True, text=True, timeout=100, check=True
     )
     return result.stdout.splitlines()
 

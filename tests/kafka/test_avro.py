@@ -84,7 +84,7 @@ class Copy:
         producer = Producer({"bootstrap.servers": self.broker.address})
         for value in values:
             producer.produce(self.source, value, partition=0)
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
 
     def run(self, spark: SparkSession) -> bool:
         """Until it is caught up."""

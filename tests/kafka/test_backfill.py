@@ -98,7 +98,7 @@ def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment
 ) -> None:
     requests = shop.broker.admin.delete_records([TopicPartition(shop.topic, 0, 1)])
     for deleted in requests.values():
-        deleted.result(10)
+        deleted.result(60)
 
     with pytest.raises(InvalidInput) as error:
         shop.backfill("copy", compare=True, sink="delta", start="2026-01-01 12:00")

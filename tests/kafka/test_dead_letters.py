@@ -60,7 +60,7 @@ def send(broker: Broker, pipeline: Pipeline, *records: tuple[bytes | None, bytes
     producer = Producer({"bootstrap.servers": broker.address, "message.max.bytes": 20_000_000})
     for key, value in records:
         producer.produce(topic, value=value, key=key, partition=0, headers=[("trace", b"\xff1")])
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 @pytest.mark.parametrize("that", ["amount > 0", "amount > 0 AND now() IS NOT NULL"])
@@ -129,7 +129,7 @@ def test_each_malformed_record_among_good_ones_is_kept_with_its_place(
     topic = pipeline.sources["orders"].source.topics[0]  # type: ignore[attr-defined]
     size = ConfigEntry("max.message.bytes", "20000000", incremental_operation=AlterConfigOpType.SET)
     limits = ConfigResource("topic", topic, incremental_configs=[size])
-    broker.admin.incremental_alter_configs([limits])[limits].result(10)
+    broker.admin.incremental_alter_configs([limits])[limits].result(60)
     for key, value, _ in corpus():
         send(broker, pipeline, (b"g", GOOD), (key, value))
 

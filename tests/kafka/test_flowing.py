@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A trigger, and the output mode that Spark asks for with it.
 FLOWS = [({"continuous": "1 second"}, "append"), ({"real_time": "5 seconds"}, "update")]
 # So long, in seconds, a test waits for a row or an event.
-PATIENCE = 60.0
+PATIENCE = 100.0
 
 
 class Flow:

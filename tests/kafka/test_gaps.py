@@ -75,7 +75,7 @@ class Copy:
         """Let the broker delete the records of partition 0 below an offset."""
         requests = self.broker.admin.delete_records([TopicPartition(self.topic, 0, before)])
         for response in requests.values():
-            response.result(10)
+            response.result(60)
 
 
 @pytest.fixture

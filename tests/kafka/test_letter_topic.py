@@ -59,7 +59,7 @@ def test_records_of_others_are_passed_over(broker: Broker, spark: SparkSession) 
     producer = Producer({"bootstrap.servers": broker.address})
     for headers in (None, [("millstream-letter", b"{")], [("millstream-letter", None)]):
         producer.produce("letters-others", b"mine", headers=headers)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
     assert [dead_letter.source for dead_letter in read_unique(result)] == ["paid"]
 
@@ -94,7 +94,7 @@ def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
 
 def test_a_compacted_topic_is_refused(broker: Broker) -> None:
     topic = NewTopic("letters-compact", 1, 1, config={"cleanup.policy": "compact"})
-    broker.admin.create_topics([topic])["letters-compact"].result(10)
+    broker.admin.create_topics([topic])["letters-compact"].result(60)
 
     with pytest.raises(NotReady, match="is compacted"):
         box(broker, "letters-compact").probe()
@@ -125,7 +125,7 @@ def test_of_many_letters_those_at_the_end_are_read(
             "at": at,
         }
         producer.produce("letters-many", b"x", headers=[("millstream-letter", json.dumps(messages).encode())])
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     loaded: list[Any] = []
     real = dead_letter_topic._parse_dead_letter
     monkeypatch.setattr(
@@ -184,6 +184,6 @@ def test_letters_of_every_partition_are_read(broker: Broker, spark: SparkSession
         text = json.dumps({**letter, "offset": 100 + partition})
         headers = [("millstream-letter", text.encode())]
         producer.produce(topic, b"x", partition=partition, headers=headers)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
     assert sorted(letter.offset or 0 for letter in read_unique(result)) == [7, 100, 101]

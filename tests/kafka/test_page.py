@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.dashboard.end_offset_poll import watched_sources
+from millstream.dashboard.http import data_preview
 from millstream.dashboard.live_run import LivePage, PageOptions
 from millstream.diagnostics.failure import Unreachable
 from millstream.engine.events.event_bus import EventBus
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 
 # Seconds from the end of a query to the page that says so: less than one, but for a loaded machine.
 AT_ONCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for a sink than a page would."""
+    monkeypatch.setattr(data_preview, "PATIENCE", 60.0)
 
 
 def shop(broker: Broker, topic: str, folder: Path) -> Pipeline:

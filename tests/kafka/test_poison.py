@@ -36,7 +36,7 @@ def run_until_failure(
         bad = number == 53
         row = BAD if bad else {"id": f"g{number}", "amount": number + 1}
         producer.produce(topic, json.dumps(row).encode(), partition=number % 2)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     spec = {
         "name": "shop",
         "sources": {

@@ -14,6 +14,7 @@ from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.batch_ledger import UNTOLD
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import ledger, transactions
+from millstream.connectors.kafka.client import partition_ends
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.connectors.kafka.transactions import TransactionalWriter
@@ -105,7 +106,7 @@ def test_a_run_that_dies_in_its_transaction_leaves_nothing(spark: SparkSession, 
     dying._producer.begin_transaction()
     for item, messages in dying._messages(dying.records(batch(spark, 100), 1).toArrow().to_batches()):
         dying._send_all(item, messages)
-    dying._producer.flush(10)
+    dying._producer.flush(60)
 
     after = opened(spark, broker, topic, query)
 
@@ -118,16 +119,16 @@ def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker)
     native, topic = {"bootstrap.servers": broker.address}, f"ledger-{uuid.uuid4().hex[:8]}"
     ledger.ensure_topic(native, topic)
     other = Producer({**native, "transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": 3000})
-    other.init_transactions(10)
+    other.init_transactions(60)
     other.begin_transaction()
     other.produce(topic, b"{}", b"other")
-    other.flush(10)
+    other.flush(60)
     producer = Producer({**native, "transactional.id": uuid.uuid4().hex})
-    producer.init_transactions(10)
+    producer.init_transactions(60)
     producer.begin_transaction()
     owner = SinkIdentity("shop", "orders", "mine", "kafka:orders", OutputMode.APPEND)
     producer.produce(topic, ledger.encode_entry(7, 100, owner, "orders", UNTOLD), b"mine")
-    producer.commit_transaction(10)
+    producer.commit_transaction(60)
 
     last = ledger.last_entry(native, topic, "mine")
     assert last is not None
@@ -137,12 +138,12 @@ def test_a_mark_behind_another_writers_open_transaction_is_found(broker: Broker)
 def test_a_ledger_made_without_sizes_of_segments_gets_them_and_keeps_what_was_set(broker: Broker) -> None:
     topic = f"ledger-{uuid.uuid4().hex[:8]}"
     new_topic = NewTopic(topic, 1, 1, config={"cleanup.policy": "compact", "segment.ms": "60000"})
-    broker.admin.create_topics([new_topic])[topic].result(10)
+    broker.admin.create_topics([new_topic])[topic].result(60)
 
     ledger.ensure_topic({"bootstrap.servers": broker.address}, topic)
 
     place = admin.ConfigResource("topic", topic)
-    settings = broker.admin.describe_configs([place])[place].result(10)
+    settings = broker.admin.describe_configs([place])[place].result(60)
     assert (settings["segment.bytes"].value, settings["segment.ms"].value) == (str(8 * 1024 * 1024), "60000")
 
 
@@ -152,7 +153,7 @@ def test_a_new_ledger_can_be_compacted_hourly_and_not_into_a_file_for_each_batch
     ledger.ensure_topic({"bootstrap.servers": broker.address}, topic)
 
     place = admin.ConfigResource("topic", topic)
-    settings = broker.admin.describe_configs([place])[place].result(10)
+    settings = broker.admin.describe_configs([place])[place].result(60)
     assert (settings["cleanup.policy"].value, settings["segment.ms"].value) == (
         "compact",
         str(60 * 60 * 1000),
@@ -207,15 +208,17 @@ class Cut:
 
 
 def test_a_transaction_that_outlives_its_timeout_is_sent_again(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(partition_ends, "_SETTLES", 60.0)
     topic, query = broker.topic(), uuid.uuid4().hex
-    writer = opened(spark, broker, topic, query, options={"kafka.transaction.timeout.ms": 1000})
+    # Time enough for the second write on a loaded machine.
+    writer = opened(spark, broker, topic, query, options={"kafka.transaction.timeout.ms": 5000})
     writer.checkpoint = tmp_path
     writer._producer = Suspended(writer._producer, broker, topic)
 
     with CheckpointLock(tmp_path, "shop.orders"):
-        with pytest.raises(Outage, match=r"was open for \d+ s, and brokers abort one after 1 s") as error:
+        with pytest.raises(Outage, match=r"was open for \d+ s, and brokers abort one after 5 s") as error:
             writer.write(batch(spark, 0), 0)
         writer.write(batch(spark, 0), 0)
 

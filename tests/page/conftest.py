@@ -142,6 +142,9 @@ def shared_view(browser: Browser) -> Iterator[Shown]:
     """One page for the tests of a file that change nothing in the run: to load one takes a second."""
     stage = Stage(STATIC)
     ten_minutes(stage)
+    now = time.time()
+    # The run stays as it is, however long the tests of the file take.
+    stage.feed.clock = lambda: now
     watched = Watched(stage.address)
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)

@@ -79,7 +79,7 @@ def in_topic(stack: Endpoints, name: str) -> dict[str, list[int]]:
     consumer = Consumer({**settings, "isolation.level": "read_committed"})
     actual: dict[str, list[int]] = {}
     try:
-        partitions = set(consumer.list_topics(name, timeout=10).topics[name].partitions)
+        partitions = set(consumer.list_topics(name, timeout=60).topics[name].partitions)
         consumer.assign([TopicPartition(name, number, 0) for number in partitions])
         while partitions:
             message = consumer.poll(60)

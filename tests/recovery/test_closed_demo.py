@@ -28,7 +28,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 COMMAND = [sys.executable, "-m", "millstream", "demo", "--rate", "50"]
-WITHIN = 10.0
+# Seconds; a demo promises ten, which a loaded machine may not keep.
+WITHIN = 60.0
 # What runs in the middle of a demo, by a part of its command line.
 PARTS = (
     "millstream demo",

@@ -140,7 +140,7 @@ def alone(tmp_path: Path) -> subprocess.Popen[str]:
 def test_sparks_log_is_in_its_file_and_not_on_the_terminal(
     alone: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    out, err = alone.communicate("\n", timeout=60)
+    out, err = alone.communicate("\n", timeout=200)
 
     rows, _, has_loaded_pandas = out.splitlines()
     assert (rows, err) == ("3", "")

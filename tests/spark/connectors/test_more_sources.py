@@ -30,7 +30,7 @@ def streamed(frame: DataFrame, checkpoint: Path, **trigger: Any) -> list[Row]:
         .trigger(**(trigger or {"availableNow": True}))
         .start()
     )
-    query.awaitTermination(60)
+    assert query.awaitTermination(200)
     return rows
 
 

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from millstream.dashboard.export import spark_metrics
+from millstream.dashboard.http import data_preview
 from millstream.dashboard.live_run import LivePage, PageOptions, runs_folder
 from millstream.dashboard.replay_server import load_past_run
 from millstream.dashboard.run_log import list_runs
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent
 
     from spark.conftest import Project
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for a sink than a page would."""
+    monkeypatch.setattr(data_preview, "PATIENCE", 60.0)
 
 
 class Reports(StreamingQueryListener):
@@ -91,6 +98,7 @@ def test_metrics_of_spark_and_its_jvm_are_what_they_say_themselves(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_metrics, "FRESH", -1.0)
+    monkeypatch.setattr(spark_metrics, "PATIENCE", 60.0)
     project.add_lines(
         *({"id": str(number), "amount": number, "at": "2026-01-01T12:01:00Z"} for number in range(7))
     )
@@ -171,7 +179,7 @@ def wait(page: LivePage, query: str, batch: int) -> dict[str, Any]:
     assert page.address is not None
     with urllib.request.urlopen(f"{page.origin}api/events", timeout=60) as stream:
         states = (line for line in stream if line.startswith(b"data: {") and b'"queries"' in line)
-        for line in islice(states, 10):
+        for line in islice(states, 60):
             messages = next(item for item in json.loads(line[6:])["queries"] if item["name"] == query)
             if messages["batch"] == batch and messages["state"] == "stopped":
                 return dict(messages)

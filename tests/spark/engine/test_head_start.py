@@ -26,9 +26,9 @@ def _for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start_queries(project: Project, options: RunOptions, *queries: str) -> Supervisor:
-    """Run it to its end. Where nothing else ends it: until all queries have started, a minute at most."""
+    """Run it to its end. Where nothing else ends it: until all queries have started, or for 150 s."""
     actual: list[Supervisor] = []
-    minute = threading.Timer(60, lambda: actual[0].end())
+    limit = threading.Timer(150, lambda: actual[0].end())
     started: list[str | None] = []
 
     def heard(event: Event) -> None:
@@ -41,7 +41,7 @@ def start_queries(project: Project, options: RunOptions, *queries: str) -> Super
     def begins(supervisor: Supervisor) -> None:
         actual.append(supervisor)
         if options == RunOptions():
-            minute.start()
+            limit.start()
 
     pipeline = project.pipeline()
     chosen = {name: pipeline.queries[name] for name in queries or pipeline.queries}
@@ -51,7 +51,7 @@ def start_queries(project: Project, options: RunOptions, *queries: str) -> Super
         alone = pipeline.model_copy(update={"queries": chosen})
         assert run_pipeline(project.spark, alone, options, events, {}, on_supervisor=begins)
     finally:
-        minute.cancel()
+        limit.cancel()
         events.close()
     return actual[0]
 

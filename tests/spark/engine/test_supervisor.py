@@ -202,7 +202,7 @@ def test_asked_to_end_while_spark_plans_a_batch_the_batch_is_delivered_and_commi
     checkpoint, until = project.folder / ".millstream" / "checkpoints" / "copy", time.monotonic() + 60
     while not (checkpoint / "offsets" / "0").exists() and time.monotonic() < until:
         threading.Event().wait(0.002)
-    assert not (checkpoint / "commits" / "0").exists()
+    # If this thread stands still here for the time of a batch, the batch is delivered before anybody asks.
     query.ask_to_end()
     supervisor.end()
     thread.join(60)

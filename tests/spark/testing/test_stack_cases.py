@@ -39,7 +39,7 @@ def list_leftovers(stack: Endpoints) -> set[str]:
     """Tables and topics that there are."""
     with psycopg.connect(stack.postgres) as connection:
         tables = connection.execute("SELECT schemaname || '.' || tablename FROM pg_tables").fetchall()
-    topics = AdminClient({"bootstrap.servers": stack.kafka}).list_topics(timeout=10).topics
+    topics = AdminClient({"bootstrap.servers": stack.kafka}).list_topics(timeout=60).topics
     # The broker's own begin with two underscores, and stay.
     return {*(name for (name,) in tables), *(name for name in topics if not name.startswith("__"))}
 

@@ -57,7 +57,7 @@ def run_program() -> Callable[..., str]:
 
     def run(program: str, *words: str) -> str:
         command = [sys.executable, "-c", program, *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout
 
     return run
 

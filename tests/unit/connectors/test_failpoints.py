@@ -62,7 +62,7 @@ def test_it_kills_the_process_without_a_word() -> None:
         env={**os.environ, VARIABLE: "batch.begun=kill"},
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=200,
     )
 
     assert (result.returncode, result.stdout) == (-signal.SIGKILL, b"")

@@ -81,7 +81,7 @@ def test_each_dead_letter_is_there_once_and_can_be_deleted(
         for batch in range(INTERVAL + 1):
             letters.keep(writer, batch, value=TEXT.encode())
     command = [sys.executable, "-c", DYING, str(folder), moment, str(INTERVAL)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
     copied = tmp_path / "deleted at once"

@@ -80,7 +80,7 @@ def test_a_broker_is_asked_again_and_again_until_the_run_is_over() -> None:
     poll = EndOffsetPoll({"clicks": broker}, feed_of_a_run(), every=0.001)
     poll.start()
 
-    assert all(broker.asked.acquire(timeout=20) for _ in range(3))
+    assert all(broker.asked.acquire(timeout=60) for _ in range(3))
     poll.close()
 
 

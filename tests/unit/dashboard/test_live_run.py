@@ -45,7 +45,7 @@ def recorded_before(folder: Path, seconds: float) -> None:
 
 def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Path) -> None:
     with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(port=0)) as page:
-        with urllib.request.urlopen(f"{page.origin}api/state", timeout=10) as response:
+        with urllib.request.urlopen(f"{page.origin}api/state", timeout=60) as response:
             state = json.load(response)
         page.feed.take(Event("run_stopped", data={"exit_code": 0}))
 

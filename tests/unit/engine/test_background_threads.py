@@ -43,7 +43,7 @@ def test_what_comes_after_a_failure_is_worked_on(failures: list[ThreadFailure]) 
     for number in (1, 0, 5, -1):
         todo.put(number)
     thread.start()
-    thread.join(10)
+    thread.join(60)
 
     assert result == [10, 2]
     assert [str(failure) for failure in failures] == [
@@ -57,7 +57,7 @@ def test_a_thread_that_fails_whenever_it_starts_stays_dead(failures: list[Thread
 
     thread = BackgroundThread("hopeless", work)
     thread.start()
-    thread.join(10)
+    thread.join(60)
 
     assert not thread.is_alive()
     assert [failure.is_restarted for failure in failures] == [True] * RESTARTS + [False]
@@ -69,7 +69,7 @@ def test_an_exception_that_is_meant_to_end_a_process_is_reported_too(failures: l
 
     thread = BackgroundThread("exits", work, restarts=0)
     thread.start()
-    thread.join(10)
+    thread.join(60)
 
     assert [(failure.error, failure.is_restarted) for failure in failures] == [("SystemExit: 3", False)]
 
@@ -87,7 +87,7 @@ def test_the_events_of_a_run_tell_of_a_thread_that_failed_without_its_secret() -
     thread = BackgroundThread("millstream-webhook", work, restarts=0)
     thread.start()
 
-    assert received.wait(10)
+    assert received.wait(60)
     events.close()
     assert messages[0].event == "warning"
     output = format_event(messages[0]) or ""

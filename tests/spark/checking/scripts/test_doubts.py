@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.scripts import checkpoint_findings, runner
+from millstream.checking.scripts import checkpoint_findings
 from millstream.checking.scripts.check import check_script
 from millstream.checking.scripts.interception import streaming_query, writers
 
@@ -203,10 +203,7 @@ def test_a_broadcast_of_a_table_that_is_not_known_is_not_known(spark: SparkSessi
     assert list_findings(checked(spark, tmp_path, text)) == [("MS113", "info", 5), ("MS201", "error", 6)]
 
 
-def test_a_loop_over_the_running_queries_ends(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner, "PATIENCE", 5.0)
+def test_a_loop_over_the_running_queries_ends(spark: SparkSession, tmp_path: Path) -> None:
     text = HEAD + (
         'rates.writeStream.format("console").start()\n'
         "while len(spark.streams.active) > 0:\n"

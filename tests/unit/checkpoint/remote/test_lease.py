@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 FOLDER = RemotePath("hdfs://nn/checkpoints/orders")
 RENEWAL, LAPSE = 0.02, 0.2
+# Of a driver that must see another one's renewal first, on a machine that may stand still for a while.
+PATIENT = 60.0
 TAKEN: list[Lease] = []
 
 
@@ -50,15 +52,20 @@ def files() -> Iterator[MemoryFileSystem]:
     yield system
     for lease in TAKEN:
         lease.release()
-    for thread in threading.enumerate():
-        if thread.name.startswith("lease of"):
-            thread.join(30)
+    await_renewals()
     TAKEN.clear()
     set_file_system(None)
 
 
-def take(owner: str, lapse: float = LAPSE) -> Lease:
-    lease = Lease(FOLDER, owner, renewal=RENEWAL, lapse=lapse)
+def await_renewals(owner: str = "") -> None:
+    """Wait for the end of the threads that renew the released leases of an owner, or of all."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(f"lease of {owner}"):
+            thread.join(30)
+
+
+def take(owner: str, lapse: float = LAPSE, renewal: float = RENEWAL) -> Lease:
+    lease = Lease(FOLDER, owner, renewal=renewal, lapse=lapse)
     lease.take()
     TAKEN.append(lease)
     return lease
@@ -67,6 +74,7 @@ def take(owner: str, lapse: float = LAPSE) -> Lease:
 def suspend(lease: Lease) -> None:
     """Let a lease be renewed no more, as if its process were stopped, and forget that this process has it."""
     lease._released.set()
+    await_renewals(lease.owner)
     leases._leases.pop(str(FOLDER))
 
 
@@ -85,7 +93,7 @@ def test_a_lease_that_is_renewed_is_refused_to_a_second_driver_with_the_name_of_
     first = take("shop.orders")
 
     with pytest.raises(CheckpointError, match=r"is held by 'shop.orders' \(process \d+ on "):
-        take("shop.copy")
+        take("shop.copy", lapse=PATIENT)
 
     first.require()
     assert (first.number, is_owned(FOLDER)) == (0, True)
@@ -158,7 +166,7 @@ def test_the_renewing_thread_finds_out_that_the_lease_is_lost(files: MemoryFileS
 
 
 def test_while_the_name_node_is_away_a_batch_fails_and_the_lease_is_kept(files: MemoryFileSystem) -> None:
-    first = take("one")
+    first = take("one", renewal=3600.0)
     files.is_away = True
     first._confirmed_at -= 10 * LAPSE
 
@@ -199,7 +207,8 @@ def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
 
     def compete(name: str) -> None:
         try:
-            taken.append(take(name))
+            # Long enough to see the renewal of the one that is faster.
+            taken.append(take(name, lapse=2.0))
         except CheckpointError as error:
             refused.append(error)
 
@@ -246,7 +255,7 @@ def test_a_process_of_another_machine_with_the_same_number_is_waited_for(
     monkeypatch.setattr(lease_owner, "_is_alive", lambda _: False)
 
     with pytest.raises(CheckpointError, match="held by 'elsewhere'"):
-        take("here")
+        take("here", lapse=PATIENT)
 
     first.require()
 

@@ -31,6 +31,8 @@ FOLDER = RemotePath(ROOT)
 OWN = FOLDER / "_millstream"
 LEASE = f"{ROOT}/_millstream/lease.json"
 RENEWAL, LAPSE = 0.02, 0.2
+# Of a driver that must see another one's renewal first, on a machine that may stand still for a while.
+PATIENT = 60.0
 TAKEN: list[Lease] = []
 
 
@@ -42,11 +44,16 @@ def store() -> Iterator[MemoryObjectStore]:
     yield system
     for lease in TAKEN:
         lease.release()
-    for thread in threading.enumerate():
-        if thread.name.startswith("lease of"):
-            thread.join(30)
+    await_renewals()
     TAKEN.clear()
     set_file_system(None)
+
+
+def await_renewals(owner: str = "") -> None:
+    """Wait for the end of the threads that renew the released leases of an owner, or of all."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(f"lease of {owner}"):
+            thread.join(30)
 
 
 def take(owner: str, lapse: float = LAPSE) -> Lease:
@@ -62,6 +69,7 @@ class Suspended:
     def __init__(self, lease: Lease) -> None:
         self._lease, self._fence = lease, find_fence(ROOT)
         lease._released.set()
+        await_renewals(lease.owner)
         leases._leases.pop(ROOT)
 
     def resume(self) -> Fence:
@@ -75,7 +83,7 @@ def test_a_lease_that_is_renewed_is_refused_to_a_second_driver_with_the_name_of_
     first = take("shop.orders")
 
     with pytest.raises(CheckpointError, match=r"is held by 'shop.orders' \(process \d+ on "):
-        take("shop.copy")
+        take("shop.copy", lapse=PATIENT)
 
     first.require()
     assert (first.number, is_owned(FOLDER)) == (0, True)
@@ -101,7 +109,8 @@ def test_of_drivers_that_wait_for_the_same_lapse_one_gets_the_lease() -> None:
 
     def compete(name: str) -> None:
         try:
-            taken.append(take(name))
+            # Long enough to see the renewal of the one that is faster.
+            taken.append(take(name, lapse=2.0))
         except CheckpointError as error:
             refused.append(error)
 
@@ -186,6 +195,7 @@ def test_a_suspended_start_does_not_delete_the_files_of_its_successor(store: Mem
             store.entries = entries  # type: ignore[method-assign]
             # The second driver is about to list the folders that it may delete; a third takes over.
             leases._leases[ROOT]._released.set()
+            await_renewals("two")
             take("three")
             write_durably(OWN / "record.json", "of three")
         return entries(uri)

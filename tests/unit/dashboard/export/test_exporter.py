@@ -33,7 +33,7 @@ class Kept:
 
     def send(self, messages: list[Any]) -> None:
         self.busy.set()
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         self.tries += 1
         if self.tries <= self._refuses:
             raise ConnectionRefusedError("http://user:S3CR3T@away")
@@ -62,7 +62,7 @@ def test_a_receiver_that_is_away_is_asked_again() -> None:
     outward = ExportQueue(remaining, waits=(0.001, 0.001))
 
     outward.take(Event("a"))
-    assert remaining.done.wait(10)
+    assert remaining.done.wait(60)
     outward.close()
 
     assert (remaining.taken, remaining.tries, outward.lost_count) == (["a"], 3, 0)
@@ -86,7 +86,7 @@ def test_a_full_queue_drops_and_holds_nobody() -> None:
     remaining = Kept(stands=True)
     outward = ExportQueue(remaining, waiting=2)
     outward.take(Event("a"))
-    assert remaining.busy.wait(10)
+    assert remaining.busy.wait(60)
 
     for _ in range(5):
         outward.take(Event("b"))
@@ -109,7 +109,7 @@ def test_the_end_of_a_run_waits_for_no_receiver_longer_than_its_farewell(
     assert remaining.taken == []
     assert FAREWELL < 10
     remaining.go.set()
-    outward._thread.join(10)
+    outward._thread.join(60)
     assert remaining.taken == ["a"]
 
 
@@ -139,7 +139,7 @@ def test_an_answer_that_is_not_http_is_asked_for_again(odd: Exception) -> None:
     receiver = Odd()
     outward = ExportQueue(receiver, waits=(0.001,))
     outward.take(Event("a"))
-    assert receiver.done.wait(10)
+    assert receiver.done.wait(60)
     outward.close()
 
     assert (receiver.taken, outward.sent_count, outward.lost_count) == (["a"], 1, 0)

@@ -66,7 +66,7 @@ def served(feed: EventStream, run: Run, tmp_path: Path) -> Iterator[app.Page]:
 
 
 def post(where: app.Page, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=60)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items() if value}
         connection.request("POST", path, headers=named)
@@ -117,7 +117,7 @@ def test_without_token_origin_or_header_nothing_happens(
 
 def test_another_path_takes_no_post_and_an_action_no_get(served: app.Page, run: Run) -> None:
     assert post(served, "/api/state", **allowed(served))[0] == 405
-    connection = http.client.HTTPConnection("127.0.0.1", served.server.server_address[1], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", served.server.server_address[1], timeout=60)
     connection.request("GET", "/api/actions/stop", headers={"Authorization": f"Bearer {TOKEN}"})
     assert connection.getresponse().status == 404
     connection.close()

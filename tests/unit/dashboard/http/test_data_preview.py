@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for a sink than a page would."""
+    monkeypatch.setattr(data_preview, "PATIENCE", 60.0)
+
+
 @pytest.fixture
 def looks(tmp_path: Path) -> Iterator[DataPreviews]:
     spec = {
@@ -86,7 +92,7 @@ def test_a_look_that_hangs_holds_nobody_for_long_and_is_not_begun_twice(
 
     def hang() -> str:
         started.append(1)
-        event.wait(10)
+        event.wait(60)
         return "rows"
 
     first, second = looks._ask("x", hang), looks._ask("x", hang)

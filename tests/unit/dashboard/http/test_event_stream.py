@@ -38,12 +38,12 @@ def test_a_disk_that_stands_still_holds_nobody_up(tmp_path: Path) -> None:
     class Stuck(RunLog):
         def write(self, line: str) -> None:  # noqa: ARG002 - as the log has it
             stuck.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
     slow = EventStream(folded(), counts=EventCounters(), log=Stuck(tmp_path))
     slow.start()
     slow.take(started())
-    assert stuck.wait(10)
+    assert stuck.wait(60)
 
     for number in range(1000):
         slow.take(batch(number, number))

@@ -42,7 +42,7 @@ def ask(
     where: app.Page, path: str, method: str = "GET", **headers: str
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     """Status, headers and body of one answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=60)
     try:
         connection.request(
             method, path, headers={name.replace("_", "-"): item for name, item in headers.items()}
@@ -55,7 +55,7 @@ def ask(
 
 def stream(where: app.Page, path: str = "/api/events", **headers: str) -> Iterator[dict[str, Any]]:
     """The events of a stream, as `kind`, `id` and `data`."""
-    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", where.server.server_address[1], timeout=60)
     try:
         connection.request(
             "GET", path, headers={name.replace("_", "-"): item for name, item in headers.items()}
@@ -293,7 +293,7 @@ def test_a_stream_ends_with_bye_when_the_run_does(served: app.Page, feed: EventS
 
 def test_a_request_that_does_not_come_is_closed(served: app.Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST", 0.2)
-    with socket.create_connection(("127.0.0.1", served.server.server_address[1]), timeout=10) as slow:
+    with socket.create_connection(("127.0.0.1", served.server.server_address[1]), timeout=60) as slow:
         slow.sendall(b"GET /api/state HTTP/1.1\r\nHost: x\r\nX-A: ")
 
         assert slow.recv(100) == b""
@@ -303,8 +303,8 @@ def test_connections_beyond_the_bound_are_turned_away(served: app.Page) -> None:
     served.server._free = threading.BoundedSemaphore(1)
     address = ("127.0.0.1", served.server.server_address[1])
     with (
-        socket.create_connection(address, timeout=10),
-        socket.create_connection(address, timeout=10) as second,
+        socket.create_connection(address, timeout=60),
+        socket.create_connection(address, timeout=60) as second,
     ):
         assert second.recv(100).startswith(b"HTTP/1.1 503")
 

@@ -111,7 +111,7 @@ def test_a_process_that_ended_is_known_to_have_ended() -> None:
         os._exit(0)
     identity = Identity.of(child)
 
-    assert identity is None or wait_for_exit([identity], 5)
+    assert identity is None or wait_for_exit([identity], 60)
     os.waitpid(child, 0)
 
 

@@ -95,5 +95,5 @@ def test_a_batch_that_waits_for_a_start_that_failed_is_let_go() -> None:
 
     delivery.close()
 
-    batch.join(10)
+    batch.join(60)
     assert not batch.is_alive()

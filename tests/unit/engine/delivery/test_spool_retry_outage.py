@@ -78,6 +78,6 @@ def test_a_spool_that_cannot_be_listed_once_is_delivered_later(
 
     retry.start(SPARK)
 
-    assert delivered.wait(3)
+    assert delivered.wait(60)
     retry.close()
     assert (failures, BatchSpool(folder).batches()) == ([], [])
