@@ -22,6 +22,7 @@ from millstream.diagnostics.failure import CheckpointError, MillstreamError, Out
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -170,6 +171,58 @@ def test_an_older_run_is_turned_away(spark: SparkSession, broker: Broker) -> Non
         older.write(batch(spark, 100), 1)
 
     assert committed(broker, topic) == list(range(200))
+
+
+def test_an_older_run_that_is_replaced_while_it_sends_is_turned_away_and_fences_nobody_out(
+    spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The broker's refusal arrives while records are still being queued. From then on the client refuses them itself.
+    monkeypatch.setattr(transactions, "_QUEUE", 100)
+    topic, query = broker.topic(), uuid.uuid4().hex
+    older = opened(spark, broker, topic, query)
+    newer: list[TransactionalWriter] = []
+    older._producer = Replaced(older._producer, lambda: newer.append(opened(spark, broker, topic, query)))
+
+    with pytest.raises(CheckpointError, match="taken over"):
+        older.write(batch(spark, 0, rows=20_000), 0)
+
+    newer[0].write(batch(spark, 0), 0)
+    assert committed(broker, topic) == list(range(100))
+
+
+class Replaced:
+    """A producer that another one replaces once the broker has some records of its transaction."""
+
+    def __init__(self, producer: Any, replace: Callable[[], None]) -> None:
+        self._real, self._replace, self._replaced = producer, replace, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def produce_batch(self, topic: str, messages: list[dict[str, Any]]) -> None:
+        self._real.produce_batch(topic, messages)
+        if not self._replaced:
+            self._real.flush(10)
+            self._replaced = True
+            self._replace()
+
+
+def test_a_run_that_was_replaced_while_it_opens_the_topic_fences_nobody_out(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic, query = broker.topic(), uuid.uuid4().hex
+    older = opened(spark, broker, topic, query)
+    older.checkpoint = tmp_path
+    lock = tmp_path / "_millstream" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
+    newer = opened(spark, broker, topic, query)
+
+    with pytest.raises(CheckpointError, match=r"taken over by 'shop.orders' \(process 1 on elsewhere"):
+        older.open(spark, batch(spark, 0).schema)
+
+    newer.write(batch(spark, 0), 0)
+    assert committed(broker, topic) == list(range(100))
 
 
 @pytest.mark.parametrize("took_place", [True, False])

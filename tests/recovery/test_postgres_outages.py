@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,6 +15,7 @@ from recovery.dying import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -125,6 +127,23 @@ def test_a_run_that_was_overtaken_is_turned_away(
         writer.write(batch(spark, 0), 0)
     later.write(batch(spark, 0), 0)
     later.close()
+
+    assert count(stack, sink) == ROWS
+
+
+def test_a_run_that_was_replaced_while_it_opens_the_table_does_not_fence_out_the_other(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, tmp_path: Path
+) -> None:
+    replaced = writer_of(sink, "append")
+    replaced.checkpoint = tmp_path
+    lock = tmp_path / "_millstream" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
+
+    with pytest.raises(CheckpointError, match=r"taken over by 'shop.orders' \(process 1 on elsewhere"):
+        replaced.open(spark, batch(spark, 0).schema)
+    replaced.close()
+    writer.write(batch(spark, 0), 0)
 
     assert count(stack, sink) == ROWS
 

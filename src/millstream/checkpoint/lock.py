@@ -222,12 +222,13 @@ def require_owner(folder: CheckpointPath) -> None:
 
 
 def require_lease(folder: CheckpointPath) -> None:
-    """Raise `CheckpointError` if another run has taken over a remote checkpoint.
+    """Raise `CheckpointError` as `require_owner` does, at a cost for each batch.
 
-    Costs nothing while the lease is renewed in time. A lock on this machine cannot be taken over.
+    Costs nothing for a remote checkpoint while its lease is renewed in time. On this machine it reads the lock file.
     """
-    own = lease.held_lease(folder) if isinstance(folder, RemotePath) else None
-    if own is not None:
+    if not isinstance(folder, RemotePath):
+        require_owner(folder)
+    elif (own := lease.held_lease(folder)) is not None:
         own.require()
 
 

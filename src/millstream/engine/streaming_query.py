@@ -270,9 +270,12 @@ class RunningQuery:
     def look(self) -> None:
         """Emit events that Spark does not report by itself, if any. Called repeatedly while the query runs.
 
-        Raises `CheckpointError` if another run is known to have taken over its remote checkpoint.
+        Raises `CheckpointError` if another run is known to have taken over its remote checkpoint, or if a spooled
+        batch cannot be delivered for such a reason.
         """
-        if (loss := find_lost_lease(self._folder())) is not None:
+        retry = None if self.delivery is None else self.delivery.probing
+        loss = find_lost_lease(self._folder()) or (None if retry is None else retry.loss)
+        if loss is not None:
             raise loss
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -86,6 +87,20 @@ def test_a_run_that_a_later_one_has_replaced_writes_nothing(tmp_path: Path) -> N
         suspended.write(rows(("z", 9)), 1)
     assert stored(tmp_path) == [("a", 1)]
     assert not current.has_batch(1)
+
+
+def test_a_run_that_was_replaced_while_it_opens_the_file_does_not_fence_out_the_other(tmp_path: Path) -> None:
+    current, replaced = writer(tmp_path), writer(tmp_path, opened=False)
+    replaced.checkpoint = tmp_path / "checkpoint"
+    lock = tmp_path / "checkpoint" / "_millstream" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({"owner": "shop.orders", "pid": 1, "host": "elsewhere", "since": "noon"}))
+
+    with pytest.raises(CheckpointError, match="taken over by"):
+        replaced.open(Spark(), rows(("a", 1)).table.schema)
+
+    current.write(rows(("a", 1)), 0)
+    assert stored(tmp_path) == [("a", 1)]
 
 
 def test_a_batch_that_fails_leaves_neither_rows_nor_its_number(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint.lock import require_owner
 from millstream.connectors.api.batch_ledger import BatchMetadata, no_metadata
 from millstream.connectors.api.sink_hooks.ledger import BatchLedger
 from millstream.diagnostics.failure import CheckpointMismatch
@@ -91,6 +92,15 @@ class Writer(BatchLedger, ABC):
 
         Raises `NotReady` if the sink is unreachable or rejects `schema`, the query's columns.
         """
+
+    def require_owner(self) -> None:
+        """Raise `CheckpointError` if another run has taken over the query's checkpoint.
+
+        `open` calls it at the moment when it fences older writers, because it may have waited for the sink until
+        then. A run that was replaced meanwhile must not fence the run that has replaced it.
+        """
+        if self.checkpoint is not None:
+            require_owner(self.checkpoint)
 
     @abstractmethod
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:

@@ -90,6 +90,7 @@ class DuckdbWriter(Writer):
                     )
             self._casts = find_casts(empty.schema, existing)
             self._epoch = self._ledger.claim(connection)
+            self.require_owner()
             self._last = self._ledger.last_batch(connection)
 
     def has_batch(self, batch_id: int) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, Producer
 
-from millstream.checkpoint.lock import is_owned, require_owner
+from millstream.checkpoint.lock import is_owned
 from millstream.connectors.api.batch_ledger import LedgerEntry
 from millstream.connectors.api.writer import WriteResult, conflicting_batch_error
 from millstream.connectors.failpoints import hit_failpoint
@@ -40,6 +40,8 @@ _QUEUE_KILOBYTES = 256 * 1024
 # Names of librdkafka's errors: for a producer with an old epoch, for bad options, for large records and for missing
 # permissions. A newer producer raises the epoch, and so does a broker that ends a transaction after its timeout.
 _FENCED = ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+# What `produce` says once an earlier error has stopped the transaction, or the producer.
+_STOPPED = ("_STATE", "_FATAL")
 _REFUSED = ("_INVALID_ARG", "INVALID_TRANSACTION_TIMEOUT")
 _LARGE = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 _DENIED = (
@@ -130,8 +132,9 @@ class TransactionalWriter(KafkaWriter):
         try:
             self._commit(rows, chunks, batch_id)
         except KafkaException as cause:
-            if not self._resolve_outcome(cause, batch_id):
-                raise self._explain_failure(cause.args[0], batch_id) from cause
+            error = self._find_reason(cause.args[0])
+            if not self._resolve_outcome(error, batch_id):
+                raise self._explain_failure(error, batch_id) from cause
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
         """Build the records without replay headers, because transactions write each batch once."""
@@ -145,7 +148,11 @@ class TransactionalWriter(KafkaWriter):
             self._producer = None
 
     def _take_over(self) -> None:
-        """Create a producer that fences earlier ones, and read the last committed batch."""
+        """Create a producer that fences earlier ones, and read the last committed batch.
+
+        Raises `CheckpointError` if another run has taken over, whose producer must not be fenced.
+        """
+        self.require_owner()
         settings = {
             **self.sink.native(),
             _TIMEOUT: str(TIMEOUT_MS),
@@ -222,9 +229,17 @@ class TransactionalWriter(KafkaWriter):
             else:
                 return
 
-    def _resolve_outcome(self, cause: KafkaException, batch_id: int) -> bool:
+    def _find_reason(self, error: Any) -> Any:
+        """Return the error that has stopped the transaction, if `error` says no more than that it has stopped."""
+        if error.name() in _STOPPED:
+            try:
+                self._producer.abort_transaction(PATIENCE)
+            except KafkaException as reason:
+                return reason.args[0]
+        return error
+
+    def _resolve_outcome(self, error: Any, batch_id: int) -> bool:
         """Return whether the transaction was committed despite the error. If not, it is aborted."""
-        error = cause.args[0]
         if error.txn_requires_abort():
             self._abort()
             return False
@@ -232,7 +247,7 @@ class TransactionalWriter(KafkaWriter):
             return False
         # The outcome is unknown. A new producer ends the transaction, and the ledger shows the result. But this run
         # must not fence a run that has replaced it.
-        self._require_owner()
+        self.require_owner()
         self.close()
         self._take_over()
         if self._last is not None and self._last.batch > batch_id:
@@ -257,10 +272,6 @@ class TransactionalWriter(KafkaWriter):
             and self.checkpoint is not None
             and is_owned(self.checkpoint)
         )
-
-    def _require_owner(self) -> None:
-        if self.checkpoint is not None:
-            require_owner(self.checkpoint)
 
     def _timeout_seconds(self) -> float:
         """Return how long a transaction may be open, in seconds."""

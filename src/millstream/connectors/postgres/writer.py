@@ -127,6 +127,8 @@ class PostgresWriter(Writer):
             with connection.transaction():
                 connection.execute(_LIMITS)
                 self._epoch = self._ledger.claim(connection)
+                # The claim may have waited for another run's transaction. An error takes it back.
+                self.require_owner()
             drop_leftover_tables(connection, self._sink.ledger_schema, self._prefix)
         except psycopg.Error as error:
             raise self._explain_error(error) from error

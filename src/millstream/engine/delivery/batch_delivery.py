@@ -101,7 +101,7 @@ class Delivery:
             raise
 
     def _deliver(self, frame: DataFrame, batch_id: int) -> None:
-        # A driver that was suspended may run a batch that another one has taken over.
+        # Another run may have taken over: the driver was suspended, or its lock file was deleted.
         if self.checkpoint is not None:
             require_lease(self.checkpoint)
         hit_failpoint("batch.begun")

@@ -268,4 +268,6 @@ def create_row_isolation_writer(
     source = pipeline.reads(identity.query)
     keeper = pipeline.letters.keeper(letter_identity)
     keeper.checkpoint = inner.checkpoint
-    return RowIsolatingWriter(identity, inner, pipeline.letters, keeper, source, events)
+    isolating_writer = RowIsolatingWriter(identity, inner, pipeline.letters, keeper, source, events)
+    isolating_writer.checkpoint = inner.checkpoint
+    return isolating_writer

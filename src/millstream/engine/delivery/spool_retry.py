@@ -6,6 +6,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
+from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.background_threads import BackgroundThread
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class SpoolRetry:
     """A thread for the sinks of one query that may spool batches.
 
     The thread needs no new batch, because a topic may be quiet while a sink comes back. An error that ends a query,
-    such as a sink that another run has taken over, ends only this thread. The writer raises it at the next batch.
+    such as a sink that another run has taken over, ends only this thread. The writer raises it at the next batch, and
+    the query finds a `loss` without one.
     """
 
     def __init__(self, query: str, writers: Sequence[SpoolingWriter]) -> None:
@@ -41,6 +43,12 @@ class SpoolRetry:
             name = f"sinks of {self._query} that are down"
             self._thread = BackgroundThread(name, partial(self._run, spark))
             self._thread.start()
+
+    @property
+    def loss(self) -> CheckpointError | None:
+        """Why the checkpoint cannot continue, such as another run that has taken it over; None if unknown."""
+        errors = (writer.fatal_error for writer in self._writers)
+        return next((error for error in errors if isinstance(error, CheckpointError)), None)
 
     def close(self) -> None:
         """End after the delivery in progress. Call it before the writers are closed."""

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint.lock import require_owner
+from millstream.checkpoint.lock import require_lease, require_owner
 from millstream.connectors.api.batch_ledger import no_metadata
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
@@ -291,6 +291,9 @@ class SpoolingWriter(Writer):
     def _open_inner(self, schema: StructType | None) -> Writer:
         """Return the writer opened for this schema. Spooled batches may have an older schema; None accepts any."""
         assert self._ready is not None, "used before open"
+        if self._inner.checkpoint is not None:
+            # Spooled batches are delivered between the query's own, for each of which the engine asks.
+            require_lease(self._inner.checkpoint)
         spark, query_schema = self._ready
         columns = (
             None if schema is None else [f"{field.name} {field.dataType.simpleString()}" for field in schema]

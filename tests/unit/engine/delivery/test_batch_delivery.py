@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CheckpointMismatch
+from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
 from millstream.engine.delivery.batch_delivery import Delivery
 from millstream.spec.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINE = BatchMetadata(('{"clicks":{"0":7}}',), 1000, "2:40")
 
@@ -86,6 +90,25 @@ def test_a_batch_of_other_records_ends_the_query(note: BatchMetadata) -> None:
 
 def test_a_batch_of_other_rows_is_a_warning() -> None:
     assert delivered(BatchMetadata(MINE.offsets, MINE.planned, "2:41")) == ["warning"]
+
+
+def test_a_run_whose_checkpoint_another_run_has_taken_over_delivers_no_batch_to_any_sink(
+    tmp_path: Path,
+) -> None:
+    told = Told()
+    writers = {"parquet:out": Holding(MINE)}
+    delivery = Delivery("q", writers, None, told, Notes(), None, checkpoint=tmp_path)  # type: ignore[arg-type]
+    delivery._ready.set()
+    delivery(None, 3)  # type: ignore[arg-type]
+    written = list(told.events)
+    lock = tmp_path / "_millstream" / "lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"owner": "shop.q", "pid": 1, "host": "elsewhere", "since": "noon"}))
+
+    with pytest.raises(CheckpointError, match=r"taken over by 'shop\.q' \(process 1 on elsewhere"):
+        delivery(None, 4)  # type: ignore[arg-type]
+
+    assert told.events == written == ["batch_started", "batch_written"]
 
 
 def test_a_batch_that_waits_for_a_start_that_failed_is_let_go() -> None:
