@@ -144,3 +144,19 @@ def test_a_change_without_a_sequence_ends_the_batch_with_its_key(spark: SparkSes
 def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NotReady, match=r"apply_as_deletes of .* is not a valid condition"):
         wrote(spark, sink_of(tmp_path, apply_as_deletes="kind = 'D'"), "(1, 1, 'a', 'c')")
+
+
+def test_deletions_of_a_catalog_table_that_was_dropped_do_not_hide_rows_of_the_new_one(
+    spark: SparkSession,
+) -> None:
+    name = f"changes_{next(_count)}"
+    sink = DeltaSink.model_validate({"table": name, "cdc": changes.CDC})
+    wrote(spark, sink, "(1, 5, 'a', 'c'), (2, 6, null, 'd')")
+    spark.sql(f"DROP TABLE {name}")
+
+    wrote(spark, sink, "(2, 3, 'b', 'c'), (3, 4, null, 'd')", "(3, 2, 'late', 'c'), (1, 1, 'c', 'c')")
+
+    assert {tuple(row) for row in spark.table(name).select(*LATEST).collect()} == {
+        (0, 1, 1, "c"),
+        (0, 2, 3, "b"),
+    }

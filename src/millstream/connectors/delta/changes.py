@@ -36,6 +36,14 @@ class ChangeBatch:
         self._sequence = quote_name(cdc.sequence_by)
         self._deletions_exist = False
 
+    def drop_deletions(self, spark: SparkSession) -> None:
+        """Drop the deletions of a catalog table that was dropped: they say nothing about the rows of the new one.
+
+        A table in a folder has its deletions in that folder.
+        """
+        if self._sink.deletions.path is None:
+            spark.sql(f"DROP TABLE IF EXISTS {self._deletions}")
+
     def keep_deletions(self, frame: DataFrame) -> None:
         """Store the deletions of a batch, if it has any."""
         deletions = self._cdc.changes(frame).where(GONE)
@@ -170,7 +178,7 @@ class ChangeBatch:
         )
 
     def _has_deletions(self, spark: SparkSession) -> bool:
-        """Return whether the table of deletions exists. It is never dropped."""
+        """Return whether the table of deletions exists. Only `drop_deletions` drops it."""
         self._deletions_exist = (
             self._deletions_exist or read_snapshot(spark, self._sink.deletions).version >= 0
         )

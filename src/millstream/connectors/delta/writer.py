@@ -119,6 +119,9 @@ class DeltaWriter(Writer):
         if snapshot.version >= 0:
             require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
         self._exists = snapshot.version >= 0
+        if self._changes and not self._exists:
+            self.require_owner()
+            self._changes.drop_deletions(spark)
         self._last, self._is_last_known = snapshot.batch(self.identity.key), True
         if self.follows_restore:
             self._last = follow_restore(
@@ -136,11 +139,9 @@ class DeltaWriter(Writer):
     def entry(self, batch_id: int) -> LedgerEntry | None:
         """Return the entry of one batch in the table's log."""
         snapshot = read_snapshot(self._session, self._sink)
-        return (
-            read_entry(self._session, snapshot, self.identity.key, batch_id)
-            if snapshot.version >= 0
-            else None
-        )
+        if snapshot.version < 0:
+            return None
+        return read_entry(self._session, snapshot, self.identity.key, batch_id)
 
     def has_batch(self, batch_id: int) -> bool:
         """Return whether the table's log has this batch or a later one."""
