@@ -131,6 +131,23 @@ def test_two_queries_that_merge_into_one_table_at_once_lose_nothing(
     assert {actual[number] for number in range(20, 30)} == {"two"}
 
 
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_two_queries_that_find_no_table_merge_into_the_one_that_the_first_creates(
+    kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    place = {"path": str(tmp_path / "t")} if kind == "path" else {"table": "shared_by_two"}
+    sink = DeltaSink.model_validate({**place, "merge_on": ["id"]})
+    rows = changes(spark, "(1, 'first', 'I'), (2, 'first', 'I')")
+    later = changes(spark, "(2, 'second', 'U'), (3, 'second', 'I')")
+    one, two = opened(spark, sink, rows, "one"), opened(spark, sink, later, "two")
+
+    one.write(rows, 0)
+    two.write(later, 0)
+
+    found = spark.sql(f"SELECT id, text FROM {sink.place} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, "first"), (2, "second"), (3, "second")]
+
+
 def test_of_two_runs_with_one_number_for_other_records_the_second_ends(
     spark: SparkSession, tmp_path: Path
 ) -> None:

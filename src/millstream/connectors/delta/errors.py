@@ -17,6 +17,14 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_]+)?\]")
 TWICE = "same key twice: "
 """Prefix of Spark's error for a key that occurs twice in a batch, followed by key and counts as JSON."""
 
+_CONFLICTS = (
+    "DELTA_CONCURRENT",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "DELTA_PATH_EXISTS",
+    "DELTA_TABLE_ALREADY_EXISTS",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+)
 _UNORDERED = re.compile(rf"{UNORDERED}(\{{.*?\}})(?=\s|$|\.)")
 _SHOWN = 200
 
@@ -28,8 +36,8 @@ def error_condition(error: BaseException) -> str:
 
 
 def is_concurrent_write(name: str) -> bool:
-    """Return whether the commit lost against another writer's commit."""
-    return name.startswith(("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"))
+    """Return whether the commit lost against another writer's commit, or found the table that another has created."""
+    return name.startswith(_CONFLICTS)
 
 
 def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:

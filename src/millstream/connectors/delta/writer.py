@@ -266,12 +266,12 @@ class DeltaWriter(Writer):
                 if self._exists:
                     self._merge(frame.sparkSession, source, frame.columns, commit_options)
                 else:
-                    # In a new table no key can match, so every row is added by the commit that creates it. If two
-                    # writers create it at once, one conflicts, and then merges.
+                    # In a new table no key can match, so every row is added by the commit that creates it. If another
+                    # writer creates it first, this commit fails, and the next attempt merges.
                     rows = frame.sparkSession.sql(source)
                     if self._sink.delete_when is not None:
                         rows = rows.where(f"NOT {self._deletion_condition}")
-                    self._save(rows, "append", commit_options)
+                    self._save(rows, "error", commit_options)
 
     def _append(self, frame: DataFrame, commit_options: dict[str, str]) -> None:
         """Add the rows, without a lookup of the table's state if the log's checksum has this writer's last number."""
@@ -284,7 +284,7 @@ class DeltaWriter(Writer):
         self._save(frame, "append", commit_options)
 
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:
-        """Append to the table or overwrite it; create it if it is missing."""
+        """Append to the table or overwrite it; create it if it is missing. Mode `error` only creates it."""
         writer = frame.write.format("delta").mode(mode).options(**options)
         # Delta changes no schema while it replaces a part of a table.
         if self._sink.merge_schema and "replaceWhere" not in options:
@@ -315,7 +315,7 @@ class DeltaWriter(Writer):
     def _change(self, changes: ChangeBatch, frame: DataFrame, commit_options: dict[str, str]) -> None:
         """Merge the changes into the table."""
         if not self._exists:
-            self._save(changes.first(frame), "append", commit_options)
+            self._save(changes.first(frame), "error", commit_options)
             return
         with (
             changes.merging(frame, self._sink.merge_schema) as statement,
