@@ -117,6 +117,9 @@ class Delivery:
             writer.always_executes for writer in missing.values()
         )
         cached = counts_first or sum(writer.passes for writer in missing.values()) > 1
+        if reruns is not None:
+            run_id = str(self.handle.runId())
+            self.notes.may_count_twice = partial(reruns.may_count_twice, run_id, is_cached=cached)
         if cached:
             frame = persisted(frame)
         # The second run of a cached batch adds to no metric.
@@ -155,7 +158,7 @@ class Delivery:
                 frame.unpersist()
         for writer in skipping_writers:
             self._compare_replay(writer, batch_id)
-        self._store_dead_letters(frame, batch_id, reruns, is_cached=cached)
+        self._store_dead_letters(frame, batch_id)
         self._choose_execution(frame, batch_id)
         hit_failpoint("batch.delivered")
 
@@ -193,14 +196,13 @@ class Delivery:
         return batch_id == self.replayed and writer.has_batch(batch_id)
 
     def _watch_reruns(self, frame: DataFrame) -> TaskReruns | None:
-        """Watch the tasks of a batch that may have dead letters. In local mode no executor can be lost."""
-        if self.letters is None or is_local(str(frame.sparkSession.sparkContext.master)):
+        """Watch the tasks of a batch with dead letters or a checksum. In local mode no executor can be lost."""
+        is_counted = self.letters is not None or self.notes.content
+        if not is_counted or is_local(str(frame.sparkSession.sparkContext.master)):
             return None
         return TaskReruns.watch(frame.sparkSession)
 
-    def _store_dead_letters(
-        self, frame: DataFrame, batch_id: int, reruns: TaskReruns | None, *, is_cached: bool
-    ) -> None:
+    def _store_dead_letters(self, frame: DataFrame, batch_id: int) -> None:
         """Store the dead letters of the batch, if it has any.
 
         Raises `Outage` if they may have been counted twice. The sinks that have the batch skip it when it runs again.
@@ -210,7 +212,7 @@ class Delivery:
         rejected = count_rejected(self.letters, self.handle.lastExecution().observedMetrics())
         if not rejected:
             return
-        if reruns is not None and reruns.may_count_twice(str(self.handle.runId()), is_cached=is_cached):
+        if self.notes.may_count_twice is not None and self.notes.may_count_twice():
             raise Outage(
                 f"an executor was lost during batch {batch_id}, and Spark ran some of its tasks again, so that dead "
                 "letters may be counted twice",

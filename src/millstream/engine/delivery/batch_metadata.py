@@ -13,7 +13,7 @@ from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.frames.decode import source_metric_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
     from pyspark.sql.types import StructType
@@ -31,6 +31,8 @@ class BatchNotes:
 
     content = False
     """Whether the query's rows have a checksum. See `rows_metric_columns`."""
+    may_count_twice: Callable[[], bool] | None = None
+    """Whether the metrics of the running batch may count rows twice; None if they cannot. It then has no checksum."""
 
     def __init__(self, checkpoint: Checkpoint, query_id: str) -> None:
         self._checkpoint, self._query_id = checkpoint, query_id
@@ -78,6 +80,8 @@ class BatchNotes:
 
     def _checksum(self, batch_id: int) -> str | None:
         row = self._rows_metric(batch_id) if self.content else None
+        if row is not None and self.may_count_twice is not None and self.may_count_twice():
+            return None
         return None if row is None else f"{int(row.getAs('rows') or 0)}:{int(row.getAs(CONTENT) or 0)}"
 
     def _rows_metric(self, batch_id: int) -> Any:

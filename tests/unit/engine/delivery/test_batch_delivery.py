@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
 from millstream.engine.delivery.batch_delivery import Delivery
+from millstream.engine.delivery.batch_metadata import BatchNotes
+from millstream.engine.delivery.repeated_runs import TaskReruns
+from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -36,6 +41,9 @@ class Holding(Writer):
 
 class Notes:
     """Those of a batch whose rows have passed."""
+
+    content = False
+    may_count_twice = None
 
     def running(self, batch_id: int, handle: Any) -> None: ...
 
@@ -109,6 +117,27 @@ def test_a_run_whose_checkpoint_another_run_has_taken_over_delivers_no_batch_to_
         delivery(None, 4)  # type: ignore[arg-type]
 
     assert told.events == written == ["batch_started", "batch_written"]
+
+
+@pytest.mark.parametrize(("reruns", "warnings"), [(False, ["warning"]), (True, [])])
+def test_rows_that_spark_counted_twice_are_not_told_as_other_rows(
+    reruns: bool, warnings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "metadata").write_text(json.dumps({"id": "3f0c"}))
+    notes, told = BatchNotes(Checkpoint(tmp_path), "3f0c"), Told()
+    notes.content = True
+    metric = SimpleNamespace(isEmpty=lambda: False, get=lambda: SimpleNamespace(getAs=lambda _: 2))
+    execution = SimpleNamespace(observedMetrics=lambda: {ROWS_OUT: metric})
+    watched = SimpleNamespace(may_count_twice=lambda run_id, *, is_cached: (run_id, is_cached) and reruns)
+    monkeypatch.setattr(TaskReruns, "watch", lambda _: watched)
+    delivery = Delivery("q", {"parquet:out": Holding(MINE)}, None, told, notes, None)  # type: ignore[arg-type]
+    delivery.handle = SimpleNamespace(runId=lambda: "77aa", lastExecution=lambda: execution)
+    delivery._ready.set()
+
+    master = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://cluster:7077"))
+    delivery(SimpleNamespace(sparkSession=master), 3)  # type: ignore[arg-type]
+
+    assert [event for event in told.events if event == "warning"] == warnings
 
 
 def test_a_batch_that_waits_for_a_start_that_failed_is_let_go() -> None:
