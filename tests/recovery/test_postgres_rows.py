@@ -10,7 +10,10 @@ import psycopg
 import pytest
 
 from millstream.connectors import registry
+from millstream.connectors.postgres.copy.rows import encode_columns
 from millstream.connectors.postgres.copy.staging import Staging
+from millstream.connectors.postgres.copy.types import find_mismatch
+from millstream.connectors.postgres.table import find_table
 from millstream.diagnostics.failure import MillstreamError, Outage
 from recovery.dying import ROWS, batch, writer_of
 
@@ -256,3 +259,40 @@ def test_a_batch_is_on_the_disk_before_its_commit_returns_whatever_the_role_is_s
         make(stack, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
 
     assert rows_of(stack, sink, "DISTINCT durability") == [(used,)]
+
+
+SCALARS = (
+    "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,0)", "decimal(10,2)", "boolean", "date",
+    "timestamp", "timestamp_ntz", "binary", "string",
+)  # fmt: skip
+COLUMNS = (
+    "smallint", "integer", "bigint", "real", "double precision", "numeric", "numeric(6,2)", "boolean", "date",
+    "timestamp without time zone", "timestamp with time zone", "time without time zone", "json", "jsonb", "uuid",
+    "text", "character varying(9)", "character(9)", "bytea",
+)  # fmt: skip
+
+
+def test_check_refuses_a_type_for_a_column_if_the_server_has_no_cast_for_what_the_writer_sends(
+    stack: Endpoints, spark: SparkSession
+) -> None:
+    name = f"rows_{next(_count)}"
+    make(stack, f"CREATE TABLE {name} ({', '.join(f'c{n} {kind}' for n, kind in enumerate(COLUMNS))})")
+    accepted, unrefused = set(), set()
+    with psycopg.connect(stack.postgres, autocommit=True, options="-c search_path=public") as connection:
+        table = find_table(connection, f"public.{name}")
+        assert table is not None
+        for kind, (number, held) in itertools.product(SCALARS, enumerate(COLUMNS)):
+            name = f"c{number}"
+            (column,) = encode_columns(spark.createDataFrame([], f"{name} {kind}").schema, (name,), table)
+            mismatch = find_mismatch(kind, held)
+            if mismatch is None or not mismatch.accepts_nothing:
+                unrefused.add((kind, held))
+            try:
+                connection.execute(f"SELECT NULL::{column.wire}::{table.casts[name]}")
+            except psycopg.errors.CannotCoerce:
+                continue
+            accepted.add((kind, held))
+
+    # Casts between bytes and whole numbers came with Postgres 18.
+    new_casts = {*itertools.product(["binary"], COLUMNS[:3]), *itertools.product(SCALARS[:4], ["bytea"])}
+    assert unrefused - new_casts == accepted - new_casts

@@ -19,6 +19,8 @@ FITS = [
     ("timestamp", "timestamp(3) with time zone"),
     ("timestamp", "timestamp without time zone"),
     ("boolean", "boolean"),
+    ("boolean", "integer"),
+    ("array<int>", "jsonb[]"),
     ("string", "character varying(3)"),
     ("string", "uuid"),
     ("struct<a:int>", "jsonb"),
@@ -35,6 +37,10 @@ SOME = [
     ("decimal(10,0)", "integer"),
     ("int", "numeric(6,2)"),
     ("double", "real"),
+    ("double", "integer"),
+    ("decimal(10,2)", "bigint"),
+    ("int", "boolean"),
+    ("timestamp", "time without time zone"),
     ("double", "numeric(6,2)"),
     ("decimal(10,4)", "numeric(12,2)"),
     ("timestamp", "date"),
@@ -45,11 +51,12 @@ SOME = [
     ("array<timestamp>", "date[]"),
 ]
 NONE = [
-    ("double", "integer"),
-    ("decimal(10,2)", "bigint"),
-    ("int", "boolean"),
+    ("bigint", "boolean"),
     ("bigint", "date"),
-    ("boolean", "integer"),
+    ("boolean", "bigint"),
+    ("date", "bytea"),
+    ("date", "time without time zone"),
+    ("int", "jsonb"),
     ("date", "integer"),
     ("timestamp", "jsonb"),
     ("int", "uuid"),
@@ -59,6 +66,8 @@ NONE = [
     ("array<array<int>>", "integer[]"),
     ("int", "integer[]"),
     ("array<double>", "integer[]"),
+    ("array<decimal(10,2)>", "bigint[]"),
+    ("array<boolean>", "integer[]"),
 ]
 
 
