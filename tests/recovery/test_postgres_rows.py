@@ -261,6 +261,31 @@ def test_a_batch_is_on_the_disk_before_its_commit_returns_whatever_the_role_is_s
     assert rows_of(stack, sink, "DISTINCT durability") == [(used,)]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata"])
+def test_an_instant_in_a_column_of_text_is_written_as_postgres_writes_it_in_the_zone_of_spark(
+    zone: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, "driver")
+    instants = ("2026-01-31 12:00:00.5", "2026-07-01 00:00:00", "1880-03-01 03:04:05.000006")
+    make(stack, f"CREATE TABLE {sink.target()} (id integer, seen text, short varchar(40))")
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", zone)
+    frame = session.sql(
+        "SELECT id, seen, seen AS short FROM VALUES (9, CAST(NULL AS TIMESTAMP)),"
+        + ", ".join(f"({number}, TIMESTAMP '{text}Z')" for number, text in enumerate(instants))
+        + " AS t(id, seen)"
+    )
+
+    write_frame(sink, frame)
+
+    with psycopg.connect(stack.postgres, options=f"-c timezone={zone}") as connection:
+        texts = [
+            connection.execute("SELECT %s::timestamptz::text", (f"{text}Z",)).fetchone() for text in instants
+        ]
+    expected = [(number, *text, *text) for number, text in enumerate(texts) if text is not None]
+    assert rows_of(stack, sink) == [*expected, (9, None, None)]
+
+
 SCALARS = (
     "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,0)", "decimal(10,2)", "boolean", "date",
     "timestamp", "timestamp_ntz", "binary", "string",

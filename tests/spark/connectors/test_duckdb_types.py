@@ -98,6 +98,8 @@ def test_the_zone_of_the_session_decides_times_without_one(
         ("TIMESTAMP_MS", "TIMESTAMP'2026-01-01 02:30:00Z'", "2025-12-31 21:30:00", "America/New_York"),
         ("TIMESTAMP_NS", "TIMESTAMP'2026-01-01 02:30:00Z'", "2025-12-31 21:30:00", "America/New_York"),
         ("TIME", "TIMESTAMP'2026-01-01 02:30:00Z'", "21:30:00", "America/New_York"),
+        ("VARCHAR", "TIMESTAMP'2026-01-01 02:30:00.5Z'", "2025-12-31 21:30:00.5-05", "America/New_York"),
+        ("VARCHAR", "TIMESTAMP'2026-01-01 02:30:00Z'", "2026-01-01 08:00:00+05:30", "Asia/Kolkata"),
         ("TIMESTAMPTZ", "TIMESTAMP_NTZ'2025-12-31 21:30:00'", "2026-01-01 02:30:00+00", "America/New_York"),
         ("TIMESTAMPTZ", "DATE'2026-01-01'", "2025-12-31 15:00:00+00", "Asia/Tokyo"),
     ],

@@ -1,4 +1,4 @@
-"""Parse Spark types in DDL, such as `map<string,struct<at:timestamp>>`, and quote names for SQL."""
+"""Parse Spark types in DDL, such as `map<string,struct<at:timestamp>>`, and write SQL for names and values."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ NESTED = ("array", "map", "struct")
 def quote_name(name: str) -> str:
     """Quote a name for SQL."""
     return f"`{name.replace('`', '``')}`"
+
+
+def instant_text_sql(column: str) -> str:
+    """Return Spark SQL for an instant as text, such as `2026-01-31 12:00:00.5+01`, in the zone of the session.
+
+    Postgres and DuckDB write an instant in the same way. `column` is a quoted name.
+    """
+    return f"concat(CAST({column} AS STRING), regexp_replace(date_format({column}, 'xxxxx'), ':00$', ''))"
 
 
 def outer_type(ddl: str) -> str:

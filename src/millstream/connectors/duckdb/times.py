@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import instant_text_sql, quote_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,12 @@ _CASTS = {
         for kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIME")
     },
     ("timestamp", "DATE"): "DATE",
+    ("timestamp", "VARCHAR"): "STRING",
     ("timestamp_ntz", _INSTANT): "TIMESTAMP",
     ("date", _INSTANT): "TIMESTAMP",
 }
+# Pairs of types, of a value as it is read and of its column in Spark, that Spark casts.
+_READ = {("timestamp", "timestamp_ntz"), ("timestamp", "date"), ("string", "timestamp")}
 
 
 def find_casts(schema: pyarrow.Schema, types: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +43,9 @@ def find_casts(schema: pyarrow.Schema, types: Mapping[str, str]) -> dict[str, st
 
 
 def _name_type(kind: pyarrow.DataType) -> str:
-    """Return Spark's name of a type of Arrow, "" if that is no time."""
+    """Return Spark's name of a type of Arrow, "" if that is neither a time nor a text."""
+    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+        return "string"
     if pyarrow.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
     return "date" if pyarrow.types.is_date(kind) else ""
@@ -50,25 +55,29 @@ def cast_columns(frame: DataFrame, casts: Mapping[str, str]) -> DataFrame:
     """Return the frame with some columns cast to these types."""
     if not casts:
         return frame
-    columns = ((name, quote_name(name)) for name in frame.columns)
-    return frame.selectExpr(
-        *(
-            f"CAST({quoted} AS {casts[name]}) AS {quoted}" if name in casts else quoted
-            for name, quoted in columns
-        )
-    )
+    columns = ((quote_name(name), casts.get(name)) for name in frame.columns)
+    return frame.selectExpr(*(f"{_cast(quoted, kind)} AS {quoted}" for quoted, kind in columns))
+
+
+def _cast(column: str, kind: str | None) -> str:
+    """Return SQL that casts a column to a type; None keeps its own."""
+    if kind is None:
+        return column
+    return instant_text_sql(column) if kind == "STRING" else f"CAST({column} AS {kind})"
 
 
 def create_frame(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
     """Return the rows of a table, which are in Arrow, as a frame with the columns and types of `schema`."""
-    casts = {
-        field.name: kind.upper()
-        for field, sent in zip(schema, rows.schema.types, strict=True)
-        if _name_type(sent) == "timestamp"
-        and (kind := field.dataType.typeName()) in ("timestamp_ntz", "date")
+    sent_types = {
+        field.name: sent
+        for field, kind in zip(schema, rows.schema.types, strict=True)
+        if ((sent := _name_type(kind)), field.dataType.typeName()) in _READ
     }
+    if not sent_types:
+        return spark.createDataFrame(rows, schema)
     read = ", ".join(
-        f"{quote_name(field.name)} {'timestamp' if field.name in casts else field.dataType.simpleString()}"
+        f"{quote_name(field.name)} {sent_types.get(field.name, field.dataType.simpleString())}"
         for field in schema
     )
-    return cast_columns(spark.createDataFrame(rows, read if casts else schema), casts)
+    casts = {name: schema[name].dataType.typeName().upper() for name in sent_types}
+    return cast_columns(spark.createDataFrame(rows, read), casts)

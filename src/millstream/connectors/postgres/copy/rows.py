@@ -9,7 +9,7 @@ import pgpq
 import pyarrow
 import pyarrow.compute
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import instant_text_sql, quote_name
 from millstream.connectors.postgres.copy.arrays import NESTED, SUFFIX, encode_array
 from millstream.diagnostics.failure import MillstreamError, NotReady
 
@@ -68,6 +68,7 @@ _CASTS_BY_SESSION_ZONE = {
     ("timestamp_ntz", "timestamptz"): "timestamp",
     ("date", "timestamptz"): "timestamp",
 }
+_TEXTS = ("text", "varchar", "bpchar", "citext")
 
 
 class Copy(Protocol):
@@ -119,6 +120,8 @@ def _encode_column(field: StructField, column_type: str, full_type: str) -> Copy
         sql, wire = f"to_json({name}, map('ignoreNullFields', 'false'))", "text"
     elif kind in ("string", "char", "varchar", "void"):
         sql, wire = f"CAST({name} AS STRING)", "text"
+    elif kind == "timestamp" and column_type in _TEXTS:
+        sql, wire = instant_text_sql(name), "text"
     else:
         wire = "decimal" if kind.startswith("decimal") else kind
         # Arrow's smallest integer has one byte; Postgres' smallest has two.
