@@ -14,6 +14,7 @@ from millstream.plan.change_kinds.query_changes import (
     SettingChanged,
     ShufflePartitionsChanged,
     SinkAdded,
+    SinkKeyChanged,
     SinkRemoved,
     TriggerChanged,
     VersionChanged,
@@ -132,9 +133,17 @@ def _compare_query(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change
 
 
 def _compare_sinks(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
-    old, new = ([entry["key"].partition("/")[2] for entry in record.sinks] for record in (before, now))
+    old, new = (
+        {entry["key"].partition("/")[2]: entry.get("row_key") for entry in record.sinks}
+        for record in (before, now)
+    )
     yield from (SinkRemoved(key) for key in old if key not in new)
     yield from (SinkAdded(key) for key in new if key not in old)
+    for key, row_key in new.items():
+        former_key = old.get(key)
+        # Older versions did not record it.
+        if row_key is not None and former_key is not None and row_key != former_key:
+            yield SinkKeyChanged(key, former_key, row_key)
 
 
 def _compare_settings(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:

@@ -87,7 +87,10 @@ def declare_without_plan(
         operators=(),
         plan=None,
         sources=(*(streaming[name] for name in order), *unknown),
-        sinks=tuple({"key": f"{before.query_id}/{key}"} for key in keys),
+        sinks=tuple(
+            {"key": f"{before.query_id}/{key}", "row_key": ", ".join(entry.sink.row_key)}
+            for key, entry in zip(keys, pipeline.queries[query].to, strict=True)
+        ),
         output_mode=pipeline.queries[query].output_mode.value,
         pinned={} if partitions is None else {_PARTITIONS: str(partitions)},
         unpinned={name: str(pipeline.spark[name]) for name in before.unpinned if name in pipeline.spark},

@@ -14,6 +14,7 @@ from millstream.plan.change_kinds.query_changes import (
     SettingChanged,
     ShufflePartitionsChanged,
     SinkAdded,
+    SinkKeyChanged,
     SinkRemoved,
     TriggerChanged,
     VersionChanged,
@@ -88,6 +89,15 @@ def judge_query(change: QueryChange) -> Judgement:
                 f"sink {sink} is no longer written",
                 "Spark does not know the sinks",
                 "it keeps the rows that it has",
+                "queries",
+            )
+        case SinkKeyChanged(sink, before, now):
+            return _note(
+                kind,
+                f"the key of sink {sink} is {now or 'none'}; it was {before or 'none'}",
+                "Spark does not know the sinks",
+                "rows written before stay as they are, so several of them may have the same new key, and rows of the "
+                "former key are no longer replaced; build the table again with 'millstream backfill --into'",
                 "queries",
             )
         case ShufflePartitionsChanged(before, now):

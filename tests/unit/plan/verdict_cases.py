@@ -284,6 +284,24 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "continues_with_note",
         ["sink_added"],
     ),
+    "another key of a sink": (
+        record(STATE, sinks=({"key": "id/delta:out", "row_key": "user"},)),
+        record(STATE, sinks=({"key": "id/delta:out", "row_key": "user, day"},)),
+        "continues_with_note",
+        ["sink_key_changed"],
+    ),
+    "a sink that gets a key": (
+        record(STATE, sinks=({"key": "id/delta:out", "row_key": ""},)),
+        record(STATE, sinks=({"key": "id/delta:out", "row_key": "user"},)),
+        "continues_with_note",
+        ["sink_key_changed"],
+    ),
+    "a sink whose key an older version did not record": (
+        record(STATE, sinks=({"key": "id/delta:out"},)),
+        record(STATE, sinks=({"key": "id/delta:out", "row_key": "user"},)),
+        "continues",
+        [],
+    ),
     "another time zone with state": (
         record(STATE),
         record(STATE, unpinned=ZONE),

@@ -84,7 +84,12 @@ def build_record(
             for origin in origins
         ),
         sinks=tuple(
-            {"key": f"{query_id}/{key}", **entry.sink.identity(), "since": str(since.get(key, ""))}
+            {
+                "key": f"{query_id}/{key}",
+                **entry.sink.identity(),
+                "since": str(since.get(key, "")),
+                "row_key": ", ".join(entry.sink.row_key),
+            }
             for key, entry in zip(sink_keys(pipeline, query), entries, strict=True)
         ),
         output_mode=pipeline.queries[query].output_mode.value,

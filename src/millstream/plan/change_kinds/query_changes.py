@@ -65,6 +65,15 @@ class SinkRemoved:
 
 
 @dataclass(frozen=True)
+class SinkKeyChanged:
+    """Other columns by which rows replace rows in a sink. Without any, rows are added."""
+
+    sink: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True)
 class ShufflePartitionsChanged:
     """Another number of shuffle partitions for a query with state."""
 
@@ -123,6 +132,7 @@ QueryChange = (
     | TriggerChanged
     | SinkAdded
     | SinkRemoved
+    | SinkKeyChanged
     | ShufflePartitionsChanged
     | PinnedSettingChanged
     | SettingChanged

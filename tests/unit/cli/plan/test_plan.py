@@ -116,6 +116,7 @@ def test_a_query_that_has_not_changed_continues(folder: Folder) -> None:
         ("sum(v)", "max(v)", "cannot_tell", "view_changed"),
         ("output_mode: update", "output_mode: complete", "continues_with_note", "output_mode_changed"),
         ("lake/sums", "lake/totals", "continues_with_note", "sink_removed"),
+        ("merge_on: [k]", "merge_on: [k, s]", "continues_with_note", "sink_key_changed"),
         ("json: in", "json: {path: in, max_files_per_trigger: 3}", "continues", "source_option_changed"),
         ("json: in", "json: other", "silently_wrong", "source_moved"),
         ("json: in", "csv: in", "start_afresh", "source_replaced"),
