@@ -57,6 +57,8 @@ class Figures:
     first_row: float = 0.0
     cpu: float = 0.0
     """CPU seconds per second after the warm-up."""
+    batch_cpu: float = 0.0
+    """CPU seconds after the warm-up, divided by the batches with records of both queries."""
     total_cpu: float = 0.0
     """CPU seconds from the start to the end of the traffic."""
     processes: int = 0
@@ -99,11 +101,22 @@ class BatchWatch(threading.Thread):
     def durations(self, since: float) -> dict[str, list[float]]:
         """Seconds from the plan of a batch with records to its commit, by query, of those planned since then."""
         found: dict[str, list[float]] = {name: [] for name in QUERIES}
-        for (query, number), at in sorted(self.planned.items()):
-            is_new = self._content.get((query, number)) != self._content.get((query, number - 1))
-            if at >= since and is_new and (end := self.committed.get((query, number))):
+        for (query, number), end in self._committed_with_records():
+            if (at := self.planned[query, number]) >= since:
                 found[query].append(end - at)
         return found
+
+    def count(self, since: float, until: float) -> int:
+        """How many batches with records were committed in between."""
+        return sum(since < at <= until for _, at in self._committed_with_records())
+
+    def _committed_with_records(self) -> list[tuple[tuple[str, int], float]]:
+        return [
+            ((query, number), self.committed[query, number])
+            for query, number in sorted(self.planned)
+            if self._content.get((query, number)) != self._content.get((query, number - 1))
+            and (query, number) in self.committed
+        ]
 
 
 @dataclass
@@ -178,6 +191,7 @@ class Bench:
             latencies=self._latencies(seen, journal, prefix, warm, end),
             first_row=next(at for at, total in seen if total) - began,
             cpu=(end_cpu - warm_cpu) / (end - warm),
+            batch_cpu=(end_cpu - warm_cpu) / max(1, watch.count(warm, end)),
             total_cpu=end_cpu,
             processes=sum(f"{place}/" in line for line in (place / "processes").read_text().splitlines()),
         )
@@ -294,6 +308,7 @@ def report(bench: Bench) -> str:
         "event to row in Delta, p99, s": lambda one: _percentile(one.latencies, 0.99),
         "first row in the funnel, s": lambda one: one.first_row,
         "CPU s per second, warm": lambda one: one.cpu,
+        "CPU s of a batch, warm": lambda one: one.batch_cpu,
         "CPU s from the start": lambda one: one.total_cpu,
         "`readlink` and `chmod` run for its files": lambda one: one.processes,
     }
@@ -343,6 +358,7 @@ def main() -> None:
                 batches = {query: f"{_percentile(times, 0.5):.2f}" for query, times in one.batches.items()}
                 print(
                     f"round {turn + 1} {name}: batches {batches}, CPU {one.cpu:.2f} a second, "
+                    f"{one.batch_cpu:.2f} a batch, "
                     f"first row after {one.first_row:.1f} s",
                     flush=True,
                 )
