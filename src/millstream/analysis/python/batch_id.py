@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _REWORDING = frozenset(
     {"str", "int", "repr", "format", "join", "joinpath", "Path", "lit", "zfill", "min", "max"}
 )
+_DISPLAYS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 
 
 @dataclass
@@ -33,6 +35,8 @@ class BatchIdUses:
     """Names of the batch id, and of texts and numbers made from it."""
     marked_frames: set[str] = field(default_factory=set)
     """Names of DataFrames made from the batch and the batch id."""
+    reports: set[str] = field(default_factory=set)
+    """Names of dictionaries, lists, tuples and sets that contain the batch id next to other figures."""
     is_used: bool = False
     """True if the batch id is used for more than a log line."""
     recognises_repeats: bool = False
@@ -63,22 +67,34 @@ class BatchIdUses:
             return True
         if not isinstance(node, ast.Call):
             return False
-        return self._is_in([node.func, *(keyword.value for keyword in node.keywords)], self.values)
+        parts = [node.func, *(keyword.value for keyword in node.keywords)]
+        return self._is_in(parts, self.values | self.reports)
 
     def _follow(self, assignment: ast.Assign) -> None:
         names = {target.id for target in assignment.targets if isinstance(target, ast.Name)}
         call = CallChain.of(assignment.value)
         arguments = {call.root, *call.positional}
-        if not arguments & self.frames:
+        if self._is_report(assignment.value):
+            self.reports |= names
+        elif not arguments & self.frames:
             if self._is_reworded(assignment.value):
                 self.values |= names
-        elif arguments & self.marked_frames or self._is_in([assignment.value], self.values):
+        elif arguments & self.marked_frames or self._is_in([assignment.value], self.values | self.reports):
             self.marked_frames |= names
 
     def _is_reworded(self, value: ast.expr) -> bool:
         """Return whether an expression contains the batch id, and no result of other code."""
         calls = (CallChain.of(node) for node in ast.walk(value) if isinstance(node, ast.Call))
         return self._is_in([value], self.values) and all(_last_name(call) in _REWORDING for call in calls)
+
+    def _is_report(self, value: ast.expr) -> bool:
+        """Return whether an expression collects the batch id next to other figures, and gives it to no other code."""
+        if not isinstance(value, _DISPLAYS) or not self._is_in([value], self.values):
+            return False
+        calls = (CallChain.of(node) for node in ast.walk(value) if isinstance(node, ast.Call))
+        return all(
+            _last_name(call) in _REWORDING or not self._is_in([call.node], self.values) for call in calls
+        )
 
     def _is_in(self, nodes: Iterable[ast.AST], names: set[str]) -> bool:
         return any(isinstance(node, ast.Name) and node.id in names for node in self._list_nodes(nodes))
@@ -108,22 +124,34 @@ class BatchIdUses:
             return
         if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
             call = CallChain.of(node.value)
-            if {call.root, *call.positional} & self.frames or self._is_reworded(node.value):
+            is_of_batch = bool({call.root, *call.positional} & self.frames)
+            if is_of_batch or self._is_reworded(node.value) or self._is_report(node.value):
                 return
         if isinstance(node, ast.Call):
             call = CallChain.of(node)
             is_write = find_write_format(call) is not None or find_glue_format(call) is not None
             if is_write or _last_name(call) in LOG_FUNCTIONS:
                 return
+            # Other code may look for the batch id among the figures.
+            self.recognises_repeats |= bool(self.reports & {*call.positional})
             if self._is_helper(call):
                 for argument in node.args:
                     if not isinstance(argument, ast.Name):
                         self._read(argument)
                 return
-        if isinstance(node, ast.Name) and node.id in self.values and isinstance(node.ctx, ast.Load):
+        is_value = isinstance(node, ast.Name) and node.id in self.values and isinstance(node.ctx, ast.Load)
+        if is_value or self._is_item_of_report(node):
             self.recognises_repeats = True
         for child in ast.iter_child_nodes(node):
             self._read(child)
+
+    def _is_item_of_report(self, node: ast.AST) -> bool:
+        """Return whether an expression takes the batch id, or an item with an unknown key, from a report."""
+        if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)):
+            return False
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        is_other_figure = isinstance(key, str) and not re.search("batch|epoch|id", key, re.IGNORECASE)
+        return node.value.id in self.reports and not is_other_figure
 
     def _is_of_constants(self, node: ast.Compare) -> bool:
         """Return whether a comparison is of the batch id with constants: every tenth batch, the first one."""

@@ -115,6 +115,15 @@ def test_a_line_of_a_log_is_no_use_of_the_number(body: str, used: bool) -> None:
         (f"done = ledger.has(number)\n{JDBC}", []),
         (f'cursor.execute("DELETE FROM t WHERE batch = %s", (number,))\n{JDBC}', []),
         (f"if seen(number):\n    return\n{JDBC}", []),
+        (
+            f'figures = {{"batch": number, "rows": count(batch)}}\nif figures["rows"] > 9:\n    halt()\n{JDBC}',
+            [5],
+        ),
+        (f"figures = (number, total)\n{JDBC}\nprint(figures)", [3]),
+        (f'figures = {{"batch": number}}\nif figures["batch"] in DONE:\n    return\n{JDBC}', []),
+        (f'figures = {{"batch": number}}\nledger.remove(figures)\n{JDBC}', []),
+        (f"figures = [ledger.has(number)]\n{JDBC}", []),
+        ('once = {"txnVersion": number}\nbatch.write.mode("append").options(**once).save("t")', []),
     ],
 )
 def test_a_batch_id_that_recognises_no_repetition_lets_an_append_repeat(
