@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.connectors import spark_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 PERSIST = frozenset({"persist", "cache", "checkpoint", "localCheckpoint"})
 LOG_FUNCTIONS = frozenset(
@@ -45,6 +46,16 @@ _ACTIONS = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator", "fore
 _GROUP_METHODS = frozenset({"groupBy", "groupby", "rollup", "cube"})
 # Options with the batch id of a write: Delta skips a batch that it already has.
 _IDEMPOTENT_OPTIONS = frozenset({"txnAppId", "txnVersion"})
+
+
+# Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
+_ROW_WRITES = frozenset(
+    {"executemany", "execute_batch", "execute_values", "copy_expert", "to_sql", "produce", "send"}
+    | {"insert_one", "insert_many", "bulk", "bulk_write", "put_object", "put_item", "put_records"}
+)
+_WRITING_SQL = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|UPSERT|REPLACE|COPY)\b", re.IGNORECASE)
+# Options that name the target of a write.
+_TARGETS = frozenset({"dbtable", "path", "table"})
 
 
 @dataclass(frozen=True)
@@ -167,21 +178,60 @@ def fails_if_exists(call: CallChain) -> bool:
     return call.names[-1] != "jdbc" or len(call.positional) < _JDBC_MODE_POSITION
 
 
-def has_fixed_arguments(call: CallChain, local: Collection[str]) -> bool:
-    """Return whether all arguments of the last call are constants, or names from outside the function."""
-    node = call.node
-    if not isinstance(node, ast.Call):
-        return False
-    for argument in (*node.args, *_list_keyword_values(node)):
-        for child in ast.walk(argument):
-            if isinstance(child, ast.Call) or (isinstance(child, ast.Name) and child.id in local):
-                return False
-    return True
+def ignores_if_exists(call: CallChain) -> bool:
+    """Return whether a write does nothing if its target exists. A write of no rows creates the target only."""
+    modes = [str(value).lower() for method, value in call.spoken if method == "mode"]
+    return (
+        find_write_format(call) is not None and modes[-1:] == ["ignore"] and ("limit", 0) not in call.spoken
+    )
+
+
+def has_fixed_target(call: CallChain, local: Collection[str]) -> bool:
+    """Return whether what names the target of a write are constants, or names from outside the function.
+
+    These are the arguments of the last call, and the options that name a table or a folder.
+    """
+    node: ast.AST = call.node
+    arguments = [*node.args, *_list_keyword_values(node)] if isinstance(node, ast.Call) else []
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Call):
+            is_option = isinstance(node.func, ast.Attribute) and node.func.attr == "option" and node.args
+            if is_option and isinstance(node.args[0], ast.Constant) and node.args[0].value in _TARGETS:
+                arguments += node.args[1:]
+            arguments += [keyword.value for keyword in node.keywords if keyword.arg in _TARGETS]
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(call.node, ast.Call) and not any(_changes(argument, local) for argument in arguments)
+
+
+def find_changing_parameters(parameters: Sequence[str], call: CallChain, local: Collection[str]) -> set[str]:
+    """Return the parameters of a function that a call gives anything but constants and names from outside."""
+    if not isinstance(call.node, ast.Call):
+        return set(parameters)
+    arguments_by_name = dict(zip(parameters, call.node.args, strict=False))
+    arguments_by_name |= {keyword.arg: keyword.value for keyword in call.node.keywords if keyword.arg}
+    return {name for name, value in arguments_by_name.items() if _changes(value, local)}
+
+
+def _changes(value: ast.expr, local: Collection[str]) -> bool:
+    """Return whether an expression may have another value in each batch: it calls something, or has local names."""
+    return any(
+        isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in local)
+        for node in ast.walk(value)
+    )
 
 
 def is_merge(call: CallChain) -> bool:
     """Return whether the call is a merge: `table.merge(rows, condition)…execute()`."""
     return "merge" in call.names and call.names[-1] == "execute"
+
+
+def writes_rows(call: CallChain) -> bool:
+    """Return whether a call writes rows: one of a client's library, or a write of a new DataFrame of them."""
+    name = call.names[-1] if call.names else call.root
+    if "createDataFrame" in call.names and find_write_format(call) is not None:
+        return True
+    text = get_string_argument(call.node) or ""
+    return name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
 
 
 def get_string_argument(node: ast.expr) -> str | None:

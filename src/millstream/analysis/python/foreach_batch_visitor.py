@@ -16,13 +16,17 @@ from millstream.analysis.python.call_chain import (
     VIEWS,
     CallChain,
     fails_if_exists,
+    find_changing_parameters,
     find_glue_format,
     find_write_format,
     get_string_argument,
-    has_fixed_arguments,
+    has_fixed_target,
+    ignores_if_exists,
     is_append,
     is_merge,
+    writes_rows,
 )
+from millstream.analysis.python.guarded_calls import find_guarded_calls
 from millstream.analysis.query.plan_model import BatchCode, BatchWrite
 
 if TYPE_CHECKING:
@@ -32,12 +36,6 @@ if TYPE_CHECKING:
 
 _EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
 _COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
-# Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
-_ROW_WRITES = frozenset(
-    {"executemany", "execute_batch", "execute_values", "copy_expert", "to_sql", "produce", "send"}
-    | {"insert_one", "insert_many", "bulk", "bulk_write", "put_object", "put_item", "put_records"}
-)
-_WRITING_SQL = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|UPSERT|REPLACE|COPY)\b", re.IGNORECASE)
 # Connections of AWS Glue whose rows replace those of the same key.
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
 # An action that only asks about a batch. Without its result the rows are written nevertheless.
@@ -64,6 +62,12 @@ class BatchFunctionFacts:
     is_opaque: bool = False
     has_collected: bool = False
     """True if the function takes rows of the batch into the driver, or gets such a row."""
+    changing: set[str] = field(default_factory=set)
+    """Parameters whose values are not the same for every batch, or are not known."""
+    is_guarded: bool = False
+    """True if the function is a helper that is not called in every batch with rows."""
+    guarded: set[int] = field(default_factory=set)
+    """The `id()` of calls that do not run in every batch with rows."""
     rows: set[str] = field(default_factory=set)
     """Names of rows that a loop over the collected batch takes, and of parts of them."""
 
@@ -75,6 +79,7 @@ class BatchFunctionFacts:
         self.frames = {self.frame} if self.frame else set()
         self.full_batches = set(self.frames)
         self._track_names(body)
+        self.guarded = find_guarded_calls(body, self.frames)
         calls = [
             CallChain.of(node)
             for statement in body
@@ -110,6 +115,11 @@ class BatchFunctionFacts:
             outer_session_views=tuple(self._find_outer_views(calls)),
             is_opaque=self.is_opaque or any(node.is_opaque for node in helpers_facts),
         )
+
+    @property
+    def _local_names(self) -> set[str]:
+        """The names whose values may differ from batch to batch."""
+        return self.sessions | self.frames | self.changing | {self.frame, self.batch_id}
 
     def _track_names(self, body: Sequence[ast.stmt]) -> None:
         """Find the names of the batch, in the order of the lines."""
@@ -178,14 +188,16 @@ class BatchFunctionFacts:
     def _find_write(self, call: CallChain) -> BatchWrite | None:
         """Return the write of a call, if it is one."""
         if self._is_on_batch(call) and (format_name := find_write_format(call)) is not None:
-            local_names = self.sessions | self.frames | {self.frame, self.batch_id}
-            is_refusing = not self.depth and fails_if_exists(call)
+            is_unguarded = id(call.node) not in self.guarded and not self.is_guarded
+            is_refusing = is_unguarded and fails_if_exists(call)
+            has_one_target = has_fixed_target(call, self._local_names)
             return BatchWrite(
                 format_name,
                 is_append(call),
                 self.spans(call.node),
-                refuses_existing=is_refusing and has_fixed_arguments(call, local_names),
-                cannot_replay=is_refusing and has_fixed_arguments(call, local_names - {self.batch_id}),
+                refuses_existing=is_refusing and has_one_target,
+                cannot_replay=is_refusing and has_fixed_target(call, self._local_names - {self.batch_id}),
+                ignores_existing=is_unguarded and ignores_if_exists(call) and has_one_target,
             )
         glue_format = find_glue_format(call)
         if glue_format is not None and any(name in self.frames for name in call.positional):
@@ -218,6 +230,8 @@ class BatchFunctionFacts:
             self.spans,
             self.depth + 1,
             has_collected=self.has_collected,
+            changing=find_changing_parameters(parameters, call, self._local_names),
+            is_guarded=self.is_guarded or id(call.node) in self.guarded,
             rows=row_parameters,
         )
         return visitor.of(function, BatchCode(function.name))
@@ -313,7 +327,7 @@ class BatchFunctionFacts:
             (self._is_action(call) and not _ASKING & {*call.names[-1:]})
             or {"foreach", "foreachPartition"} & {*call.names}
             or (not call.names and call.root not in LOG_FUNCTIONS and {*call.positional} & self.frames)
-            or (self.has_collected and (_writes_rows(call) or self._passes_rows(call)))
+            or (self.has_collected and (writes_rows(call) or self._passes_rows(call)))
             for call in calls
         )
 
@@ -324,7 +338,7 @@ class BatchFunctionFacts:
             function is not None
             and bool(self.rows & {*call.positional})
             and any(
-                _writes_rows(CallChain.of(node)) for node in ast.walk(function) if isinstance(node, ast.Call)
+                writes_rows(CallChain.of(node)) for node in ast.walk(function) if isinstance(node, ast.Call)
             )
         )
 
@@ -370,15 +384,6 @@ class BatchFunctionFacts:
                 for name in sorted(views):
                     if re.search(rf"\b{re.escape(name)}\b", text):
                         yield name, self.spans(call.node)
-
-
-def _writes_rows(call: CallChain) -> bool:
-    """Return whether a call writes rows: one of a client's library, or a write of a new DataFrame of them."""
-    name = call.names[-1] if call.names else call.root
-    if "createDataFrame" in call.names and find_write_format(call) is not None:
-        return True
-    text = get_string_argument(call.node) or ""
-    return name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
 
 
 def _pick_longest(*branches: list[Span]) -> list[Span]:

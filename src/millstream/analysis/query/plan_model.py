@@ -281,6 +281,8 @@ class BatchWrite:
     """True if the write refuses an existing target, and has the same target each time."""
     cannot_replay: bool = False
     """True if the write refuses an existing target, and a repeated batch has the same target."""
+    ignores_existing: bool = False
+    """True if the write does nothing if its target exists, and has the same target each time."""
     has_batch_id: bool = False
     """True if the rows or the options of the write contain the batch id."""
 

@@ -32,6 +32,15 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                     fix='overwrite what the earlier attempt wrote: .mode("overwrite")',
                     query=query.name,
                 )
+            elif write.ignores_existing and function and not function.uses_batch_id:
+                yield CODE.warning(
+                    f"query '{query.name}' writes only its first batch: this write ignores an existing target",
+                    write.span,
+                    label="ignores later batches",
+                    why="the first batch creates the target, and the rows of all later batches are lost",
+                    fix='set another mode: .mode("append") adds the rows, .mode("overwrite") replaces all',
+                    query=query.name,
+                )
             elif write.refuses_existing and function and not function.uses_batch_id:
                 yield CODE.error(
                     f"query '{query.name}' fails in its second batch: this write refuses an existing target",

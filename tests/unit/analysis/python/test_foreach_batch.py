@@ -76,10 +76,50 @@ def test_a_write_adds_rows_or_replaces_them(line: str, form: str, adds: bool) ->
         ('batch.write.jdbc(URL, "t")', True),
         ('batch.write.jdbc(URL, "t", "append")', False),
         ('batch.write.insertInto("t")', False),
+        ('batch.write.format("jdbc").option("dbtable", f"t{number}").save()', False),
+        ('batch.write.format("jdbc").option("dbtable", NAME).save()', True),
     ],
 )
 def test_a_write_that_refuses_what_is_there_can_be_made_once(line: str, once: bool) -> None:
     assert [write.refuses_existing for write in code(line).writes] == [once]
+
+
+@pytest.mark.parametrize(
+    ("body", "once"),
+    [
+        ('if batch.count() > 0:\n    batch.write.parquet("out")', True),
+        ('rows = batch.count()\nif rows == 0:\n    return\nbatch.write.parquet("out")', True),
+        ('try:\n    batch.write.parquet("out")\nexcept OSError:\n    raise', True),
+        ('if not exists("out"):\n    batch.write.parquet("out")\nelse:\n    merge()', False),
+        ('if exists("out"):\n    merge()\n    return\nbatch.write.parquet("out")', False),
+        ('try:\n    merge()\nexcept OSError:\n    batch.write.parquet("out")', False),
+        ("store(batch)", True),
+        ('if not exists("out"):\n    store(batch)', False),
+    ],
+)
+def test_a_write_that_only_the_first_batch_makes_may_refuse_what_is_there(body: str, once: bool) -> None:
+    (write,) = code(body, 'def store(rows):\n    rows.write.parquet("out")').writes
+
+    assert (write.refuses_existing, write.cannot_replay) == (once, once)
+
+
+@pytest.mark.parametrize(
+    ("line", "first_only"),
+    [
+        ('batch.write.mode("ignore").parquet("out")', True),
+        ('batch.write.format("jdbc").option("dbtable", "t").mode("ignore").save()', True),
+        ('store(batch, "out")', True),
+        ('store(batch, f"out/{number}")', False),
+        ("store(batch, here())", False),
+        ('batch.write.mode("ignore").parquet(f"out/{number}")', False),
+        ('batch.limit(0).write.mode("ignore").parquet("out")', False),
+        ('batch.write.mode("append").mode("overwrite").parquet("out")', False),
+    ],
+)
+def test_a_write_that_ignores_what_is_there_keeps_the_first_batch(line: str, first_only: bool) -> None:
+    helper = 'def store(rows, place):\n    rows.write.mode("ignore").parquet(place)'
+
+    assert [write.ignores_existing for write in code(line, helper).writes] == [first_only]
 
 
 @pytest.mark.parametrize(
