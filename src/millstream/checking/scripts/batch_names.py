@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from millstream.analysis.python.unbound_names import find_unbound_name
 from millstream.checking.scripts.execution.retries import NOTEBOOK
 from millstream.checking.scripts.interception import call_sites
 from millstream.diagnostics.finding import Span
@@ -45,6 +46,7 @@ def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
         undefined = next(_walk(function, known, 0), None)
         if undefined is not None:
             yield _describe(query, *undefined)
+        yield from _find_names_read_too_early(query, function)
         if query.format == "foreachBatch":
             yield from _find_missing_methods(query, function)
 
@@ -63,6 +65,59 @@ def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
         why="the first batch raises a NameError, which ends the query",
         fix=fix,
         query=query.name,
+    )
+
+
+def _find_names_read_too_early(query: StartedQuery, function: object) -> Iterator[Finding]:
+    """Yield a finding for each of the query's functions that reads a local name before it assigns it."""
+    for user_function in _list_functions(function, set()):
+        file = user_function.__code__.co_filename
+        node = _find_definition(file, user_function.__code__)
+        name = find_unbound_name(node) if node is not None else None
+        if name is None:
+            continue
+        display = call_sites.display_name(file)
+        line, column = name.lineno, name.col_offset + 1
+        fix = f"declare it as a name of the module: global {name.id}"
+        yield build_finding(
+            "MS114",
+            f"the function {user_function.__name__} of query '{query.name}' reads '{name.id}' before it assigns it",
+            Span(display, line, column, line, column + len(name.id)),
+            why="a name that a function assigns is its own, so the read raises an UnboundLocalError",
+            fix=fix if name.id in user_function.__globals__ else "assign the name before this line",
+            query=query.name,
+        )
+
+
+def _list_functions(function: object, seen: set[object]) -> Iterator[types.FunctionType]:
+    """Yield a function, and the user's functions that it calls by their names in the module."""
+    is_user = isinstance(function, types.FunctionType) and call_sites.is_user_file(
+        function.__code__.co_filename
+    )
+    if not isinstance(function, types.FunctionType) or not is_user or function.__code__ in seen:
+        return
+    seen.add(function.__code__)
+    yield function
+    for code in _list_codes(function.__code__):
+        for name in code.co_names:
+            yield from _list_functions(function.__globals__.get(name), seen)
+
+
+def _find_definition(file: str, code: types.CodeType) -> ast.FunctionDef | None:
+    """Return the syntax tree of a function; None for a lambda, or if its source is not known."""
+    try:
+        tree = call_sites.parse_python(call_sites.read_python(file))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    return next(
+        (
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and node.name == code.co_name
+            and code.co_firstlineno in (node.lineno, *(part.lineno for part in node.decorator_list))
+        ),
+        None,
     )
 
 
