@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checking.scripts.check import check_project_at, check_script
+from millstream.checking.scripts.migration.migrate import migrate_script
 from millstream.checking.syntax_check import find_syntax_error
 
 if TYPE_CHECKING:
@@ -137,3 +138,18 @@ def test_a_cell_of_a_declarative_notebook_does_not_end_it(spark: SparkSession, t
 
     assert [(finding.code, str(finding.severity)) for finding in checked.findings] == [("MS114", "error")]
     assert [query.name for query in checked.judged or ()] == ["low", "high"]
+
+
+def test_a_notebook_with_a_cell_that_cannot_be_read_becomes_a_project(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "tides.py"
+    start = START.format("tides")
+    cells = ["# Databricks notebook source", HEAD, "depths = rates.where(value > 3", f"rates{start}"]
+    file.write_text("\n# COMMAND ----------\n".join(cells))
+
+    project = migrate_script(spark, file)
+
+    assert len(project.moved) == 1
+    assert "the cell at line 5: Python cannot read it ('(' was never closed)" in project.left

@@ -41,13 +41,18 @@ class CodeSlice:
 class ScriptCode:
     """The syntax tree of a script, from which the code of queries is cut."""
 
-    def __init__(self, text: str, sources: Mapping[int, str], tables: TableReader | None = None) -> None:
-        """`sources` are the names of the sources by the line of the call that reads them.
+    def __init__(
+        self, texts: Sequence[str], sources: Mapping[int, str], tables: TableReader | None = None
+    ) -> None:
+        """`texts` are the script, or the cells of a notebook, each on its lines in the file.
+
+        A cell that Python cannot read is left out.
+        `sources` are the names of the sources by the line of the call that reads them.
 
         `tables` returns the view for a table that is read, given its name, whether it is read as a stream, and the
         line; "" for a table that is not a view of the project.
         """
-        self._tree = ast.parse(text)
+        self._tree = _parse_readable(texts)
         self._sources = sources
         self._tables = tables
         self._parents = {
@@ -282,6 +287,18 @@ class ScriptCode:
                 elif names and isinstance(node, ast.ImportFrom):
                     result.append(ast.ImportFrom(node.module, names, node.level))
         return result
+
+
+def _parse_readable(texts: Sequence[str]) -> ast.Module:
+    """Return one syntax tree of all texts. Raises SyntaxError if there is one only, which cannot be read."""
+    module = ast.Module(body=[], type_ignores=[])
+    for text in texts:
+        try:
+            module.body += ast.parse(text).body
+        except SyntaxError:
+            if len(texts) == 1:
+                raise
+    return module
 
 
 def _is_start(node: ast.AST) -> bool:

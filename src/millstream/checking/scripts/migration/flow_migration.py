@@ -14,6 +14,7 @@ from millstream.checking.scripts.declarative.check import record_project
 from millstream.checking.scripts.declarative.dlt_module import EXPECTATIONS
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
+from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.code_slice import CodeSlice, NotMovable, ScriptCode
@@ -220,8 +221,9 @@ class FlowMigration:
             for source in self.recording.sources.values()
             if source.span and source.span.file == display
         }
-        text = Path(file).read_text(encoding="utf-8")
-        code = ScriptCode(text, lines, read).extract_function(function.__name__, name)
+        with open_parts(Path(file)) as parts:
+            texts = [part.text for part in parts]
+        code = ScriptCode(texts, lines, read).extract_function(function.__name__, name)
         return ViewParts(name, tuple(code.sources), code=code, expectations=_expectations(function))
 
     def _write_view(self, parts: ViewParts) -> None:

@@ -50,5 +50,6 @@ def record_migration(
     with open_parts(path) as parts:
         script_run = run_script(spark, path, parts, args, known_columns)
         checked = check_recording(script_run, call_sites.display_name(path))
-        writer = ProjectWriter(path, script_run, {query.name: query for query in checked.queries})
+        texts = [part.text for part in parts]
+        writer = ProjectWriter(path, texts, script_run, {query.name: query for query in checked.queries})
         return RecordedMigration(writer.write(), script_run)

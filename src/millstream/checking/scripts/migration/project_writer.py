@@ -22,7 +22,7 @@ from millstream.checking.scripts.migration.spec_parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from millstream.analysis.query.plan_model import PlannedQuery
@@ -36,7 +36,14 @@ _UNNAMED = re.compile(r"query \d+")
 class ProjectWriter:
     """Collects the parts of a project from a recorded script."""
 
-    def __init__(self, script: Path, script_run: ScriptRun, plans: Mapping[str, PlannedQuery]) -> None:
+    def __init__(
+        self,
+        script: Path,
+        texts: Sequence[str],
+        script_run: ScriptRun,
+        plans: Mapping[str, PlannedQuery],
+    ) -> None:
+        """`texts` are the script as it runs, or the cells of a notebook, each on its lines in the file."""
         self.script = script
         self.recording = script_run.recording
         self.plans = plans
@@ -46,7 +53,7 @@ class ProjectWriter:
             for source in self.recording.sources.values()
             if source.span
         }
-        self.code = ScriptCode(script.read_text(encoding="utf-8"), lines)
+        self.code = ScriptCode(texts, lines)
         self.project = MigratedProject(names=self.names)
         self.files = ProjectFiles(script, self.project)
 
@@ -58,6 +65,10 @@ class ProjectWriter:
                 self._add(query, line)
             except NotMovable as reason:
                 self.project.left.append(f"query '{query.name}' (line {line}): {reason}")
+        for cell in self.recording.broken_cells:
+            where = f" at line {cell.span.line}" if cell.span else ""
+            problem = f"it is {cell.language}" if cell.language else cell.message
+            self.project.left.append(f"the cell{where}: Python cannot read it ({problem})")
         for doubt in self.recording.doubts:
             if doubt.what.startswith("module ") and not self._has_import(doubt.what.removeprefix("module ")):
                 # Only code that is not moved uses it.

@@ -30,7 +30,7 @@ SOURCES = {12: "clicks", 13: "countries"}
 
 
 def test_a_query_is_cut_with_what_it_needs_and_nothing_else() -> None:
-    cut = ScriptCode(SCRIPT, SOURCES).extract("counts", 17)
+    cut = ScriptCode([SCRIPT], SOURCES).extract("counts", 17)
 
     assert cut.function.splitlines() == [
         "def counts(countries, clicks):",
@@ -49,7 +49,7 @@ def test_a_query_is_cut_with_what_it_needs_and_nothing_else() -> None:
 
 def test_code_that_depends_on_arguments_is_not_cut() -> None:
     with pytest.raises(NotMovable, match="line 18: its code depends on arguments"):
-        ScriptCode(SCRIPT, SOURCES).extract("other", 18)
+        ScriptCode([SCRIPT], SOURCES).extract("other", 18)
 
 
 def test_sql_over_temporary_views_is_cut_with_the_views() -> None:
@@ -60,7 +60,7 @@ def test_sql_over_temporary_views_is_cut_with_the_views() -> None:
         "big.writeStream.format('console').start()\n"
     )
 
-    assert ScriptCode(script, {1: "rates"}).extract("big", 5).function.splitlines() == [
+    assert ScriptCode([script], {1: "rates"}).extract("big", 5).function.splitlines() == [
         "def big(rates):",
         "    spark = rates.sparkSession",
         "    rates.createOrReplaceTempView('rates')",
@@ -83,7 +83,7 @@ def test_a_statement_that_changes_what_a_query_needs_is_cut_with_it(first: str, 
     start = "decoded = rates.select(decode(fields))\ndecoded.writeStream.format('console').start()\n"
     line = script.count("\n") + 2
 
-    cut = ScriptCode(script + start, {1: "rates"}).extract("decoded", line)
+    cut = ScriptCode([script + start], {1: "rates"}).extract("decoded", line)
 
     body = "\n".join(text.removeprefix("    ") for text in cut.function.splitlines()[1:])
     assert body == f"{first}\n{change}\ndecoded = rates.select(decode(fields))\nreturn decoded"
@@ -96,7 +96,7 @@ def test_a_query_that_needs_a_changed_constant_is_not_cut() -> None:
     )
 
     with pytest.raises(NotMovable, match="line 2: it changes the constant 'FIELDS'"):
-        ScriptCode(script, {3: "rates"}).extract("rates", 4)
+        ScriptCode([script], {3: "rates"}).extract("rates", 4)
 
 
 def test_code_in_a_function_is_cut_with_that_of_the_module() -> None:
@@ -105,7 +105,7 @@ def test_code_in_a_function_is_cut_with_that_of_the_module() -> None:
         "    query = rates.where(f'value > {LIMIT}').writeStream.format('console').start()\n"
     )
 
-    cut = ScriptCode(script, {4: "rates"}).extract("query", 5)
+    cut = ScriptCode([script], {4: "rates"}).extract("query", 5)
 
     assert cut.definitions == ["LIMIT = 3"]
     assert cut.function == "def query(rates):\n    return rates.where(f'value > {LIMIT}')"
@@ -115,4 +115,22 @@ def test_a_source_that_is_read_out_of_sight_is_not_cut() -> None:
     script = "raw = spark.readStream.table(name)\nraw.writeStream.format('console').start()\n"
 
     with pytest.raises(NotMovable, match="reads a source"):
-        ScriptCode(script, {}).extract("raw", 2)
+        ScriptCode([script], {}).extract("raw", 2)
+
+
+def test_a_cell_that_cannot_be_read_is_left_out() -> None:
+    cells = [
+        'rates = spark.readStream.format("rate").load()',
+        "\nif rates\n    pass",
+        "\n\n\nrates.where(rates.value > 3).writeStream.start()",
+    ]
+
+    assert ScriptCode(cells, {1: "rates"}).extract("query", 4).function.splitlines() == [
+        "def query(rates):",
+        "    return rates.where(rates.value > 3)",
+    ]
+
+
+def test_a_script_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(SyntaxError):
+        ScriptCode(["if rates\n    pass"], {})
