@@ -34,6 +34,12 @@ _QUOTED = re.compile(r"`((?:[^`]|``)+)`|\"?([A-Za-z_]\w*)\"?")
 # Functions that need no parentheses, and that are more often the name of a column.
 _FUNCTIONS = re.compile(r"(?<![\w.`'\"])(user|session_user)(?![\w`'\"]|\s*\()", re.IGNORECASE)
 
+# How Spark prints an operator of a plan, the columns that it lacks, those that it computes, and conditions.
+_OPERATOR = re.compile(r"^.*?(?=[\[(])")
+_LACKING = re.compile(r"'([A-Za-z_]\w*)(?![\w.]|\s*[(\[])")
+_DEFINED = re.compile(r"\bAS (\w+)#")
+_CONDITION = re.compile(r"\bWHEN '(\w+) THEN\b")
+
 # Types that a function may ask for, each with the type that its column gets.
 _TYPES = (
     ("TIMESTAMP", "TIMESTAMP"),
@@ -140,9 +146,12 @@ class AssumedColumns:
                 own = self._aliases[parts[0].lower()]
                 parts, sources = parts[1:], [source for source in sources if source in own]
             if parts:
+                lacking, conditions = _names_in_plan(str(error), parts[0])
+                is_only_source = len(sources) == 1
+                self.add(sources if is_only_source else (), sorted(conditions), "BOOLEAN")
                 kind = TEXT if len(parts) == 1 else _NESTED
                 self.add(self._list_lacking(sources, parts[0]), parts[:1], kind)
-                self.add(sources, sorted(_names_in_statement()))
+                self.add(sources, sorted(_names_in_statement() | (lacking if is_only_source else set())))
         elif condition.startswith("AMBIGUOUS_REFERENCE"):
             self._take_back(sources, _parts(facts.get("name", "")))
         elif condition.startswith("UNRESOLVED_USING_COLUMN"):
@@ -225,6 +234,22 @@ def _avro_type(kind: str) -> Any:
 def _parts(name: str) -> list[str]:
     """Return the parts of a column's name in an error: `a`.`b`, or "a"."""
     return [first.replace("``", "`") or second for first, second in _QUOTED.findall(name)]
+
+
+def _names_in_plan(message: str, missing: str) -> tuple[set[str], set[str]]:
+    """Return the columns that the operator of a missing one lacks too, and those of them that are conditions.
+
+    Spark names one column in its error, and adds the plan, in which each name without a column has a quote.
+    """
+    names: set[str] = set()
+    conditions: set[str] = set()
+    for line in message.splitlines():
+        operator = _OPERATOR.sub("", line)
+        if f"'{missing}" in operator:
+            new = set(_DEFINED.findall(operator))
+            names |= set(_LACKING.findall(operator)) - new
+            conditions |= set(_CONDITION.findall(operator)) - new
+    return names, conditions & names
 
 
 def _names_in_statement() -> set[str]:

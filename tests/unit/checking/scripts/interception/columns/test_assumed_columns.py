@@ -11,8 +11,8 @@ from millstream.checking.scripts.interception.columns.assumed_columns import Ass
 class Refusal(AnalysisException):
     """An error of Spark with a condition and its parameters."""
 
-    def __init__(self, condition: str, **facts: str) -> None:
-        super().__init__("refused")
+    def __init__(self, condition: str, plan: str = "", **facts: str) -> None:
+        super().__init__(f"[{condition}] refused. SQLSTATE: 42703;\n{plan}")
         self._condition, self._facts = condition, facts
 
     def getCondition(self) -> str:  # noqa: N802 - Spark's name
@@ -22,8 +22,14 @@ class Refusal(AnalysisException):
         return self._facts
 
 
-def missing(name: str) -> Refusal:
-    return Refusal("UNRESOLVED_COLUMN.WITH_SUGGESTION", objectName=name)
+def missing(name: str, plan: str = "") -> Refusal:
+    return Refusal("UNRESOLVED_COLUMN.WITH_SUGGESTION", plan, objectName=name)
+
+
+PLAN = """'Sort ['kind ASC NULLS FIRST], true
++- 'Aggregate [town#3, 'kind], [town#3, 'kind, 'SUM(CASE WHEN 'is_new THEN 1 END) AS new#9, ('new + 'a.b) AS s#8]
+   +- Relation [town#3,columns_not_known_in_a_check#4] json
+"""
 
 
 @pytest.mark.parametrize(
@@ -124,3 +130,19 @@ def test_a_column_that_another_source_has_is_taken_back() -> None:
 
     columns.learn(["sales", "products"], missing("`name`"))
     assert (columns.ddl("sales"), columns.ddl("products")) == ("", ", `name` STRING")
+
+
+def test_the_columns_that_an_operator_lacks_are_learned_together() -> None:
+    assumed = AssumedColumns()
+
+    assumed.learn(["table towns"], missing("`kind`", PLAN))
+
+    assert assumed.types("table towns") == {"is_new": "BOOLEAN", "kind": "STRING"}
+
+
+def test_of_two_sources_only_the_missing_column_is_learned() -> None:
+    assumed = AssumedColumns()
+
+    assumed.learn(["table towns", "table roads"], missing("`kind`", PLAN))
+
+    assert assumed.types("table towns") == {"kind": "STRING"}
