@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from pyspark.sql import SparkSession
 from millstream.checking.scripts.interception.absent import Absent
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from millstream.checking.scripts.interception.recording import Doubt
 
@@ -24,6 +26,9 @@ _FEW = 2
 # The module from which files for Databricks import what a notebook has by itself.
 _RUNTIME = "databricks.sdk.runtime"
 _MOST = 6
+# Folders of a project whose files are not its own modules, and the number of folders that are searched at most.
+_NOT_OF_PROJECT = ("venv", "env", "site-packages", "node_modules", "tests", "test", "build", "dist")
+_MOST_FOLDERS = 1_000
 
 
 def list_project_folders(script: Path) -> list[Path]:
@@ -40,13 +45,46 @@ def find_project_root(script: Path) -> Path | None:
 
 
 def find_package_root(module: str, script: Path) -> Path | None:
-    """Return the folder above a script, up to the root of its project, that holds a module of this name."""
+    """Return the folder of a script's project that holds a module of this name.
+
+    It is a folder above the script, up to the root of the project; one that the script adds to `sys.path` by its
+    place on another machine; or that of the only file of the project with this name, because a cluster gets such
+    files by their names: `spark-submit --py-files`.
+    """
     name = module.partition(".")[0]
-    for folder in list_project_folders(script):
-        for place in (folder, folder / "src"):
+    folders = list_project_folders(script)
+    for folder in folders:
+        for place in (folder, folder / "src", *_list_places_elsewhere(folder)):
             if (place / f"{name}.py").is_file() or _is_package(place / name):
                 return place
-    return None
+    root = find_project_root(script)
+    files = [] if root is None or not name.isidentifier() else _find_files(root, f"{name}.py")
+    return files[0].parent if len(files) == 1 else None
+
+
+def _list_places_elsewhere(folder: Path) -> Iterator[Path]:
+    """Yield the folders near `folder` that `sys.path` has by paths of another machine, or from another folder.
+
+    `/Workspace/a/lib` may be `folder/a/lib` or `folder/lib`, and `../lib` is relative to the folder of a notebook.
+    """
+    for entry in map(str, sys.path):
+        parts = Path(entry).parts[1:]
+        if not entry.strip("./") or Path(entry).exists():
+            continue
+        if not entry.startswith("/"):
+            yield folder / entry
+        yield from (folder.joinpath(*parts[start:]) for start in range(1, len(parts)))
+
+
+def _find_files(root: Path, name: str) -> list[Path]:
+    """Return the files of a project that have a name, without those of environments, and of hidden folders."""
+    files: list[Path] = []
+    for number, (folder, folders, names) in enumerate(os.walk(root)):
+        if number == _MOST_FOLDERS:
+            return []
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in _NOT_OF_PROJECT]
+        files += [Path(folder, name)] if name in names else []
+    return files
 
 
 def _is_package(folder: Path) -> bool:

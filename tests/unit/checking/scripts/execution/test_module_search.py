@@ -1,0 +1,56 @@
+"""In which folder of a script's project a module is found."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.checking.scripts.execution.module_search import find_package_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a script in `jobs/daily` and modules in other folders."""
+    for name in ("pyproject.toml", "jobs/daily/run.py", "lib/rates.py", "shop/lib/sums.py", "venv/other.py"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("entry", "module", "root"),
+    [
+        ("", "jobs.daily", "."),
+        ("", "rates", "lib"),
+        ("", "other", None),
+        ("", "missing", None),
+        ("/Workspace/Repos/me/shop/lib", "sums", "shop/lib"),
+        ("../../shop/lib", "sums", "jobs/daily/../../shop/lib"),
+        ("/nowhere/at/all", "missing", None),
+    ],
+)
+def test_a_module_is_found_in_the_folders_of_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch, entry: str, module: str, root: str | None
+) -> None:
+    if entry:
+        # A second file of this name: only the entry tells which one is meant.
+        (project / "sums.d").mkdir()
+        (project / "sums.d" / "sums.py").touch()
+        monkeypatch.setattr(sys, "path", [*sys.path, entry])
+
+    found = find_package_root(module, project / "jobs" / "daily" / "run.py")
+
+    assert found == (project / root if root else None)
+
+
+def test_of_two_files_with_the_name_none_is_taken(project: Path) -> None:
+    (project / "sums.py.d").mkdir()
+    (project / "sums.py.d" / "rates.py").touch()
+
+    assert find_package_root("rates", project / "jobs" / "daily" / "run.py") is None
