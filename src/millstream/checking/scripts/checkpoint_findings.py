@@ -15,7 +15,9 @@ from millstream.checking.scripts.execution.module_search import find_project_roo
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.spark_formats import OWN_CHECKPOINT
+from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Finding, Severity
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,16 @@ def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator
     if script is not None and is_inside(folder, str(find_project_root(script) or script.parent)):
         # Where the script's own project is says nothing about the checkpoint.
         root = None
+    if query.format == spark_formats.MEMORY and query.mode is not OutputMode.COMPLETE and query.checkpoint:
+        yield build_rule_finding(
+            "MS403",
+            f"the checkpoint of '{query.name}' is refused at the next start",
+            query.option_spans.get("checkpointLocation", query.span),
+            why="the memory sink continues from a checkpoint in complete mode only",
+            fix="leave out the checkpoint location; the rows in memory are lost at a restart anyway",
+            query=query.name,
+        )
+        return
     is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
     if not query.checkpoint or not (root or is_lasting):
         return

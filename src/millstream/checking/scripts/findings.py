@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.analysis.deduplicate import deduplicate_findings
+from millstream.analysis.folder_paths import normalize_path
 from millstream.analysis.rule_runner import load_rules, phrases_by_code, run_plan_rules
 from millstream.analysis.suppressions import apply_suppressions
 from millstream.checking.check import CheckResult
@@ -256,12 +257,16 @@ def _has_assumed_columns(doubt: Doubt, recording: Recording) -> bool:
 
 
 def find_shared_resources(recording: Recording) -> Iterator[Finding]:
-    """Yield findings about queries that share a checkpoint or a name, and about missing checkpoints."""
+    """Yield findings about queries that share a checkpoint, a folder or a name, and about missing checkpoints."""
     by_checkpoint: dict[str, list[StartedQuery]] = defaultdict(list)
     by_name: dict[str, list[StartedQuery]] = defaultdict(list)
+    by_folder: dict[str, list[StartedQuery]] = defaultdict(list)
     for query in recording.queries:
         if query.checkpoint and MARK not in query.checkpoint:
             by_checkpoint[query.checkpoint.rstrip("/")].append(query)
+        is_file = query.format in spark_formats.WRITABLE_FILES and MARK not in query.target + query.checkpoint
+        if is_file and "/" in query.target and query.checkpoint:
+            by_folder[normalize_path(query.target)].append(query)
         if query.has_name and MARK not in query.name:
             by_name[query.name].append(query)
         needs_checkpoint = query.has_new_checkpoint and query.format.lower() not in OWN_CHECKPOINT
@@ -279,6 +284,14 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
     for location, queries in by_checkpoint.items():
         yield from _shared_findings(
             queries, f"the checkpoint '{location}'", "each query would use the other's offsets as its own"
+        )
+    for folder, queries in by_folder.items():
+        # Of two with one checkpoint, that is told.
+        others = [query for query in queries[1:] if query.checkpoint != queries[0].checkpoint]
+        yield from _shared_findings(
+            [queries[0], *others],
+            f"the folder '{folder}'",
+            "the folder has one log of batches: Spark takes a batch of one query for one of the other, and skips it",
         )
     for name, queries in by_name.items():
         if not any(started.trigger.has_end for started in queries):
