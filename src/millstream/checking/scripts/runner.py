@@ -141,6 +141,9 @@ def _run_once(
     spark: SparkSession, path: Path, parts: Sequence[CodePart], args: list[str], retries: Retries
 ) -> tuple[ScriptRun, bool]:
     """Run the script once. The second value is whether another run can go further, with what `retries` has gained."""
+    if retries.folder is not None:
+        # The script's own files are found from its folder too.
+        path, parts = path.resolve(), [replace(part, file=str(Path(part.file).resolve())) for part in parts]
     recording = retries.recording()
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
     recording.is_notebook = script_run.keeps_queries
@@ -327,11 +330,13 @@ def _is_bug(error: Exception) -> bool:
     module = frames[-1].f_globals["__name__"]
     is_file_error = isinstance(error, OSError | ValueError) and module == ScriptSandbox.__module__
     is_attribute_error = isinstance(error, AttributeError) and module == jvm_access.__name__
+    # C code may say that a stand-in has the wrong type.
+    is_about_stand_in = isinstance(error, TypeError) and f"'{Absent.__name__}'" in str(error)
     # Without a frame of the script, the script could not even be parsed.
     has_started = any(call_sites.is_user_file(frame.f_code.co_filename) for frame in frames)
     return (
         has_started
-        and not (is_expected or is_argument_error or is_file_error or is_attribute_error)
+        and not (is_expected or is_argument_error or is_file_error or is_attribute_error or is_about_stand_in)
         and call_sites.is_millstream_frame(frames[-1])
     )
 

@@ -55,3 +55,15 @@ def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSess
     checked = check_script(spark, FOLDER / "package_of_the_repository.py")
 
     assert list_findings(checked, FOLDER.parent / "traitlib" / "sources.py") == [(2, "error", "MS311")]
+
+
+def test_a_file_in_the_folder_of_the_script_is_read_wherever_the_check_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    checked = check_script(spark, FOLDER / "settings_next_to_the_script.py")
+
+    assert format_judged(checked.judged or ()).startswith("1 of 1 quer")
+    assert not any("settings" in finding.message for finding in checked.findings)
+    assert Path.cwd() == tmp_path

@@ -83,3 +83,20 @@ def test_an_export_has_the_text_of_its_magic(tmp_path: Path) -> None:
         assert 'spark.sql("""' in sql.text
         assert python.text.splitlines()[4] == "x = 1"
         assert call_sites.read_python(str(export)) != export.read_bytes()
+
+
+def test_magic_that_is_not_in_a_comment_of_an_export_is_read_as_magic(tmp_path: Path) -> None:
+    file = tmp_path / "job.py"
+    file.write_text(
+        "# Databricks notebook source\n%pip install x\na = 1\n# COMMAND ----------\nb = (7\n% a)\n"
+        "# COMMAND ----------\nif b\n  !"
+    )
+
+    with open_parts(file) as parts:
+        texts = [part.text for part in parts]
+
+    assert texts == [
+        "# Databricks notebook source\npass  # %pip install x\na = 1",
+        "\n\n\n# COMMAND ----------\nb = (7\n% a)",
+        "\n\n\n\n\n\n# COMMAND ----------\nif b\n  !",
+    ]

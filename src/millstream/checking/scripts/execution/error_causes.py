@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import os
+import pickle
 import re
 import sys
 import traceback
@@ -38,6 +39,7 @@ _MODEL_READERS = ("loadMetadata", "load")
 _PATH = re.compile(
     r"[\w.:~-]*/[\w./:~-]+|\b[\w-]+\.(?:json|ya?ml|toml|ini|cfg|conf|env|properties|csv|parquet|txt|sql|avsc)\b"
 )
+_ASKS_FOR_FILES = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "glob", "iglob", "listdir"})
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 
@@ -75,6 +77,8 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _variable(raised, library, frame, span)
             or _missing_file(raised, span)
             or _missing_settings(raised, library, span)
+            or _missing_folder(raised, library, span)
+            or _pickled(raised, span)
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
             or _other_dialect(raised, recording, span)
@@ -82,6 +86,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)
             or _missing_row(raised, recording, span)
+            or _own_end(raised, statement, named, recording, span)
         )
         if doubt is not None:
             return (frame.f_code.co_filename, statement.lineno, statement.col_offset), doubt
@@ -218,6 +223,24 @@ def _missing_settings(error: BaseException, library: list[FrameType], span: Any)
     )
 
 
+def _missing_folder(error: BaseException, library: list[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about a folder into which the script writes with pandas, and which a check did not make."""
+    is_of_pandas = bool(library) and str(library[-1].f_globals.get("__name__")).startswith("pandas.io")
+    if not (is_of_pandas and isinstance(error, OSError) and "non-existent directory" in str(error)):
+        return None
+    return Doubt("the folder of a file that the script writes", "a check does not make folders", span)
+
+
+def _pickled(error: BaseException, span: Any) -> Doubt | None:
+    """Return the doubt about an object that cannot be read: its classes or the file's content are not here."""
+    is_of_class = isinstance(error, AttributeError) and str(error).startswith("Can't get attribute ")
+    if not isinstance(error, pickle.UnpicklingError) and not is_of_class:
+        return None
+    return Doubt(
+        "the object in a file of pickle", "its classes, or its content, are not on this machine", span
+    )
+
+
 def _stand_in(
     error: BaseException, library: list[FrameType], frame: FrameType, named: list[Any], recording: Recording
 ) -> Doubt | None:
@@ -304,14 +327,37 @@ def _unset_variable(
     error: BaseException, frame: FrameType, named: list[Any], recording: Recording, span: Any
 ) -> Doubt | None:
     """Return the doubt about variables that are not set, if the statement that fails uses None."""
-    if not recording.unset_variables or not isinstance(error, ValueError | TypeError | AttributeError):
+    variables = recording.unset_variables or recording.empty_variables
+    is_own_end = isinstance(error, SystemExit) or isinstance(named[0], ast.Raise)
+    if not variables or not (is_own_end or isinstance(error, ValueError | TypeError | AttributeError)):
         return None
     values = [value for part in named for value in _values(part, frame)]
-    if not any(value is None or (type(value) is dict and None in value.values()) for value in values):
+    if not any(
+        value is None
+        or (type(value) is dict and None in value.values())
+        or (is_own_end and isinstance(value, str) and not value)
+        for value in values
+    ):
         return None
-    names = ", ".join(recording.unset_variables)
-    fix = f"set it for the check: {recording.unset_variables[0]}=… millstream check …"
+    names = ", ".join(variables)
+    fix = f"set it for the check: {variables[0]}=… millstream check …"
     return Doubt(f"environment variable {names}", "it is not set here", span, fix)
+
+
+def _own_end(
+    error: BaseException, statement: ast.stmt, named: list[Any], recording: Recording, span: Any
+) -> Doubt | None:
+    """Return the doubt about a file or a server without which the script ends itself."""
+    if not isinstance(error, SystemExit) and not isinstance(statement, ast.Raise):
+        return None
+    calls = [node for part in named for node in ast.walk(part) if isinstance(node, ast.Call)]
+    for call in calls:
+        if (call.func.attr if isinstance(call.func, ast.Attribute) else "") in _ASKS_FOR_FILES:
+            why = "it does not exist on this machine"
+            return Doubt(f"what {ast.unparse(call)[:60]} looks for", why, span)
+    if recording.has_refused_connection:
+        return Doubt("the answer of a server", "a check does not connect to it", span)
+    return None
 
 
 def _decoded(error: BaseException, recording: Recording) -> Doubt | None:

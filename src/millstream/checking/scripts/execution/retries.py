@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import configparser
 import contextlib
 import linecache
 import os
@@ -11,10 +12,12 @@ import sys
 import traceback
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
+from pyspark.errors import PySparkException
 
 from millstream.checking.scripts.execution.error_causes import error_chain, find_cause
 from millstream.checking.scripts.execution.module_search import (
@@ -31,6 +34,7 @@ from millstream.checking.scripts.execution.notebook_utilities import (
 from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
 from millstream.checking.scripts.execution.source_files import RUN
 from millstream.checking.scripts.interception.absent import Absent, expected
+from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.call_sites import error_span
 from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
 from millstream.checking.scripts.interception.placeholders import Unknown
@@ -38,7 +42,6 @@ from millstream.checking.scripts.interception.recording import Doubt, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -62,6 +65,14 @@ _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
 
 # How the doubt about an environment variable begins.
 _VARIABLE = "environment variable "
+
+_SETTINGS_FILE = re.compile(r"[\w./-]+\.(?:ini|cfg|conf|config|properties)\b")
+
+# Functions of Databricks that Spark does not have.
+_DATABRICKS_FUNCTIONS = re.compile(
+    r"(?:ai|h3|st|try_h3|try_st)_\w+|vector_search|http_request|remote_query|(?:try_)?secret|is_member"
+    r"|is_account_group_member|cloud_files_state"
+)
 
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
@@ -92,6 +103,12 @@ class Retries:
     """Functions whose decorator, of a module that is not installed, gives them arguments."""
     says_yes: bool = False
     """True if stand-ins are true in the next run, because no query was started while they were false."""
+    has_servers: bool = False
+    """True if the script's own connections seem to succeed in the next run, because it ended when they did not."""
+    folder: Path | None = None
+    """The folder in which the script runs, if files that it names relative to it are not in the current one."""
+    functions: set[str] = field(default_factory=set)
+    """Functions of Databricks that SQL texts call."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 
@@ -99,6 +116,7 @@ class Retries:
         """Return an empty recording with the doubts that are known before the run."""
         doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
         recording = Recording(doubts=doubts, known_columns=self.known_columns, execution=self.execution)
+        recording.has_servers = self.has_servers
         self.assumed.has_grown = False
         recording.assumed = self.assumed if self.execution is None else None
         for doubt in self.skipped.doubts.values():
@@ -127,6 +145,10 @@ class Retries:
             if name.startswith("name ")
         }
         names[RUN] = partial(run_notebook, recording)
+        for function in sorted(self.functions):
+            session.udf.register(function, lambda *_args, **_named: None, "string")
+        if self.folder is not None:
+            os.chdir(self.folder)
         own = (("spark", session), ("sc", session.sparkContext))
         names |= {name: value for name, value in own if name in names}
         for name, value in names.items():
@@ -179,6 +201,16 @@ class Retries:
             self.with_arguments |= new
             if new:
                 return True
+        folder = _find_folder(error, path) if self.folder is None else None
+        if folder is not None:
+            self.folder = folder
+            return True
+        if (routine := _missing_function(error)) and routine not in self.functions:
+            self.functions.add(routine)
+            return True
+        if recording.has_refused_connection and not self.has_servers and not _is_refusal(error):
+            self.has_servers = True
+            return True
         variable = _missing_variable(error, path)
         if variable is not None and variable.what not in self.absent:
             self.absent[variable.what] = variable
@@ -214,6 +246,38 @@ class Retries:
         """
         cause = find_cause(error, recording, usage)
         return cause is not None, cause is not None and self.skipped.add(*cause)
+
+
+def _find_folder(error: BaseException, path: Path) -> Path | None:
+    """Return the folder of the script or one above it that has a file which the script names relative to one."""
+    names = [error.filename] if isinstance(error, FileNotFoundError) else []
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if frames and frames[-1].f_globals.get("__name__") == configparser.__name__:
+        # It ignores files that are missing.
+        names = _SETTINGS_FILE.findall(path.read_text(encoding="utf-8", errors="replace"))
+    relative = [name for name in names if isinstance(name, str) and not Path(name).is_absolute()]
+    return next(
+        (
+            folder
+            for folder in list_project_folders(path)
+            for name in relative
+            if not Path(name).exists() and (folder / name).is_file()
+        ),
+        None,
+    )
+
+
+def _missing_function(error: BaseException) -> str:
+    """Return the function of Databricks that Spark does not know; "" if it misses another one, or none."""
+    if not isinstance(error, PySparkException) or error.getCondition() != "UNRESOLVED_ROUTINE":
+        return ""
+    name = (error.getMessageParameters() or {}).get("routineName", "").replace("`", "").lower()
+    return name if _DATABRICKS_FUNCTIONS.fullmatch(name) else ""
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Return whether an error is that of a connection, or what a script makes of it."""
+    return any(isinstance(each, ConnectionError | RefusedCall) for each in error_chain(error))
 
 
 def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:

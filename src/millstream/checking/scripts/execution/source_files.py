@@ -22,6 +22,7 @@ RUN = "__millstream_run__"
 # How Databricks and Microsoft Fabric begin each cell of a notebook that they export as Python.
 _CELL = re.compile(r"# COMMAND -{10}|# (?:PARAMETERS )?CELL \*{10}")
 _MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
+_RAW_MAGIC = re.compile(r"^[!%]", re.MULTILINE)
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _SQL_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
@@ -49,8 +50,16 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
         if not is_notebook(path):
             yield [CodePart(text, str(path))]
             return
-        call_sites.give_text(path, text)
-        yield [CodePart(part, str(path)) for part in _split_cells(text)]
+        cells = [_read_cell(cell) for cell in _split_cells(text)]
+        for file in (path, path.resolve()):
+            call_sites.give_text(file, "\n".join(cells))
+        lines = 0
+        parts = []
+        for code in cells:
+            # Each cell is on its lines in the file.
+            parts.append(CodePart("\n" * lines + code, str(path)))
+            lines += code.count("\n") + 1
+        yield parts
         return
     with tempfile.TemporaryDirectory(prefix="millstream-cells-") as folder:
         parts = []
@@ -63,13 +72,22 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
 
 
 def _split_cells(text: str) -> list[str]:
-    """Return the cells of an export, each on its lines in the file."""
+    """Return the cells of an export, with all its lines."""
     cells: list[list[str]] = [[]]
-    for number, line in enumerate(text.split("\n")):
+    for line in text.split("\n"):
         if _CELL.match(line):
-            cells.append([""] * number)
+            cells.append([])
         cells[-1].append(line)
     return ["\n".join(cell) for cell in cells]
+
+
+def _read_cell(cell: str) -> str:
+    """Return a cell of an export as Python. Magic may be there as it is in a notebook, and not in comments."""
+    try:
+        call_sites.parse_python(cell)
+    except SyntaxError:
+        return without_magic(cell) if _RAW_MAGIC.search(cell) else cell
+    return cell
 
 
 def _read_script(path: Path) -> str:

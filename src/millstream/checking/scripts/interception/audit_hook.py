@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from millstream.checking.scripts.interception.recording import Recording
+
 _PROGRAMS = frozenset(
     {
         "os.exec",
@@ -76,8 +78,9 @@ class Audit:
     threads of the check that ran before.
     """
 
-    def __init__(self, writable: tuple[str, ...]) -> None:
+    def __init__(self, writable: tuple[str, ...], recording: Recording) -> None:
         self._writable = writable
+        self._recording = recording
         self._own_threads: frozenset[int | None] = frozenset()
 
     def start(self) -> None:
@@ -132,6 +135,7 @@ class Audit:
         """Raise `ConnectionRefusedError`, except for Spark's own Python code, which connects to the JVM."""
         if call_sites.is_spark_call() and isinstance(address, tuple) and address[0] in _LOOPBACK:
             return
+        self._recording.has_refused_connection = True
         raise ConnectionRefusedError(
             f"a check does not open connections, and the script connects to {address}"
         )
@@ -139,6 +143,7 @@ class Audit:
     def _refuse_lookup(self, host: Any) -> None:
         if host in (None, "", *_LOOPBACK, socket.gethostname()) or call_sites.is_spark_call():
             return
+        self._recording.has_refused_connection = True
         raise ConnectionRefusedError(f"a check does not open connections, and the script looks up {host}")
 
     def _is_script_code(self) -> bool:

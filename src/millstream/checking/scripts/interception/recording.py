@@ -184,6 +184,10 @@ class Recording:
     """Environment variables that the script takes to be empty because they are not set here."""
     is_notebook: bool = False
     """True if the script is a notebook, which may have methods that only Databricks has."""
+    has_refused_connection: bool = False
+    """True if the script tried to connect to a server."""
+    has_servers: bool = False
+    """True if the script's own connections seem to succeed, because it ended when they did not."""
     has_emptied_sources: bool = False
     """True if the script read a source, or the progress of a query, that is empty only in the check."""
 

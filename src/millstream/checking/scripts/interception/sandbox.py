@@ -12,6 +12,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import sys
 import tarfile
 import tempfile
@@ -19,6 +20,7 @@ import threading
 import time
 import uuid
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +89,9 @@ class ScriptSandbox:
     def __init__(self, recording: Recording, private: Path, spark: Path) -> None:
         self.recording = recording
         self.private = recording.temporary_folder = str(private.resolve())
-        self.audit = Audit((f"{self.private}/", f"{spark.resolve()}/"))
-        self.sleeps = 0
+        self.audit = Audit((f"{self.private}/", f"{spark.resolve()}/"), recording)
+        self.thread = threading.get_ident()
+        self.sleeps: Counter[int] = Counter()
 
     def install(self, patches: Patches) -> None:
         """Replace functions of Python's own modules."""
@@ -116,6 +119,13 @@ class ScriptSandbox:
         patches.wrap(_posixsubprocess, "fork_exec", self._start_program)
         patches.set(os, "_exit", sys.exit)
         patches.set(tempfile, "tempdir", self.private)
+        # It returns the number of an error, and raises none.
+        patches.wrap(socket.socket, "connect_ex", functools.partial(self._connect, 0))
+        if self.recording.has_servers:
+            patches.wrap(socket.socket, "connect", functools.partial(self._connect, None))
+            unconnected = socket.socket()
+            patches.after(unconnected.close)
+            patches.wrap(socket, "create_connection", functools.partial(self._connect, unconnected))
         for name in ("uuid1", "uuid4"):
             patches.wrap(uuid, name, self._note_uuid)
         self.audit.start()
@@ -126,10 +136,13 @@ class ScriptSandbox:
         if call_sites.find_user_frame() is None:
             original(seconds)
             return
-        self.sleeps += 1
-        if self.sleeps > MOST_SLEEPS:
+        thread = threading.get_ident()
+        self.sleeps[thread] += 1
+        if self.sleeps[thread] > MOST_SLEEPS:
+            # The script goes on while another thread of it waits.
+            is_bounded = thread != self.thread
             self.recording.waits.append(
-                WaitCall(None, len(self.recording.queries), call_sites.current_span())
+                WaitCall(None, len(self.recording.queries), call_sites.current_span(), is_bounded=is_bounded)
             )
             raise WaitReached
 
@@ -192,6 +205,13 @@ class ScriptSandbox:
     def _may_write(self, path: Any) -> bool:
         """Return whether this may be written: a descriptor, the null device or a file of the private folder."""
         return isinstance(path, int) or os.fsdecode(path) == os.devnull or self.audit.is_writable(path)
+
+    def _connect(self, result: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return what a connection returns if the script itself asks whether a server is there."""
+        # Between them is the function that replaces Python's.
+        if call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
+            return result
+        return original(*args, **kwargs)
 
     def _start_program(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         if call_sites.find_user_frame() is None:

@@ -17,6 +17,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.functions import builtin
+from pyspark.sql.types import StructType
 from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
@@ -43,6 +44,8 @@ _TWO_FRAME_METHODS = (
     "join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "subtract",
     "exceptAll", "lateralJoin",
 )  # fmt: skip
+# How many of the given rows are searched for a value that is not known.
+_MOST_ROWS = 50
 _STREAMING_CALLS = ("start", "stop", "checkpoint")
 _FILE_READS = ("textFile", "wholeTextFiles", "binaryFiles", "sequenceFile", "hadoopFile", "newAPIHadoopFile")
 _RDD_WRITES = (
@@ -88,12 +91,22 @@ class Sessions:
         for method in _RDD_WRITES:
             patches.set(RDD, method, lambda *_args, **_kwargs: None)
         self._frames(patches)
+        patches.wrap(SparkSession, "createDataFrame", self._create_frame)
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
         patches.wrap(SparkConf, "get", self._get_submitted)
         patches.wrap(
             DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
         )
+
+    def _create_frame(
+        self, original: Any, session: SparkSession, data: Any, schema: Any = None, *args: Any, **named: Any
+    ) -> Any:
+        """Create a frame. One of rows that are not known, with columns that are, has no rows."""
+        if isinstance(schema, str | StructType) and not has_mark(schema) and _has_stand_in(data):
+            self.recording.has_emptied_sources = True
+            return original(session, [], schema)
+        return original(session, data, schema, *args, **named)
 
     def _await_context(self, *args: Any) -> bool:
         """Note that the script waits, which keeps its queries running too."""
@@ -256,6 +269,15 @@ def _of_unknown(name: str, original: Any, frame: Any, *args: Any, **kwargs: Any)
     return (
         getattr(frame, name)(*args, **kwargs) if type(frame) is Unknown else original(frame, *args, **kwargs)
     )
+
+
+def _has_stand_in(rows: Any) -> bool:
+    """Return whether rows are a stand-in, or have one as a value."""
+    if isinstance(rows, Absent):
+        return True
+    if isinstance(rows, dict):
+        return any(map(_has_stand_in, rows.values()))
+    return isinstance(rows, list | tuple) and any(map(_has_stand_in, rows[:_MOST_ROWS]))
 
 
 def _describe_setting(key: str) -> Doubt:

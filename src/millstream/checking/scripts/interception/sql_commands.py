@@ -233,7 +233,10 @@ class Statements:
             if provider.isDefined():
                 self.recording.providers[name] = short_name(str(provider.get()))
             if not kind.endswith("AsSelect"):
-                self.recording.tables[name] = session._parse_ddl(plan.tableSchema().toDDL())
+                schema = session._parse_ddl(plan.tableSchema().toDDL())
+                if schema.fields:
+                    # Without columns, a table has those of the files at its location.
+                    self.recording.tables[name] = schema
             else:
                 self.recording.tables[name] = frame_of(session, plan.query()).schema
 
