@@ -36,6 +36,7 @@ FOR_EACH_BATCH = "forEachBatch"
 _TEXT_METHODS = frozenset(name for name in dir(str) if not name.startswith("_"))
 _SESSION = frozenset({"spark_session", "sparkSession"})
 _OF_SESSION = frozenset({"readStream", "createDataFrame"})
+_WAITS = ("awaitAnyTermination", "awaitTermination")
 # The attribute, or the beginning of methods, by which AWS Glue's context reads a frame.
 _GLUE_READER = "create_data_frame"
 _OWN = frozenset({"doubt", "keys", "writeStream"})
@@ -123,6 +124,9 @@ class Absent(str):
         if name in _OF_SESSION and (session := SparkSession.getActiveSession()) is not None:
             # Only a session has these, and a library may have made it.
             return getattr(session, name)
+        if name in _WAITS and (session := SparkSession.getActiveSession()) is not None:
+            # Of the queries of such a session, or of one that a library has started.
+            return session.streams.awaitAnyTermination if name == _WAITS[0] else partial(_wait, session)
         if name.startswith(_GLUE_READER):
             return _GlueReader(self.doubt)
         return _for_each_batch if name == FOR_EACH_BATCH else self
@@ -263,6 +267,11 @@ def _with_arguments(function: Any, value: Absent) -> Any:
         return function(*args, **named, **dict.fromkeys(lacking, value))
 
     return call
+
+
+def _wait(session: SparkSession, *_args: Any, **_named: Any) -> Any:
+    """Wait for a query that is not known: the script does not end before it."""
+    return session.streams.awaitAnyTermination(0)
 
 
 def _transform(model: Absent, *args: Any, **named: Any) -> Any:
