@@ -117,6 +117,14 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     )
 
 
+def drop_local_checkpoint(frame: DataFrame) -> None:
+    """Delete the rows that executors keep for `DataFrame.localCheckpoint`: `LogicalRDD.rdd`.
+
+    Spark itself deletes them when the JVM next collects the frame as garbage.
+    """
+    frame._jdf.queryExecution().logical().rdd().unpersist(False)  # noqa: FBT003 - Java has no keywords
+
+
 def hadoop_configuration(spark: SparkSession) -> Any:
     """Return Hadoop's configuration, which opens file systems: `JavaSparkContext.hadoopConfiguration`."""
     return spark._jsc.hadoopConfiguration()

@@ -103,6 +103,12 @@ _SECRET_FILE = f"{SECRET}.file"
 _SECRETS = ("secret", ".secret.key", ".access.key", ".session.token", "password")
 _LOOPBACK = re.compile(r"spark://(?:127\.[\d.]+|localhost)(?::\d+)?$")
 
+# A size as Spark's settings of memory have it, and the MiB of a unit; without one, it is in MiB.
+_SIZE = re.compile(r"(?P<number>\d+)(?P<unit>[kmgt]?)b?$")
+_MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+# Spark's default, in MiB.
+_MOST_RESULTS = 1024
+
 # The folder of a Hive metastore stored by Derby, if it is relative.
 _METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
 _RELATIVE = re.compile(r"(?<=^jdbc:derby:;databaseName=)(?!/)[^;]+")
@@ -143,6 +149,7 @@ def start_settings(
             OPTIMISING_COMPILER,
             "the JVM optimises what processes many rows, and spends no third of its CPU on small batches",
         ),
+        *_result_settings(user_settings.get("spark.driver.memory", f"{heap_mib()}m")),
         *_sql_settings(cores),
         *_connector_settings(),
         *_private_settings(private),
@@ -232,6 +239,22 @@ def read_secret(conf: Mapping[str, object]) -> Mapping[str, object]:
 def heap_mib() -> int:
     """Return the driver's heap in MiB."""
     return max(LEAST_HEAP, min(MOST_HEAP, resources.available_memory() // resources.MIB // 4))
+
+
+def _result_settings(heap: str) -> list[Setting]:
+    """Return the limit for the rows of a job that come to the driver, given the size of its heap."""
+    match = _SIZE.match(heap.strip().lower())
+    if match is None:
+        return []
+    mib = int(int(match["number"]) * _MIB[match["unit"] or "m"])
+    limit = max(1, min(_MOST_RESULTS, mib // 4))
+    return [
+        Setting(
+            "spark.driver.maxResultSize",
+            f"{limit}m",
+            "a quarter of the driver's heap, at most 1 GiB: a job whose results fill the heap never ends",
+        )
+    ]
 
 
 def _sql_settings(cores: int) -> list[Setting]:

@@ -62,6 +62,18 @@ def test_a_file_on_hdfs_is_asked_for_soon_and_as_long_as_hadoop_asks() -> None:
     assert sum(first * 2**number for number in range(questions)) >= sum(400 * 2**n for n in range(5))
 
 
+@pytest.mark.parametrize(
+    ("heap", "limit"),
+    [("512m", "128m"), ("2g", "512m"), ("1048576k", "256m"), ("800", "200m"), ("16G", "1024m")],
+)
+def test_results_of_a_job_take_a_quarter_of_the_heap(heap: str, limit: str) -> None:
+    assert chosen(spark_driver_memory=heap)["spark.driver.maxResultSize"] == limit
+
+
+def test_the_users_limit_of_results_is_kept() -> None:
+    assert chosen(spark_driver_maxResultSize="3g")["spark.driver.maxResultSize"] == "3g"
+
+
 def test_shuffle_partitions_follow_the_masters_cores() -> None:
     assert chosen(spark_master="local[3]")["spark.sql.shuffle.partitions"] == "3"
 

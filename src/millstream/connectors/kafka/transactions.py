@@ -17,6 +17,7 @@ from millstream.connectors.kafka.client.admin import SILENT
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.connectors.kafka.writer import KafkaWriter
 from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
+from millstream.spark.cluster.stored_rows import read_in_portions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 # before the transaction opens, so that it lasts only as long as sending them: seconds. If a run dies in the middle,
 # readers at read_committed wait at most this long.
 TIMEOUT_MS = 60_000
+# For a batch that the driver's memory does not hold: portions of it are read while the transaction is open. Brokers
+# allow no more, unless `transaction.max.timeout.ms` is set.
+LARGE_TIMEOUT_MS = 900_000
 _TIMEOUT = "transaction.timeout.ms"
 # A broker's leader election takes a second or two.
 PATIENCE = 30.0
@@ -63,6 +67,10 @@ class TransactionalWriter(KafkaWriter):
     has_ledger = True
     _producer: Any = None
     _last: LedgerEntry | None = None
+    # Whether the last batch was too large for the driver's memory.
+    _is_large = False
+    # How long a transaction of the producer may be open, in milliseconds.
+    _timeout_ms = TIMEOUT_MS
     # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
     _began_at = 0.0
 
@@ -123,9 +131,25 @@ class TransactionalWriter(KafkaWriter):
 
     @contextlib.contextmanager
     def _collected(self, records: DataFrame) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
-        """Yield the number of records and the records in chunks."""
-        table = records.toArrow()
-        yield table.num_rows, table.to_batches(max_chunksize=CHUNK)
+        """Yield the number of records and the records in chunks, from the executors' disks if they are many."""
+        if not self._is_large:
+            try:
+                table = records.toArrow()
+            except Exception as error:
+                # Only the setting's name distinguishes this error from others of Spark.
+                if "spark.driver.maxResultSize" not in str(error):
+                    raise
+                self._is_large = True
+                self.reset_metrics()
+                # The transaction also lasts as long as the portions are read.
+                self.close()
+                self._take_over()
+            else:
+                yield table.num_rows, table.to_batches(max_chunksize=CHUNK)
+                return
+        with read_in_portions(records, CHUNK) as stored:
+            self._is_large = stored.is_large
+            yield stored.count, stored.chunks
 
     def _deliver(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
         """Commit one transaction, and find out its result if the commit failed. Raises as `write` does."""
@@ -135,6 +159,10 @@ class TransactionalWriter(KafkaWriter):
             error = self._find_reason(cause.args[0])
             if not self._resolve_outcome(error, batch_id):
                 raise self._explain_failure(error, batch_id) from cause
+        except Outage:
+            # The rows could not be read.
+            self._abort()
+            raise
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
         """Build the records without replay headers, because transactions write each batch once."""
@@ -153,10 +181,12 @@ class TransactionalWriter(KafkaWriter):
         Raises `CheckpointError` if another run has taken over, whose producer must not be fenced.
         """
         self.require_owner()
+        default_timeout = LARGE_TIMEOUT_MS if self._is_large else TIMEOUT_MS
+        self._timeout_ms = int(self.sink.producing().get(_TIMEOUT, default_timeout))
         settings = {
             **self.sink.native(),
-            _TIMEOUT: str(TIMEOUT_MS),
             **self.sink.producing(),
+            _TIMEOUT: str(self._timeout_ms),
             "transactional.id": f"millstream-{self.identity.key}",
             # The Java producers use this partitioner; a topic may have both kinds of writer.
             "partitioner": "murmur2_random",
@@ -275,7 +305,7 @@ class TransactionalWriter(KafkaWriter):
 
     def _timeout_seconds(self) -> float:
         """Return how long a transaction may be open, in seconds."""
-        return int(self.sink.producing().get(_TIMEOUT, TIMEOUT_MS)) / 1000
+        return self._timeout_ms / 1000
 
     def _open_seconds(self) -> float:
         """Return how long the transaction has been open, in seconds."""
