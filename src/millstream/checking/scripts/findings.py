@@ -286,7 +286,7 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
             queries, f"the checkpoint '{location}'", "each query would use the other's offsets as its own"
         )
     for folder, queries in by_folder.items():
-        # Of two with one checkpoint, that is told.
+        # Queries that share a checkpoint are reported above.
         others = [query for query in queries[1:] if query.checkpoint != queries[0].checkpoint]
         yield from _shared_findings(
             [queries[0], *others],
