@@ -6,17 +6,13 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
-from millstream.connectors.api.writer import SinkIdentity
+from kafka.transactional import committed_in_order, opened
 from millstream.connectors.kafka import transactions
-from millstream.connectors.kafka.client.partition_ends import wait_for_commits
-from millstream.connectors.kafka.sink import KafkaSink
-from millstream.connectors.kafka.transactions import TransactionalWriter
 from millstream.diagnostics.failure import Outage
 from millstream.spark.cluster import stored_rows
 from millstream.spark.cluster.stored_rows import read_in_portions
-from millstream.spec.output_mode import OutputMode
+from result_limit import limited_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,24 +21,19 @@ if TYPE_CHECKING:
 
     from conftest import Broker
 
-LIMIT = "spark.driver.maxResultSize"
 ROWS = 6000
 
 
 @pytest.fixture
 def little_memory(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let Spark refuse to bring more than 200 kB to the driver, and read portions of 50 kB."""
-    # Spark reads the limit at each job.
-    conf: Any = spark.sparkContext._jsc.sc().conf()
-    before = conf.get(LIMIT, "1g")
-    conf.set(LIMIT, "200k")
     monkeypatch.setattr(stored_rows, "PORTION", 50_000)
-    yield
-    conf.set(LIMIT, before)
+    with limited_results(spark, "200k"):
+        yield
 
 
-def batch(spark: SparkSession, first: int, rows: int) -> DataFrame:
-    """Rows of some hundred bytes, in three partitions of which one is empty."""
+def large_batch(spark: SparkSession, first: int, rows: int) -> DataFrame:
+    """Rows of some hundred bytes, in three partitions, of which one has half as many as the others."""
     ids = spark.range(first, first + rows, numPartitions=3).where(
         f"id % {rows} NOT BETWEEN {rows // 3} AND {rows // 2}"
     )
@@ -53,77 +44,49 @@ def ids_of(first: int, rows: int) -> list[int]:
     return [first + number for number in range(rows) if not rows // 3 <= number <= rows // 2]
 
 
-def opened(spark: SparkSession, broker: Broker, topic: str, **settings: Any) -> TransactionalWriter:
-    fields = {
-        "bootstrap_servers": broker.address,
-        "topic": topic,
-        "transactional": True,
-        "key": "id",
-        **settings,
-    }
-    owner = SinkIdentity("shop", "orders", uuid.uuid4().hex, "kafka:orders", OutputMode.APPEND)
-    writer = KafkaSink.model_validate(fields).writer(owner)
-    assert isinstance(writer, TransactionalWriter)
-    writer.open(spark, batch(spark, 0, 6).schema)
-    return writer
-
-
-def committed_ids(broker: Broker, topic: str, count: int) -> list[int]:
-    """The ids of the records that a reader of committed records sees, in the order of the one partition."""
-    wait_for_commits({"bootstrap.servers": broker.address}, topic)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.address,
-            "group.id": uuid.uuid4().hex,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    messages = []
-    while len(messages) < count:
-        some = consumer.consume(count - len(messages), timeout=60)
-        assert some, f"only {len(messages)} records"
-        messages += some
-    consumer.close()
-    return [int(message.key()) for message in messages]
-
-
 @pytest.mark.usefixtures("little_memory")
 def test_each_row_of_a_large_batch_is_sent_once_and_in_order(spark: SparkSession, broker: Broker) -> None:
     topic = broker.topic(partitions=1)
-    writer = opened(spark, broker, topic, headers={"text": "text"})
+    writer = opened(spark, broker, topic, uuid.uuid4().hex, headers={"text": "text"})
     resets: list[int] = []
     writer.reset_metrics = lambda: resets.append(1)
 
-    results = [writer.write(batch(spark, number * ROWS, ROWS), number) for number in range(2)]
-    results.append(writer.write(batch(spark, 2 * ROWS, 60), 2))
-    results.append(writer.write(batch(spark, 3 * ROWS, 60), 3))
+    results = [writer.write(large_batch(spark, number * ROWS, ROWS), number) for number in range(2)]
+    # Portions are read while the transaction is open.
+    assert writer._timeout_seconds() == transactions.LARGE_TIMEOUT_MS / 1000 > 60
+    results.append(writer.write(large_batch(spark, 2 * ROWS, 60), 2))
+    results.append(writer.write(large_batch(spark, 3 * ROWS, 60), 3))
 
     expected = [*ids_of(0, ROWS), *ids_of(ROWS, ROWS), *ids_of(2 * ROWS, 60), *ids_of(3 * ROWS, 60)]
     assert [result.rows for result in results] == [len(ids_of(0, ROWS))] * 2 + [len(ids_of(0, 60))] * 2
-    assert committed_ids(broker, topic, len(expected)) == expected
+    assert committed_in_order(broker, topic) == expected
     # The batch that was refused ran twice; the next one was expected to be large.
     assert resets == [1]
-    assert not writer._is_large
+    assert not writer.is_large
     writer.close()
 
 
 @pytest.mark.usefixtures("little_memory")
 def test_portions_are_small_and_hold_each_row_in_order(spark: SparkSession) -> None:
-    records = batch(spark, 0, ROWS).selectExpr("string(id) AS key", "text AS value")
+    records = large_batch(spark, 0, ROWS).selectExpr("string(id) AS key", "text AS value")
+    context: Any = spark.sparkContext._jsc
+    others = set(context.getPersistentRDDs())
 
     with read_in_portions(records, 500) as stored:
         chunks = list(stored.chunks)
 
+    assert set(context.getPersistentRDDs()) == others
+
     assert stored.count == len(ids_of(0, ROWS))
     assert stored.is_large
     assert [int(key) for chunk in chunks for key in chunk.column("key").to_pylist()] == ids_of(0, ROWS)
-    assert max(chunk.num_rows for chunk in chunks) <= 500
+    # A row has 128 bytes of text, and 64 for the record.
+    assert max(chunk.num_rows for chunk in chunks) <= 50_000 // 192
 
 
 @pytest.mark.usefixtures("little_memory")
 def test_rows_that_are_lost_with_an_executor_are_not_computed_again(spark: SparkSession) -> None:
-    records = batch(spark, 0, ROWS).selectExpr("string(id) AS key", "text AS value")
+    records = large_batch(spark, 0, ROWS).selectExpr("string(id) AS key", "text AS value")
     context: Any = spark.sparkContext._jsc
     others = set(context.getPersistentRDDs())
 
@@ -140,7 +103,7 @@ def test_a_batch_whose_rows_are_lost_while_they_are_sent_is_sent_again(
     spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = broker.topic(partitions=1)
-    writer = opened(spark, broker, topic)
+    writer = opened(spark, broker, topic, uuid.uuid4().hex)
     take, taken = stored_rows._take, []
 
     def lose_the_second(rows: Iterator[Any], count: int) -> list[dict[str, Any]]:
@@ -152,16 +115,16 @@ def test_a_batch_whose_rows_are_lost_while_they_are_sent_is_sent_again(
     monkeypatch.setattr(transactions, "CHUNK", 100)
     monkeypatch.setattr(stored_rows, "_take", lose_the_second)
     with pytest.raises(Outage, match="the driver cannot read the rows"):
-        writer.write(batch(spark, 0, ROWS), 0)
-    writer.write(batch(spark, 0, ROWS), 0)
-    writer.write(batch(spark, ROWS, 60), 1)
+        writer.write(large_batch(spark, 0, ROWS), 0)
+    writer.write(large_batch(spark, 0, ROWS), 0)
+    writer.write(large_batch(spark, ROWS, 60), 1)
 
     expected = [*ids_of(0, ROWS), *ids_of(ROWS, 60)]
-    assert committed_ids(broker, topic, len(expected)) == expected
+    assert committed_in_order(broker, topic) == expected
 
 
 def test_an_empty_batch_has_no_portions(spark: SparkSession) -> None:
-    records = batch(spark, 0, 6).where("id < 0").selectExpr("string(id) AS key", "text AS value")
+    records = large_batch(spark, 0, 6).where("id < 0").selectExpr("string(id) AS key", "text AS value")
 
     with read_in_portions(records, 500) as stored:
         assert (stored.count, stored.is_large, list(stored.chunks)) == (0, False, [])

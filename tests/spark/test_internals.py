@@ -102,6 +102,17 @@ def test_plans(spark: SparkSession) -> None:
     assert internals.java_frame(frame).count() == 2
 
 
+def test_rows_of_a_local_checkpoint_are_deleted(spark: SparkSession) -> None:
+    stored: Any = spark.sparkContext._jsc
+    before = set(stored.getPersistentRDDs())
+    frame = spark.range(3).localCheckpoint()
+    assert set(stored.getPersistentRDDs()) > before
+
+    internals.drop_local_checkpoint(frame)
+
+    assert set(stored.getPersistentRDDs()) == before
+
+
 def test_optimised_plans(spark: SparkSession) -> None:
     numbers = spark.range(3).withColumnRenamed("id", "n")
     joined = numbers.alias("a").join(numbers.alias("b"), "n").where("n > 0 AND n < 2")

@@ -12,6 +12,7 @@ from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.commit.maintenance import SHORT_HISTORY, WITHOUT_HOOKS, TableMaintenance
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
+from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,9 +63,15 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         if self._folder is not None and size < FEW:
             # So few that a task for each partition of each topic would be mostly overhead.
             cores = frame.sparkSession.sparkContext.defaultParallelism
-            rows = frame.coalesce(cores).toArrow()
-            with commit_lock(self._folder, interruptible_pause(frame.sparkSession)):
-                return self._commit(self._folder, batch_id, rows)
+            try:
+                rows = frame.coalesce(cores).toArrow()
+            except Exception as error:
+                # `size` is that of the records without the other columns, which takes more if records are short.
+                if not is_too_large_for_driver(error):
+                    raise
+            else:
+                with commit_lock(self._folder, interruptible_pause(frame.sparkSession)):
+                    return self._commit(self._folder, batch_id, rows)
         pause = interruptible_pause(frame.sparkSession)
         with commit_lock(self._location.local, pause, WRITING_LOCK_FILE):
             if not self._open:

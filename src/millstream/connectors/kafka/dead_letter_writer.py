@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millstream.connectors.api.dead_letters import COLUMNS, FEW, DeadLetterWriter
-from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.kafka.dead_letter_topic import LETTER, ensure_topic
-from millstream.connectors.kafka.transactions import TransactionalWriter
+from millstream.connectors.kafka.transactions import CHUNK, TransactionalWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
 
 _DETAILS = ("query", "source", "topic", "partition", "offset", "file", "reason", "expectation", "batch_id")
 _TIMES = ("timestamp", "at")
-# Size of a portion in bytes, and the number of records converted to messages at a time.
-PORTION, CHUNK = 16 * 1024 * 1024, 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,7 +43,7 @@ class KafkaDeadLetterWriter(DeadLetterWriter):
 
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:
         """Write the dead letters and the ledger entry in one transaction."""
-        self._writer.portions = 1 + size // PORTION if size >= FEW else 1
+        self._writer.is_large = size >= FEW
         return not self._writer.write(frame, batch_id).is_skipped
 
     def keep_rows(self, spark: SparkSession, rows: pa.Table, batch_id: int) -> None:  # noqa: ARG002 - no Spark job
@@ -68,9 +63,6 @@ class KafkaDeadLetterWriter(DeadLetterWriter):
 class _Writer(TransactionalWriter):
     """Transactional writer whose records are dead letters."""
 
-    portions = 1
-    """Number of portions in which the records are read; with one, they are collected at once."""
-
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Create the topic if it is missing, then open the base writer."""
         ensure_topic(self.sink, self.sink.topic or "")
@@ -85,29 +77,6 @@ class _Writer(TransactionalWriter):
         """Yield records with the original key, value and headers, and a last header with the other details."""
         for chunk in chunks:
             yield self.sink.topic or "", [_to_message(letter) for letter in chunk.to_pylist()]
-
-    @contextlib.contextmanager
-    def _collected(self, records: DataFrame) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
-        """Collect as the base does, or read from disk if there are several portions."""
-        if self.portions == 1:
-            with super()._collected(records) as collected:
-                yield collected
-            return
-        stored = records.repartition(self.portions).persist(records.storageLevel.DISK_ONLY)
-        try:
-            # Computed before the transaction opens, so that it is open only while records are sent.
-            yield stored.count(), _chunks(stored)
-        finally:
-            stored.unpersist()
-
-
-def _chunks(records: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Yield the records in chunks, with at most one portion in memory."""
-    rows = records.toLocalIterator()
-    fields = [SCHEMA.field(name) for name in records.columns]
-    schema = pa.schema([field.with_type(pa.int64()) if field.name in _TIMES else field for field in fields])
-    while chunk := [row.asDict(recursive=True) for row in islice(rows, CHUNK)]:
-        yield pa.RecordBatch.from_pylist(chunk, schema=schema)
 
 
 def _to_message(letter: dict[str, Any]) -> dict[str, Any]:

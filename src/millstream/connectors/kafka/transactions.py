@@ -17,7 +17,7 @@ from millstream.connectors.kafka.client.admin import SILENT
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.connectors.kafka.writer import KafkaWriter
 from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
-from millstream.spark.cluster.stored_rows import read_in_portions
+from millstream.spark.cluster.stored_rows import is_too_large_for_driver, read_in_portions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,8 +67,8 @@ class TransactionalWriter(KafkaWriter):
     has_ledger = True
     _producer: Any = None
     _last: LedgerEntry | None = None
-    # Whether the last batch was too large for the driver's memory.
-    _is_large = False
+    is_large = False
+    """True if the next batch is expected not to fit into the driver's memory, because the last one did not."""
     # How long a transaction of the producer may be open, in milliseconds.
     _timeout_ms = TIMEOUT_MS
     # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
@@ -132,14 +132,13 @@ class TransactionalWriter(KafkaWriter):
     @contextlib.contextmanager
     def _collected(self, records: DataFrame) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
         """Yield the number of records and the records in chunks, from the executors' disks if they are many."""
-        if not self._is_large:
+        if not self.is_large:
             try:
                 table = records.toArrow()
             except Exception as error:
-                # Only the setting's name distinguishes this error from others of Spark.
-                if "spark.driver.maxResultSize" not in str(error):
+                if not is_too_large_for_driver(error):
                     raise
-                self._is_large = True
+                self.is_large = True
                 self.reset_metrics()
                 # The transaction also lasts as long as the portions are read.
                 self.close()
@@ -148,7 +147,7 @@ class TransactionalWriter(KafkaWriter):
                 yield table.num_rows, table.to_batches(max_chunksize=CHUNK)
                 return
         with read_in_portions(records, CHUNK) as stored:
-            self._is_large = stored.is_large
+            self.is_large = stored.is_large
             yield stored.count, stored.chunks
 
     def _deliver(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
@@ -181,7 +180,7 @@ class TransactionalWriter(KafkaWriter):
         Raises `CheckpointError` if another run has taken over, whose producer must not be fenced.
         """
         self.require_owner()
-        default_timeout = LARGE_TIMEOUT_MS if self._is_large else TIMEOUT_MS
+        default_timeout = LARGE_TIMEOUT_MS if self.is_large else TIMEOUT_MS
         self._timeout_ms = int(self.sink.producing().get(_TIMEOUT, default_timeout))
         settings = {
             **self.sink.native(),

@@ -23,6 +23,7 @@ from millstream.connectors.postgres.copy.staging import Staging, drop_leftover_t
 from millstream.connectors.postgres.ledger import Ledger
 from millstream.connectors.postgres.table_reader import range_condition, session_time
 from millstream.diagnostics.failure import MillstreamError, NotReady
+from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -235,8 +236,7 @@ class PostgresWriter(Writer):
             try:
                 return self._collect_in_driver(frame)
             except Exception as error:
-                # Only the setting's name distinguishes this error from others of Spark.
-                if "spark.driver.maxResultSize" not in str(error):
+                if not is_too_large_for_driver(error):
                     raise
                 self._by_tasks = True
                 self.reset_metrics()

@@ -50,13 +50,20 @@ class StoredRows:
     chunks: Iterator[pa.RecordBatch]
 
 
+def is_too_large_for_driver(error: BaseException) -> bool:
+    """Return whether Spark refused to bring the rows of a job to the driver, because they exceed its limit."""
+    # Only the setting's name distinguishes this error from others of Spark.
+    return "spark.driver.maxResultSize" in str(error)
+
+
 @contextlib.contextmanager
 def read_in_portions(records: DataFrame, chunk: int) -> Iterator[StoredRows]:
     """Yield the rows of a batch, in chunks of at most `chunk` rows.
 
-    `records` has a column `value`, and may have a column `key`, each of text or bytes. It is executed once, before
-    this yields: the executors keep the rows on their disks. If an executor is lost with its rows, the chunks raise
-    `Outage`: rows that are computed again could have another order, and the driver may have read some of them.
+    The columns are texts, bytes, numbers, and arrays and structs of these, but no times, which Spark gives in
+    another time zone here than in Arrow. The frame is executed once, before this yields: the executors keep the
+    rows on their disks. If an executor is lost with its rows, the chunks raise `Outage`: rows that are computed
+    again could have another order, and the driver may have read some of them.
     """
     numbered = records.selectExpr("*", f"monotonically_increasing_id() AS {_POSITION}")
     stored = numbered.localCheckpoint(eager=True, storageLevel=records.storageLevel.DISK_ONLY)
@@ -89,13 +96,18 @@ def _read(stored: DataFrame, partitions: Sequence[_Partition], chunk: int) -> It
         first += partition.portions
     portion = f"CAST({_lookup(firsts)} + {_ROW} DIV {_lookup(lengths)} AS INT)"
     numbered = stored.selectExpr("*", f"{portion} AS {_PORTION}")
+    # A shuffle keeps the order of the rows of one task, as far as was seen; the sort does not rely on it.
     portions = numbered.repartitionById(first, _PORTION).sortWithinPartitions(_POSITION)
-    schema = stored.drop(_POSITION).limit(0).toArrow().schema
+    # Large rows come in small chunks: none is larger than a portion, if the rows have the same size.
+    size, count = (
+        sum(values) for values in zip(*((item.size, item.rows) for item in partitions), strict=True)
+    )
+    chunk = max(1, min(chunk, count * PORTION // size))
     with _losing_rows_is_an_outage():
         # This may already read the rows, to move them between executors.
         rows = portions.drop(_POSITION, _PORTION).toLocalIterator()
     while some := _take(rows, chunk):
-        yield pa.RecordBatch.from_pylist(some, schema=schema)
+        yield pa.RecordBatch.from_pylist(some)
 
 
 def _take(rows: Iterator[Row], count: int) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from deltalake import (
 from millstream.connectors.delta.commit.delta_rs_paths import is_misread
 from millstream.connectors.delta.commit.limits import SMALL_BATCH, SMALL_TABLE
 from millstream.connectors.delta.commit.maintenance import WITHOUT_HOOKS, TableMaintenance
+from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +130,7 @@ class SmallMerge:
             rows = marked.limit(MOST_ROWS + 1).toArrow()
         except Exception as error:
             # Few rows, but of such a size that Spark refuses to bring them to this process.
-            if "maxResultSize" not in str(error):
+            if not is_too_large_for_driver(error):
                 raise
             return None
         return None if rows.num_rows > MOST_ROWS else _in_utc(rows)
