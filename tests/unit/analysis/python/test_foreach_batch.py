@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import functools
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from millstream.analysis.python import foreach_batch
-
-if TYPE_CHECKING:
-    from millstream.analysis.query.plan_model import BatchCode
-
-
-def code(body: str, extra: str = "", head: str = "def each(batch, number):") -> BatchCode:
-    text = f"{head}\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n{textwrap.dedent(extra)}"
-    findings = foreach_batch.read_source(text, "job.py", 1, "each")
-    assert findings is not None
-    return findings
-
-
-JDBC = 'batch.write.format("jdbc").option("url", URL).mode("append").save()'
+from unit.analysis.python.batch_code import JDBC, code
 
 
 def test_an_append_says_its_format_and_place() -> None:
@@ -231,68 +217,6 @@ def test_a_cached_batch_is_known() -> None:
     assert code('batch.persist()\nbatch.write.save("a")\nbatch.write.save("b")').is_persisted
 
 
-def test_a_failure_that_is_caught_and_logged_is_swallowed() -> None:
-    (span,) = code(f"try:\n    {JDBC}\nexcept Exception as wrong:\n    print(wrong)").swallowing_clauses
-
-    assert span.line == 4
-
-
-@pytest.mark.parametrize(
-    "clause",
-    [
-        "except Exception:\n    raise",
-        "except UniqueViolation:\n    pass",
-        'except Exception:\n    batch.write.save("failed")',
-        "except Exception:\n    set_aside(batch)",
-        "except Exception:\n    query.stop()",
-        "except Exception as wrong:\n    failed = wrong\nif failed:\n    raise failed",
-    ],
-)
-def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
-    assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
-
-
-STORE_ROW = """
-def store(row):
-    try:
-        table.insert_one({"id": row.id})
-    except Exception as wrong:
-        print(wrong)
-
-
-def put(row):
-    table.insert_one({"id": row.id})
-"""
-
-
-@pytest.mark.parametrize(
-    ("loop", "line"),
-    [
-        ("try:\n    spark.createDataFrame([row]).write.parquet('out')\nexcept Exception:\n    pass", 5),
-        ("try:\n    put(row)\nexcept Exception:\n    pass", 5),
-        ("store(row)", 8),
-        ("order = row.order\nstore(order)", 9),
-        ("put(row)", None),
-        ("try:\n    price(row)\nexcept Exception:\n    pass", None),
-    ],
-)  # fmt: skip
-def test_a_swallowed_failure_of_a_collected_row_is_known(loop: str, line: int | None) -> None:
-    body = f"for row in batch.collect():\n{textwrap.indent(loop, '    ')}"
-
-    clauses = code(body, STORE_ROW).swallowing_clauses
-
-    assert [span.line for span in clauses] == ([line] if line else [])
-
-
-def test_a_clause_around_no_write_swallows_no_batch() -> None:
-    assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
-
-
-@pytest.mark.parametrize("question", ["batch.count()", "batch.join(old, 'id').count()"])
-def test_a_clause_around_a_question_swallows_no_batch(question: str) -> None:
-    assert code(f"try:\n    {question}\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
-
-
 def test_the_whole_batch_in_the_driver_is_known() -> None:
     assert len(code('rows = batch.select("a").collect()').collected) == 1
 
@@ -420,17 +344,3 @@ def test_a_write_of_glue_is_read(line: str, form: str, adds: bool) -> None:
 
     (write,) = findings.writes
     assert (write.format, write.only_adds, findings.is_opaque) == (form, adds, False)
-
-
-def test_rows_that_a_clause_sends_elsewhere_are_not_lost() -> None:
-    body = """
-    rows = batch.collect()
-    try:
-        batch.write.jdbc(URL, "t", "append")
-    except Exception as error:
-        for row in rows:
-            {}
-    """
-
-    assert code(body.format("letters.store(row.asDict(), str(error))")).swallowing_clauses == ()
-    assert len(code(body.format("logger.error(row)")).swallowing_clauses) == 1

@@ -1,0 +1,85 @@
+"""Clauses of a foreachBatch function that catch the failure of a write, so that the batch is lost."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from unit.analysis.python.batch_code import JDBC, code
+
+
+def test_a_failure_that_is_caught_and_logged_is_swallowed() -> None:
+    (span,) = code(f"try:\n    {JDBC}\nexcept Exception as wrong:\n    print(wrong)").swallowing_clauses
+
+    assert span.line == 4
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "except Exception:\n    raise",
+        "except UniqueViolation:\n    pass",
+        'except Exception:\n    batch.write.save("failed")',
+        "except Exception:\n    set_aside(batch)",
+        "except Exception:\n    query.stop()",
+        "except Exception as wrong:\n    failed = wrong\nif failed:\n    raise failed",
+    ],
+)
+def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
+    assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
+
+
+STORE_ROW = """
+def store(row):
+    try:
+        table.insert_one({"id": row.id})
+    except Exception as wrong:
+        print(wrong)
+
+
+def put(row):
+    table.insert_one({"id": row.id})
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        ("try:\n    spark.createDataFrame([row]).write.parquet('out')\nexcept Exception:\n    pass", 5),
+        ("try:\n    put(row)\nexcept Exception:\n    pass", 5),
+        ("store(row)", 8),
+        ("order = row.order\nstore(order)", 9),
+        ("put(row)", None),
+        ("try:\n    price(row)\nexcept Exception:\n    pass", None),
+    ],
+)  # fmt: skip
+def test_a_swallowed_failure_of_a_collected_row_is_known(loop: str, line: int | None) -> None:
+    body = f"for row in batch.collect():\n{textwrap.indent(loop, '    ')}"
+
+    clauses = code(body, STORE_ROW).swallowing_clauses
+
+    assert [span.line for span in clauses] == ([line] if line else [])
+
+
+def test_a_clause_around_no_write_swallows_no_batch() -> None:
+    assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
+
+
+@pytest.mark.parametrize("question", ["batch.count()", "batch.join(old, 'id').count()"])
+def test_a_clause_around_a_question_swallows_no_batch(question: str) -> None:
+    assert code(f"try:\n    {question}\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
+
+
+def test_rows_that_a_clause_sends_elsewhere_are_not_lost() -> None:
+    body = """
+    rows = batch.collect()
+    try:
+        batch.write.jdbc(URL, "t", "append")
+    except Exception as error:
+        for row in rows:
+            {}
+    """
+
+    assert code(body.format("letters.store(row.asDict(), str(error))")).swallowing_clauses == ()
+    assert len(code(body.format("logger.error(row)")).swallowing_clauses) == 1
