@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import socket
 import time
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # A JVM whose Python process was killed runs its shutdown hooks, which stop Spark, and ends within seconds.
 JVM_ENDS = 60.0
 _POLL_SECONDS = 0.1
+# Process ids and host names identify a process only on one machine: two containers may have the same of both.
+_TOKEN = secrets.token_hex(8)
 
 
 class CheckpointLock:
@@ -85,6 +88,7 @@ class CheckpointLock:
                 "owner": self.owner,
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
+                "token": _TOKEN,
                 "since": datetime.now(UTC).isoformat(timespec="seconds"),
             },
             handle,
@@ -154,7 +158,10 @@ def _is_free(file: Path) -> bool:
 
 
 def _has_driver(file: Path) -> bool:
-    """Return whether the Python process of the JVM with this lock is alive."""
+    """Return whether the Python process of the JVM with this lock is alive.
+
+    This process is not: it has no JVM with a lock yet, so the same id is that of a process in an earlier container.
+    """
     process = file.read_text().partition(" ")[2]
     try:
         os.kill(int(process), 0)
@@ -162,7 +169,7 @@ def _has_driver(file: Path) -> bool:
         return True
     except (ValueError, OSError):
         return False
-    return True
+    return int(process) != os.getpid()
 
 
 def find_other_owner(folder: CheckpointPath) -> str | None:
@@ -239,8 +246,7 @@ def find_lost_lease(folder: CheckpointPath) -> CheckpointError | None:
 
 
 def _names_this_process(owner_json: str) -> bool:
-    owner = json.loads(owner_json)
-    return (owner["pid"], owner["host"]) == (os.getpid(), socket.gethostname())
+    return bool(json.loads(owner_json)["token"] == _TOKEN)
 
 
 def _describe_owner(owner_json: str) -> str:

@@ -1,5 +1,6 @@
 """One run per checkpoint."""
 
+import json
 import os
 import signal
 import subprocess
@@ -92,3 +93,11 @@ def test_a_checkpoint_is_owned_while_its_lock_names_this_process(tmp_path: Path)
         with pytest.raises(CheckpointError, match=r"taken over by 'shop\.funnel'"):
             require_owner(tmp_path)
         other.kill()
+
+
+def test_a_process_of_another_container_with_the_same_id_and_host_name_is_not_this_process(tmp_path: Path) -> None:
+    with CheckpointLock(tmp_path, "shop.funnel"):
+        owner = json.loads(lock_file(tmp_path).read_text())
+        lock_file(tmp_path).write_text(json.dumps({**owner, "token": "0123456789abcdef"}))
+
+        assert (is_owned(tmp_path), find_other_owner(tmp_path) is None) == (False, False)
