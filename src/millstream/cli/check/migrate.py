@@ -66,7 +66,7 @@ def command(
     """Convert a PySpark script into a project: a spec, the code of its views, tests, and MIGRATION.md.
 
     SCRIPT is a PySpark script, or the spec or folder of a Spark declarative pipeline. The tables of a
-    declarative pipeline become views and queries.
+    Spark declarative pipeline are converted into views and queries.
 
     The script is executed, but its reads and writes are intercepted, as in 'millstream check'; its file is
     not changed. Sources, sinks, output modes and triggers go into the spec. The statements that build a
@@ -82,8 +82,8 @@ def command(
 
     --prove then runs the script and the project over the same generated rows, and compares the tables that
     each query writes. All reads and writes of the script are redirected. If SCRIPT is a declarative pipeline,
-    its flows run without a Spark Connect server. An existing project is not written again, so you can change
-    the project and then prove it.
+    its flows run without a Spark Connect server. An existing project is not overwritten, so you can edit it
+    and then run this command again with --prove.
 
     Exits with 0 if at least one query was converted, and with 5 if none was. With --prove, exits with 0 if
     all compared tables are equal, with 1 if a table differs, and with 5 if no table could be compared.

@@ -40,7 +40,7 @@ def command(
     """Delete the checkpoint of each QUERY: its offsets and its state.
 
     At the next run, the query reads its sources from their starting position, as a new query does. Use this
-    command after a change with which the query cannot continue from its checkpoint, such as a different
+    command after a change that prevents the query from continuing from its checkpoint, such as a different
     window or GROUP BY. The rows in the sinks stay unless --sinks is given. Before it deletes anything, the
     command prints what each sink will do when the same rows are written again.
 
