@@ -48,13 +48,13 @@ class EnvironmentCheck:
 @click.option(
     "--bucket",
     metavar="s3a://BUCKET",
-    help="Also check that this machine may write to this bucket, with the access key from the environment "
-    "or of the server that 'millstream up --s3' started.",
+    help="Also check that this machine may write to this bucket, with the access key from the environment, or "
+    "with that of the server that 'millstream up --s3' started.",
 )
 def command(as_json: bool, master: str | None, bucket: str | None) -> int:
     """Check that this machine has what Millstream needs, and print how to install what is missing.
 
-    Exits with 4 if something is missing that every pipeline needs. --master briefly starts an application on
+    Exits with 4 if something that every pipeline needs is missing. --master briefly starts an application on
     the cluster. --bucket writes an empty object and deletes it again.
     """
     checks = [

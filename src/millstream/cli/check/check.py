@@ -108,8 +108,8 @@ def _is_target(path: Path) -> bool:
     "schemas",
     multiple=True,
     metavar="NAME=FILE",
-    help="Take the columns of NAME, a topic, path or table that a script reads, from this file, which contains "
-    "DDL, an Avro schema, or Spark's JSON form of a schema; can be repeated.",
+    help="Read the columns of NAME (a topic, path or table that a script reads) from FILE, which contains DDL, an "
+    "Avro schema, or Spark's JSON form of a schema; can be repeated.",
 )
 @click.option(
     "--table",
@@ -145,8 +145,8 @@ def command(
     """Find errors in pipelines before they run.
 
     A TARGET is a Millstream spec, a PySpark script or notebook, the spec of a Spark declarative pipeline, or
-    a folder that contains any of these. The default is the spec in this folder or the nearest folder above.
-    All words after a script's name, or after --, are passed to the script as its arguments.
+    a folder that contains any of these. The default is the spec in this folder, or the nearest spec in a
+    folder above. All words after a script's name, or after --, are passed to the script as its arguments.
 
     If a script reads a topic, path or catalog table without declaring its columns, declare them with --schema
     or --table, or in a file millstream-check.yml next to the script.

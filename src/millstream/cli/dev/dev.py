@@ -46,10 +46,10 @@ def command(
     tests that depend on the change. Spark keeps running between saves, so this takes about a second. Nothing
     is written to a sink. Press Ctrl-C to stop.
 
-    The rows are computed in one batch from a sample of each source: generated rows for a rate source, the
-    lines of samples/SOURCE.jsonl if this file exists, the newest records for files and tables, or else the
-    input rows of a test. With --live, `dev` reads the newest records of every source instead, also from
-    brokers.
+    The rows are computed in one batch from a sample of each source. The sample is the first of these that
+    exists: generated rows of a rate source, the lines of samples/SOURCE.jsonl, the newest records of files
+    and tables, the input rows of a test. With --live, `dev` reads the newest records of every source instead,
+    also from brokers.
     """
     from millstream.cli.dev.loop import DevLoop
     from millstream.cli.project import find_spec

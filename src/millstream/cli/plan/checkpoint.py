@@ -238,7 +238,7 @@ def prune(
 ) -> None:
     """Delete copies that are no longer needed: corrupt files moved away by a repair, and replaced checkpoints.
 
-    A replaced checkpoint is not deleted before the new checkpoint has committed its first batch.
+    A replaced checkpoint is deleted only after the new checkpoint has committed its first batch.
     """
     from millstream.checkpoint.former_checkpoint import find_base
     from millstream.checkpoint.lock import CheckpointLock

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--against",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="Compare with another spec, or with a saved record.json, instead of the checkpoints.",
+    help="Compare with another spec, or with a saved record.json, instead of with the checkpoints.",
 )
 @click.option(
     "--apply",
@@ -70,11 +70,11 @@ def command(
 ) -> int:
     """Show whether each query can continue from its checkpoint after a change of the pipeline.
 
-    After some changes, Spark refuses to continue a query from its checkpoint; after others it continues, but
-    writes wrong rows. A checkpoint records the definition of the query that wrote it. This command compares
-    the recorded definition with the current one and prints a verdict for each query. For each change it
-    explains what Spark does, what the sinks then contain, and what you can do. Without --apply, the command
-    writes nothing, and contacts neither brokers nor sinks.
+    After some changes, Spark refuses to continue a query from its checkpoint; after other changes, Spark
+    continues the query, but writes wrong rows. A checkpoint records the definition of the query that wrote
+    it. This command compares the recorded definition with the current one and prints a verdict for each
+    query. For each change it explains what Spark does, what the sinks then contain, and what you can do.
+    Without --apply, the command writes nothing, and contacts neither brokers nor sinks.
 
     With --apply, the checkpoints are changed so that each query can continue: a renamed query gets the
     checkpoint of its former name, and state is repartitioned if needed. A query that cannot continue gets a

@@ -70,14 +70,14 @@ class ProveArguments:
 @click.option(
     "--point",
     metavar="POINT",
-    help="Kill only when a batch reaches this point, such as batch.delivered: every sink has the batch, and "
-    "Spark has not committed it. An unknown name prints all points.",
+    help="Kill only when a batch reaches this point, such as batch.delivered (every sink has the batch, and "
+    "Spark has not committed it). An unknown name prints all points.",
 )
 @click.option(
     "--faults",
     metavar="NAMES",
-    help="In addition to the kills, cause these faults, separated by commas, such as kafka-stop: the broker is "
-    "down. 'all' causes every fault; an unknown name prints all faults.",
+    help="In addition to the kills, cause these faults, separated by commas, such as kafka-stop (the broker is "
+    "down). 'all' causes every fault; an unknown name prints all faults.",
 )
 @click.option(
     "--backfill",

@@ -58,8 +58,8 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
 
     All files are in .millstream/demo; each demo first deletes this folder. Ctrl-C or closing the terminal
     stops everything within ten seconds. After the first demo, one process may remain for about a minute: it
-    creates an archive of Java classes with which Spark starts faster. Set MILLSTREAM_ARCHIVE=use to prevent
-    this.
+    creates an archive of Java classes that makes later starts of Spark faster. Set MILLSTREAM_ARCHIVE=use to
+    prevent this.
     """
     from millstream.cli.run.run import start
     from millstream.devstack import stack

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def command(file: Path | None, output: Path | None, include: tuple[str, ...], *, as_json: bool) -> None:
     """Write one archive with everything that a deployment needs.
 
-    The archive runs with Python, spark-submit, a container or Kubernetes. The other machine needs Java, and
-    pip installs the Python packages of requirements.lock there; no other download is needed.
+    The archive runs with Python, spark-submit, a container or Kubernetes. The machine that runs the archive
+    needs Java, and pip installs the Python packages of requirements.lock there; no other download is needed.
 
     The archive contains the spec, its views and modules, the files that the spec names, Millstream itself,
     the jars, the versions of all Python packages, a Dockerfile and Kubernetes manifests. Variables in the

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=complete_query)
 @project_options
 @click.option("--all", "all_queries", is_flag=True, help="Reset every query of the spec.")
-@click.option("--sinks", is_flag=True, help="Also delete the local folders that these queries write.")
+@click.option("--sinks", is_flag=True, help="Also delete the local folders to which these queries write.")
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 def command(
     queries: tuple[str, ...],

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--for",
     "length",
     metavar="TIME",
-    help="Stop gracefully when this time has passed since the first batch, such as 60s or '5 minutes'.",
+    help="Stop gracefully when this time, such as 60s or '5 minutes', has passed since the first batch.",
 )
 @click.option(
     "--master",
@@ -135,7 +135,7 @@ def command(
     cannot be restarted, and with 3 if a query cannot resume from its checkpoint. Exits with 75 if the process
     is about to reach its limit of open files and must be started again.
 
-    After Ctrl-C, SIGTERM, or when the terminal is closed, the run finishes the batches in progress and then
+    After Ctrl-C or SIGTERM, or when the terminal is closed, the run finishes the batches in progress and then
     stops. A second Ctrl-C or SIGTERM stops the run at once.
     """
     from millstream.dashboard.http.app import LOCAL, refuse_taken_port

@@ -52,7 +52,7 @@ def command(
     as_view: bool,
     as_json: bool,
 ) -> None:
-    """Print the latest rows in the sink of query NAME. For a view or source NAME, print rows of the newest records.
+    """Print the latest rows in the sink of query NAME. If NAME is a view or source, print rows of the newest records.
 
     A sink is read directly, without Spark, and sorted by its first time column, newest rows first. A view is
     computed by Spark from the newest records of its sources only. Its rows can therefore differ from those of

@@ -58,8 +58,8 @@ _FAREWELL = 2.0
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
-    help="Write a JSON line for each record to this file: its topic, partition, offset and times, and whether it is "
-    "good, a duplicate, late or malformed.",
+    help="For each record, write a JSON line to this file, with the record's topic, partition, offset and times, "
+    "and whether it is good, a duplicate, late or malformed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option(

@@ -75,7 +75,7 @@ def command(
     """Run the event-time tests of a project.
 
     A PATH is a test file or a folder. The default is the folder 'tests' next to pipeline.yml. Millstream looks
-    for pipeline.yml in this folder and in the folders above. Spark executes each step of a test as one
+    for pipeline.yml in the current folder and in the folders above. Spark executes each step of a test as one
     micro-batch, with real state, checkpoint and watermark. All tests share one Spark session. No broker or
     database is contacted.
 
