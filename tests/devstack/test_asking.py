@@ -111,7 +111,7 @@ class World:
 def world(stack: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     # Longer than a user would wait.
     monkeypatch.setattr(checking_connectivity, "PATIENCE", 60.0)
-    admin = AdminClient({"bootstrap.servers": stack.kafka})
+    admin = AdminClient({"bootstrap.servers": stack.kafka, "log_level": 0})
     return World(stack, tmp_path, f"asked_{uuid.uuid4().hex[:8]}", admin)
 
 
@@ -302,6 +302,19 @@ def test_missing_rights_are_told(world: World) -> None:
     )
 
     assert ("MS567", f"role '{world.name}' is not permitted to insert into table {world.name}") in actual
+
+
+def test_a_sink_that_deletes_rows_needs_the_right_to_delete(world: World) -> None:
+    world.sql("CREATE TABLE {name} (id text PRIMARY KEY, n bigint)")
+    world.sql("CREATE ROLE {name} LOGIN PASSWORD 'word'")
+    world.sql("GRANT SELECT, INSERT, UPDATE ON {name} TO {name}")
+    url = f"postgresql://{world.name}:word@{world.stack.postgres.rpartition('@')[2]}"
+    sink = world.postgres(url=url, ledger_schema=world.name, merge_on=["id"], delete_when="n < 0")
+    refusal = ("MS567", f"role '{world.name}' is not permitted to delete from table {world.name}")
+
+    assert refusal in world.ask(RATE, sink)
+    world.sql("GRANT DELETE ON {name} TO {name}")
+    assert refusal not in world.ask(RATE, sink)
 
 
 def test_several_things_that_a_database_refuses_are_told_at_once(world: World) -> None:

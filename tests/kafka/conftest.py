@@ -20,7 +20,7 @@ class Broker:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.admin = AdminClient({"bootstrap.servers": address})
+        self.admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
 
     def topic(self, partitions: int = 2) -> str:
         """A topic that no other test knows."""

@@ -132,6 +132,6 @@ def _required_privileges(sink: PostgresSink, mode: OutputMode) -> tuple[str, ...
     """Return the permissions that the writer needs on the table."""
     if mode is OutputMode.COMPLETE:
         return ("INSERT", "TRUNCATE")
-    if sink.cdc:
+    if sink.cdc or sink.delete_when:
         return ("SELECT", "INSERT", "UPDATE", "DELETE")
     return ("SELECT", "INSERT", "UPDATE") if sink.merge_on else ("INSERT",)
