@@ -95,7 +95,9 @@ def test_a_checkpoint_is_owned_while_its_lock_names_this_process(tmp_path: Path)
         other.kill()
 
 
-def test_a_process_of_another_container_with_the_same_id_and_host_name_is_not_this_process(tmp_path: Path) -> None:
+def test_a_process_of_another_container_with_the_same_id_and_host_name_is_not_this_process(
+    tmp_path: Path,
+) -> None:
     with CheckpointLock(tmp_path, "shop.funnel"):
         owner = json.loads(lock_file(tmp_path).read_text())
         lock_file(tmp_path).write_text(json.dumps({**owner, "token": "0123456789abcdef"}))
