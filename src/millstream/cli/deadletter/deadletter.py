@@ -153,8 +153,8 @@ def replay(
     """Deliver spooled batches to their sinks.
 
     A batch is spooled if a sink with `on_error: dead_letter` refuses it. Batches are delivered in order and exactly
-    once. Stop the query first: a running query delivers its spooled batches itself when the sink accepts them. If
-    `on_error` is now `dead_letter_rows`, rows that the sink refuses become dead letters.
+    once. Use this command while the query is stopped; a running query delivers its spooled batches itself as soon
+    as the sink accepts them. If `on_error` is now `dead_letter_rows`, rows that the sink refuses become dead letters.
     """
     from millstream.engine.delivery.batch_spool import list_spooled_batches
     from millstream.engine.delivery.spool_replay import replay

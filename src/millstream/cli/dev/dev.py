@@ -43,8 +43,8 @@ def command(
     """Watch the files of a pipeline, and show what changes whenever you save one.
 
     After each save, `dev` checks the spec, prints the newest rows of the view that changed, and runs the
-    tests that depend on the change. Spark keeps running between saves, so this takes about a second. Nothing
-    is written to a sink. Press Ctrl-C to stop.
+    tests that depend on the change. Spark stays running, so all of this takes about a second after you
+    save a file. Nothing is written to a sink. Press Ctrl-C to stop.
 
     The rows are computed in one batch from a sample of each source. The sample is the first of these that
     exists: generated rows of a rate source, the lines of samples/SOURCE.jsonl, the newest records of files
