@@ -128,6 +128,8 @@ class Project:
     kafka: str
     postgres: str
     prefix: str
+    is_remote: bool = False
+    """Whether its checkpoints are on HDFS or S3. Commands read them with Spark, whose jars no process changes."""
     journals: list[Path] = field(default_factory=list)
     started: list[Running] = field(default_factory=list)
     _numbers: Any = field(default_factory=itertools.count)
@@ -207,7 +209,8 @@ class Project:
         """What the tables hold. Both tables of purchases must hold the same."""
         lake, base = tables.parquet(self.lake / "purchases"), tables.postgres(self.postgres)
         assert lake == base, f"Parquet has {len(lake)} purchases, Postgres {len(base)}, and they differ"
-        result = self.call_here("deadletter", "list", "--json")
+        call = self.call if self.is_remote else self.call_here
+        result = call("deadletter", "list", "--json")
         assert result.code == 0, result.err
         records = json.loads(result.out)["records"]
         places = [(record["topic"], record["partition"], record["offset"]) for record in records]

@@ -68,7 +68,9 @@ def ecommerce(cluster: Endpoints, tmp_path: Path, request: pytest.FixtureRequest
     create_topics(cluster.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
     with psycopg.connect(cluster.postgres, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    project = Project(folder, cluster.kafka, database(cluster.postgres, name), prefix)
+    project = Project(
+        folder, cluster.kafka, database(cluster.postgres, name), prefix, is_remote=place != "local"
+    )
     yield project
     project.close()
 
