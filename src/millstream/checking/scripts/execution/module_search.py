@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import types
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
 
 if TYPE_CHECKING:
@@ -49,16 +51,19 @@ def find_package_root(module: str, script: Path) -> Path | None:
 
     It is a folder above the script, up to the root of the project; one that the script adds to `sys.path` by its
     place on another machine; or that of the only file of the project with this name, because a cluster gets such
-    files by their names: `spark-submit --py-files`.
+    files by their names: `spark-submit --py-files`. A file that uses a library of its own name is not that library:
+    `stores/minio.py` imports minio, and so do the scripts in `jobs/minio/`.
     """
     name = module.partition(".")[0]
     folders = list_project_folders(script)
     for folder in folders:
         for place in (folder, folder / "src", *_list_places_elsewhere(folder)):
-            if (place / f"{name}.py").is_file() or _is_package(place / name):
+            file = place / f"{name}.py"
+            if (file.is_file() and not _uses_library(file, name)) or _is_package(place / name):
                 return place
     root = find_project_root(script)
     files = [] if root is None or not name.isidentifier() else _find_files(root, f"{name}.py")
+    files = [file for file in files if not _uses_library(file, name)]
     return files[0].parent if len(files) == 1 else None
 
 
@@ -88,7 +93,32 @@ def _find_files(root: Path, name: str) -> list[Path]:
 
 
 def _is_package(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / "__init__.py").is_file() or any(folder.glob("**/*.py")))
+    if not folder.is_dir() or (folder / "__init__.py").is_file():
+        return folder.is_dir()
+    uses_library = any(_uses_library(file, folder.name) for file in folder.glob("*.py"))
+    return not uses_library and any(folder.glob("**/*.py"))
+
+
+def _uses_library(file: Path, name: str) -> bool:
+    """Return whether a file imports a module of this name, or a part of it that its own folder does not have."""
+    try:
+        tree = call_sites.parse_python(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    folder = file.parent if file.parent.name == name else file.parent / name
+    modules: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            is_whole = node.module == name
+            modules += [f"{name}.{alias.name}" for alias in node.names] if is_whole else [node.module]
+    for module in modules:
+        package, _, rest = module.partition(".")
+        part = folder / rest.partition(".")[0]
+        if package == name and not (rest and (part.is_dir() or part.with_suffix(".py").is_file())):
+            return True
+    return False
 
 
 class AbsentModuleFinder(MetaPathFinder, Loader):

@@ -54,3 +54,35 @@ def test_of_two_files_with_the_name_none_is_taken(project: Path) -> None:
     (project / "sums.py.d" / "rates.py").touch()
 
     assert find_package_root("rates", project / "jobs" / "daily" / "run.py") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "imports"),
+    [
+        ("stores/minio.py", "from minio import Minio"),
+        ("stores/minio.py", "import minio.error"),
+        ("minio/upload.py", "from minio import Minio"),
+        ("minio/upload.py", "import minio"),
+    ],
+)
+def test_a_file_that_uses_a_library_of_its_own_name_is_not_that_library(
+    project: Path, file: str, imports: str
+) -> None:
+    (project / file).parent.mkdir()
+    (project / file).write_text(f"{imports}\n", encoding="utf-8")
+
+    assert find_package_root("minio", project / "jobs" / "daily" / "run.py") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "imports"),
+    [
+        ("minio.py", "from .minio import Minio\nimport minio_client"),
+        ("minio/upload.py", "from minio import upload\nfrom minio.upload import put\nimport minio.upload"),
+    ],
+)
+def test_modules_that_import_each_other_are_found(project: Path, file: str, imports: str) -> None:
+    (project / file).parent.mkdir(exist_ok=True)
+    (project / file).write_text(f"{imports}\n", encoding="utf-8")
+
+    assert find_package_root("minio", project / "jobs" / "daily" / "run.py") == project
