@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from millstream.checking.compat import error_parser
 from millstream.checking.query_plan import dataframe_calls
-from millstream.checking.scripts.execution import argument_parsers, jvm_access
+from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
 from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.caught_errors import CaughtErrors
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
@@ -292,6 +292,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)
         argument_parsers.install(recording, patches)
+        control_flow.install(recording, patches)
         ScriptSandbox(recording, Path(private, "tmp"), Path(lent.sparkContext._temp_dir)).install(patches)
         if recording.execution is not None:
             recording.execution.begin(patches)

@@ -17,6 +17,7 @@ from pyspark.errors import ParseException, PySparkException
 
 from millstream.checking.compat.error_parser import split_message
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
+from millstream.checking.scripts.execution.control_flow import find_decision, walk_header
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -48,7 +49,8 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
 
     `usage` is what the script printed last.
     """
-    for raised in error_chain(error):
+    errors = list(error_chain(error))
+    for raised in errors:
         if isinstance(raised, PySparkException) and str(raised.getCondition()).startswith("CANNOT_MODIFY"):
             # Spark refuses the setting whatever its value is.
             continue
@@ -87,6 +89,12 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _missing_model(library, span)
             or _missing_row(raised, recording, span)
             or _own_end(raised, statement, named, recording, span)
+            # A later error follows from the first one.
+            or (
+                find_decision(raised, [steps[index] for index in own], named, span)
+                if raised is errors[0]
+                else None
+            )
         )
         if doubt is not None:
             return (frame.f_code.co_filename, statement.lineno, statement.col_offset), doubt
@@ -287,13 +295,7 @@ def _is_own_class(kind: type) -> bool:
 
 def _values(node: ast.AST, frame: FrameType) -> Iterator[Any]:
     """Yield the values of the names and attributes that a statement reads, without calling anything."""
-    body: list[ast.AST] = []
-    if isinstance(node, ast.If | ast.While | ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.Try):
-        body = [child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node]
-    skipped = {id(inner) for child in body for inner in ast.walk(child)}
-    for part in ast.walk(node):
-        if id(part) in skipped:
-            continue
+    for part in walk_header(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             yield frame.f_locals.get(part.id, frame.f_globals.get(part.id))
         elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):

@@ -157,6 +157,7 @@ class Retries:
         patches.wrap(type(os.environ), "__getitem__", self._read_variable)
         patches.set(expected, "are_true", self.says_yes)
         patches.set(expected, "decorated", set())
+        patches.set(expected, "decisions", {})
         patches.set(expected, "with_arguments", self.with_arguments)
         self.searched_roots = list(self.roots)
         sys.path.extend(self.roots)

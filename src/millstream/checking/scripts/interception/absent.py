@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from millstream.checking.scripts.interception import call_sites
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from millstream.checking.scripts.interception.recording import Doubt
 
@@ -52,9 +55,17 @@ class Expectations:
     """Functions that a stand-in has decorated."""
     with_arguments: set[str] = field(default_factory=set)
     """Those of them that expect arguments from their decorator."""
+    decisions: dict[tuple[str, int], Doubt] = field(default_factory=dict)
+    """The lines of the script's files on which a value that is not known decides how the script continues."""
 
 
 expected = Expectations()
+
+
+def note_decision(doubt: Doubt, frame: FrameType) -> None:
+    """Note that a value that is not known decides what a frame does next, unless a library asks."""
+    if call_sites.is_user_file(frame.f_code.co_filename):
+        expected.decisions.setdefault((frame.f_code.co_filename, frame.f_lineno), doubt)
 
 
 class AbsentError(Exception):
@@ -148,7 +159,10 @@ class Absent(str):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield as many stand-ins as the caller unpacks, and one to a loop, so that its body is seen."""
-        return iter([self] * _values_wanted(sys._getframe(1)))
+        count = _values_unpacked(sys._getframe(1))
+        if count is None:
+            note_decision(self.doubt, sys._getframe(1))
+        return iter([self] * (1 if count is None else count))
 
     def __getitem__(self, item: Any) -> Any:
         return self
@@ -163,12 +177,15 @@ class Absent(str):
         """Ignore the value."""
 
     def __contains__(self, item: object) -> bool:
+        note_decision(self.doubt, sys._getframe(1))
         return expected.are_true
 
     def __len__(self) -> int:
+        note_decision(self.doubt, sys._getframe(1))
         return 0
 
     def __bool__(self) -> bool:
+        note_decision(self.doubt, sys._getframe(1))
         return expected.are_true
 
     def __int__(self) -> int:
@@ -191,12 +208,15 @@ class Absent(str):
         return hash(MARK)
 
     def __eq__(self, other: object) -> bool:
+        note_decision(self.doubt, sys._getframe(1))
         return isinstance(other, Absent)
 
     def __ne__(self, other: object) -> bool:
+        note_decision(self.doubt, sys._getframe(1))
         return not isinstance(other, Absent)
 
     def _compare(self, _other: object) -> bool:
+        note_decision(self.doubt, sys._getframe(1))
         return False
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
@@ -307,8 +327,8 @@ def _is_builder(value: object) -> bool:
     return isinstance(value, SparkSession.Builder)
 
 
-def _values_wanted(frame: Any) -> int:
-    """Return how many values the running instruction of a frame unpacks; 1 for every other instruction."""
+def _values_unpacked(frame: FrameType) -> int | None:
+    """Return how many values the running instruction of a frame unpacks; None for every other instruction."""
     for instruction in dis.get_instructions(frame.f_code):
         if instruction.offset == frame.f_lasti:
             if instruction.opname == "UNPACK_SEQUENCE":
@@ -316,4 +336,4 @@ def _values_wanted(frame: Any) -> int:
             if instruction.opname == "UNPACK_EX":
                 argument = int(instruction.arg or 0)
                 return (argument & 0xFF) + (argument >> 8)
-    return 1
+    return None

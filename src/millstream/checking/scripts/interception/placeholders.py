@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.group import GroupedData
 
-from millstream.checking.scripts.interception.absent import MARK, Absent
+from millstream.checking.scripts.interception.absent import MARK, Absent, note_decision
 from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER, TEXT
 from millstream.spark.internals import default_session
 
@@ -37,6 +38,8 @@ _ACTION_RESULTS: dict[str, Any] = {
     "foreachPartition": None,
     "inputFiles": (),
 }
+# Those of them that return nothing, whatever the rows are.
+_SHOWING = frozenset({"show", "display", "printSchema", "explain", "foreach", "foreachPartition"})
 PROBE = f"{PLACEHOLDER} STRING"
 """The columns of the frame used in place of one with unknown columns."""
 
@@ -218,6 +221,8 @@ class Unknown:
             return lambda *args, **named: _Groups(self, ((name, args, named),))
         if name in _ACTION_RESULTS:
             self._recording.has_emptied_sources = True
+            if name not in _SHOWING:
+                note_decision(self._doubt, sys._getframe(1))
             result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
             return lambda *_args, **_kwargs: result
         if name == "writeStream":

@@ -1,0 +1,214 @@
+"""Find out whether a stand-in, or a table without rows, decided the way on which a script fails."""
+
+from __future__ import annotations
+
+import ast
+import re
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.classic.dataframe import DataFrame
+
+from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import expected, note_decision
+from millstream.checking.scripts.interception.recording import Doubt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import FrameType
+
+    from millstream.checking.scripts.interception.monkeypatch import Patches
+    from millstream.checking.scripts.interception.recording import Recording
+
+# Methods that give a script the rows of a frame, or something about them.
+_TAKING_ROWS = ("collect", "count", "isEmpty", "tail", "toPandas", "toLocalIterator")
+# What Python says of a call that does not fit its function, whatever the values are.
+_WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+_COMPOUND = ast.If | ast.While | ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.Try
+_LITERALS = (
+    ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.UnaryOp | ast.unaryop | ast.expr_context
+)
+
+
+def install(recording: Recording, patches: Patches) -> None:
+    """Note where a script takes the rows of a source that is empty only in a check."""
+    doubt = Doubt("a row of a source", "sources have no rows in a check", None)
+
+    def take(original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
+        caller = call_sites.find_user_frame()
+        if recording.has_emptied_sources and caller is not None:
+            note_decision(doubt, caller)
+        return original(frame, *args, **named)
+
+    for name in _TAKING_ROWS:
+        patches.wrap(DataFrame, name, take)
+
+
+def find_decision(
+    error: BaseException, frames: Sequence[tuple[FrameType, int]], named: Sequence[ast.AST], span: Any
+) -> Doubt | None:
+    """Return the doubt that decided with which values a statement fails, or that it runs; None if there is none.
+
+    `frames` are those of the user's code with their lines, the innermost one last. `named` are the statement there
+    and the conditions around it, whose names count.
+    """
+    if not expected.decisions or not _depends_on_values(error):
+        return None
+    frame, line = frames[-1]
+    decision = None
+    if isinstance(error, SystemExit) or isinstance(named[0], ast.Raise):
+        # Where another branch or the loop would have returned, the script does not come to its own end.
+        decision = next((each for each in _list_decisions(frame, line) if each[1] < line), None)
+    decision = decision or _find_of_names(error, frames, named)
+    if decision is None:
+        return None
+    file, at, doubt = decision
+    place = f"line {at}" if file == frame.f_code.co_filename else f"{call_sites.display_name(file)}:{at}"
+    text = str(error)
+    return Doubt(
+        "the result of this statement",
+        f"{doubt.what} is not known here, and {place} depends on it: with the real value, the statement may not fail",
+        span,
+        message=f"this statement fails in the check: {type(error).__name__}{text and f': {text}'}",
+    )
+
+
+def walk_header(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement without those of the statements inside it."""
+    body: list[ast.AST] = []
+    if isinstance(node, _COMPOUND):
+        body = [child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node]
+    skipped = {id(inner) for child in body for inner in ast.walk(child)}
+    yield from (part for part in ast.walk(node) if id(part) not in skipped)
+
+
+_Decision = tuple[str, int, Doubt]
+"""A file, the line on which a value that is not known decides, and the doubt about the value."""
+
+
+def _depends_on_values(error: BaseException) -> bool:
+    """Return whether other values could have kept an error of Python from being raised."""
+    match error:
+        case PySparkException() | SyntaxError() | ImportError() | RecursionError():
+            return False
+        case AttributeError(obj=owner):
+            return not _is_of_code(owner)
+        case TypeError():
+            return _WRONG_CALL.search(str(error)) is None
+        case _:
+            return isinstance(error, Exception | SystemExit)
+
+
+def _is_of_code(value: Any) -> bool:
+    """Return whether a value is part of the code: a module, a function, a class, an object of Spark."""
+    return isinstance(value, ModuleType | FunctionType | type) or type(value).__module__.startswith(
+        "pyspark."
+    )
+
+
+def _list_decisions(frame: FrameType, line: int) -> list[_Decision]:
+    """Return the decisions in the function, or outside of all functions, that a frame runs."""
+    file = frame.f_code.co_filename
+    tree = _read(file)
+    scope = _find_scope(tree, line)
+    return [
+        (file, at, doubt)
+        for (where, at), doubt in expected.decisions.items()
+        if where == file and _find_scope(tree, at) is scope
+    ]
+
+
+def _find_of_names(
+    error: BaseException, frames: Sequence[tuple[FrameType, int]], named: Sequence[ast.AST]
+) -> _Decision | None:
+    """Return what decided a value that the statement reads, or one that a caller of its function gives to it."""
+    names = {error.name} if isinstance(error, NameError) else set(_list_names(named))
+    for frame, line in reversed(frames):
+        if frame is not frames[-1][0]:
+            statement = call_sites.find_statement(frame, line)
+            names = set(_list_names([statement[0]])) if statement else set()
+        for name in sorted(filter(None, names)):
+            if (decision := _find_change(frame, line, name)) is not None:
+                return decision
+        if not names & set(frame.f_code.co_varnames[: frame.f_code.co_argcount]):
+            break
+    return None
+
+
+def _list_names(parts: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that statements read, and those of attributes with a dot before them."""
+    for part in parts:
+        for node in walk_header(part):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                yield node.id
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                yield f".{node.attr}"
+
+
+def _find_change(frame: FrameType, line: int, name: str) -> _Decision | None:
+    """Return the decision inside or after which a name gets its value, if it may be another one without it."""
+    if _is_of_code(frame.f_locals.get(name, frame.f_globals.get(name))):
+        return None
+    file = frame.f_code.co_filename
+    tree = _read(file)
+    scope = _find_scope(tree, line) if name in frame.f_code.co_varnames else tree
+    for place, value in _list_bindings(scope, name):
+        is_literal = value is not None and all(isinstance(node, _LITERALS) for node in ast.walk(value))
+        for (where, at), doubt in expected.decisions.items():
+            is_beside = where == file and _find_scope(tree, at) is _find_scope(tree, place)
+            is_inside = is_beside and place in _find_branch(tree, at)
+            if is_inside or not (is_literal or (is_beside and place < at)):
+                return where, at, doubt
+    return None
+
+
+def _list_bindings(scope: ast.AST, name: str) -> Iterator[tuple[int, ast.expr | None]]:
+    """Yield the lines that assign to a name or change its value, with the value if it is written there."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                places: list[ast.expr] = targets
+            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+                places = [target]
+            case ast.AugAssign(target=target) | ast.For(target=target) | ast.withitem(optional_vars=target):
+                places, value = [target] if target else [], None
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
+                # The method may change the value: `names.append(name)`.
+                places, value = [owner], None
+            case _:
+                continue
+        for place in places:
+            for part in ast.walk(place):
+                is_name = isinstance(part, ast.Name) and part.id == name
+                is_attribute = isinstance(part, ast.Attribute) and f".{part.attr}" == name
+                if is_name or is_attribute:
+                    yield place.lineno, value
+
+
+def _find_branch(tree: ast.AST, line: int) -> range:
+    """Return the lines of the innermost statement on a line: all those of a condition or a loop."""
+    inside = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    return range(inside[-1].lineno, (inside[-1].end_lineno or line) + 1) if inside else range(line, line + 1)
+
+
+def _find_scope(tree: ast.AST, line: int) -> ast.AST:
+    """Return the innermost function around a line, or the tree."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, _FUNCTIONS) and node.lineno < line <= (node.end_lineno or line)
+    ]
+    return around[-1] if around else tree
+
+
+def _read(file: str) -> ast.AST:
+    try:
+        return call_sites.parse_python(call_sites.read_python(file))
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])
