@@ -27,6 +27,7 @@ from millstream.analysis.python.call_chain import (
     writes_rows,
 )
 from millstream.analysis.python.guarded_calls import find_guarded_calls
+from millstream.analysis.python.swallowed_failures import list_hiding_clauses
 from millstream.analysis.query.plan_model import BatchCode, BatchWrite
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
 # An action that only asks about a batch. Without its result the rows are written nevertheless.
 _ASKING = frozenset({"count"})
-_CATCH_ALL = frozenset({"Exception", "BaseException"})
 _MAX_DEPTH = 3
 
 
@@ -297,28 +297,10 @@ class BatchFunctionFacts:
         return spans
 
     def _find_swallowed(self, body: Sequence[ast.stmt]) -> Iterator[Span]:
-        """Yield `except` clauses around a write that catch anything and neither raise, exit, nor write elsewhere.
-
-        A function that raises elsewhere may re-raise the exception, so it is not reported.
-        """
-        nodes = [child for statement in body for child in ast.walk(statement)]
-        raises_in_handlers = {
-            id(child)
-            for clause in nodes
-            if isinstance(clause, ast.ExceptHandler)
-            for child in ast.walk(clause)
-            if isinstance(child, ast.Raise)
-        }
-        if any(isinstance(child, ast.Raise) and id(child) not in raises_in_handlers for child in nodes):
-            return
-        for child in nodes:
-            if not isinstance(child, ast.Try) or not any(
-                self._uses_batch(statement) for statement in child.body
-            ):
-                continue
-            for clause in child.handlers:
-                if _catches_anything(clause) and not self._handles_failure(clause):
-                    yield self.spans(clause)
+        """Yield `except` clauses around a write that catch anything and neither raise, exit, nor write elsewhere."""
+        for attempt, clauses in list_hiding_clauses(body):
+            if any(self._uses_batch(statement) for statement in attempt.body):
+                yield from (self.spans(clause) for clause in clauses if not self._handles_failure(clause))
 
     def _uses_batch(self, statement: ast.stmt) -> bool:
         """Return whether a statement writes the batch or passes it on."""
@@ -388,9 +370,3 @@ class BatchFunctionFacts:
 
 def _pick_longest(*branches: list[Span]) -> list[Span]:
     return max(branches, key=len)
-
-
-def _catches_anything(clause: ast.ExceptHandler) -> bool:
-    """Return whether a clause is a bare `except`, or catches `Exception` or `BaseException`."""
-    kinds = clause.type.elts if isinstance(clause.type, ast.Tuple) else [clause.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _CATCH_ALL) for kind in kinds)

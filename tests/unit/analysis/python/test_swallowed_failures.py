@@ -30,6 +30,39 @@ def test_a_failure_that_is_answered_is_not_swallowed(clause: str) -> None:
     assert code(f"try:\n    {JDBC}\n{clause}").swallowing_clauses == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "inside", "line"),
+    [
+        ("if stopping:\n    raise InterruptedError", "", 7),
+        ("", "if stopping:\n    raise InterruptedError", 7),
+        ("if stopping:\n    raise InterruptedError", "if batch_id < 0:\n    raise ValueError", 8),
+    ],
+)
+def test_a_function_that_raises_before_it_writes_may_swallow_the_failure(
+    before: str, inside: str, line: int
+) -> None:
+    attempt = textwrap.indent(f"{inside or 'pass'}\n{JDBC}", "    ")
+    body = f"{before or 'pass'}\ntry:\n{attempt}\nexcept Exception:\n    pass"
+
+    assert [span.line for span in code(body).swallowing_clauses] == [line]
+
+
+def test_a_loop_that_raises_what_an_earlier_attempt_failed_with_swallows_nothing() -> None:
+    body = f"""
+    failed = None
+    for attempt in range(3):
+        if attempt == 2:
+            raise failed
+        try:
+            {JDBC}
+            break
+        except Exception as wrong:
+            failed = wrong
+    """
+
+    assert code(body).swallowing_clauses == ()
+
+
 STORE_ROW = """
 def store(row):
     try:
