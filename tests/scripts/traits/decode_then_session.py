@@ -1,0 +1,19 @@
+# judged: 3 of 3
+"""Spark adds a filter for a session window, which drops rows without a time and is no check of the message."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.getOrCreate()
+kafka = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "b:9092").option("subscribe", "t").load()
+text = F.col("value").cast("string")
+clicks = kafka.select(F.from_json(text, "page STRING, ts TIMESTAMP").alias("d"))  # warning: [MS553]
+visits = clicks.select("d.*").withWatermark("ts", "10 minutes").groupBy("page", F.session_window("ts", "5 minutes"))
+visits.count().writeStream.format("console").start()
+pages = kafka.select(F.from_json(text, "page STRING, pause STRING, ts TIMESTAMP").alias("d"))  # warning: [MS553]
+own_pause = pages.select("d.*").withWatermark("ts", "10 minutes").groupBy("page", F.session_window("ts", F.col("pause")))
+own_pause.count().writeStream.format("console").start()
+calls = kafka.select(F.from_json(text, "page STRING, ts TIMESTAMP").alias("d")).select("d.*")
+named = calls.where("page IS NOT NULL").withWatermark("ts", "10 minutes")
+named.groupBy("page", F.session_window("ts", "5 minutes")).count().writeStream.format("console").start()
+spark.streams.awaitAnyTermination()
