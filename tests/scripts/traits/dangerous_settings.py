@@ -7,7 +7,7 @@ kafka = (
     .option("kafka.bootstrap.servers", "b:9092")
     .option("subscribe", "orders")
     .option("startingOffset", "earliest")  # warning: [MS501]
-    .option("failOnDataLoss", "false")  # warning: [MS504]
+    .option("failOnDataLoss", "false")  # error: [MS504]
     .load()
 )
 # A folder for temporary files, which MS403 is about.

@@ -86,6 +86,7 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
     promised: list[Promise] = []
     unknown: list[PlannedQuery] = []
     feedback: list[Finding] = []
+    readers: dict[str, list[StartedQuery]] = defaultdict(list)
     for started in recording.queries:
         query = without_columns(started)
         if isinstance(query.frame, Unknown):
@@ -96,6 +97,8 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
         plan = plan_query(query, places, recording.conf)
         plans.append(plan)
         streams = streams_read(plan, recording.sources)
+        for stream in streams:
+            readers[stream.name].append(query)
         feedback += find_own_output(query, streams)
         promised.append(derive_guarantee(query, streams, plan))
     own_findings = [
@@ -103,7 +106,7 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
         *feedback,
         *find_script_problems(script_run),
         *find_shared_resources(recording),
-        *find_setting_problems(recording),
+        *find_setting_problems(recording, readers),
         *find_undefined_names(script_run),
     ]
     # A function is read whatever the columns of its batches are.

@@ -9,13 +9,14 @@ from millstream.analysis.folder_paths import normalize_path
 from millstream.checking.scripts.checkpoint_findings import build_rule_finding, find_checkpoint_problems
 from millstream.checking.scripts.execution.spark_version import ANSI
 from millstream.checking.scripts.interception.absent import MARK
-from millstream.checking.scripts.interception.spark_formats import FILES
+from millstream.checking.scripts.interception.spark_formats import FILES, sink_guarantee
 from millstream.checking.scripts.spark_options import SINKS, SOURCES, find_unknown_option
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
+from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from millstream.checking.scripts.interception.recording import Recording, SourceRead, StartedQuery
     from millstream.diagnostics.finding import Finding
@@ -26,6 +27,8 @@ _SKIPPING = {
     "ignoremissingfiles": "files that are deleted before they are read are skipped silently",
     "failondataloss": "records that were deleted before the query read them are skipped silently",
 }
+# What a sink guarantees from which a skipped record is missing for good.
+_ONCE = (Guarantee.EXACTLY_ONCE, Guarantee.EFFECTIVELY_ONCE)
 # Options of a file source that exclude each other.
 _LIMITS = frozenset({"maxfilespertrigger", "maxbytespertrigger"})
 _SKIPPING_SETTINGS = {
@@ -34,11 +37,16 @@ _SKIPPING_SETTINGS = {
 }
 
 
-def find_setting_problems(recording: Recording) -> Iterator[Finding]:
-    """Yield findings about options of sources and sinks, checkpoints, and settings of the session."""
+def find_setting_problems(
+    recording: Recording, readers: Mapping[str, Sequence[StartedQuery]]
+) -> Iterator[Finding]:
+    """Yield findings about options of sources and sinks, checkpoints, and settings of the session.
+
+    `readers` are the queries that read each stream.
+    """
     for source in recording.sources.values():
         if source.is_streaming:
-            yield from _source_findings(source, recording)
+            yield from _source_findings(source, recording, readers.get(source.name, ()))
     for query in recording.queries:
         yield from _sink_findings(query)
     yield from find_checkpoint_problems(recording)
@@ -49,7 +57,10 @@ def find_setting_problems(recording: Recording) -> Iterator[Finding]:
             )
 
 
-def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Finding]:
+def _source_findings(
+    source: SourceRead, recording: Recording, readers: Sequence[StartedQuery]
+) -> Iterator[Finding]:
+    exact = next((query for query in readers if sink_guarantee(query.format)[0] in _ONCE), None)
     for key, value in source.options.items():
         span = source.option_spans.get(key, source.span)
         near = find_unknown_option(key, SOURCES.get(source.format, (key,)), source.format)
@@ -66,8 +77,10 @@ def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Findi
                 "MS504",
                 f"source '{source.name}': {_SKIPPING[key.lower()]}",
                 span,
+                severity=Severity.ERROR if exact else Severity.WARNING,
                 why="nothing else reports that they are missing",
                 fix=f"remove the option '{key}'; the query then stops, and the error message names what is missing",
+                query=exact.name if exact else None,
             )
         if source.format == "kafka" and key.lower() == "startingoffsets" and not _is_offsets(value):
             yield build_rule_finding(

@@ -51,8 +51,8 @@ def find_package_root(module: str, script: Path) -> Path | None:
 
     It is a folder above the script, up to the root of the project; one that the script adds to `sys.path` by its
     place on another machine; or that of the only file of the project with this name, because a cluster gets such
-    files by their names: `spark-submit --py-files`. A file that imports a library with its own name is not that library:
-    `stores/minio.py` imports minio, and so do the scripts in `jobs/minio/`.
+    files by their names: `spark-submit --py-files`. A file that imports a library with its own name is not that
+    library: `stores/minio.py` imports minio, and so do the scripts in `jobs/minio/`.
     """
     name = module.partition(".")[0]
     folders = list_project_folders(script)
