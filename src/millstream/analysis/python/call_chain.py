@@ -231,7 +231,9 @@ def writes_rows(call: CallChain) -> bool:
     if "createDataFrame" in call.names and find_write_format(call) is not None:
         return True
     text = get_string_argument(call.node) or ""
-    return name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
+    # `insert` of PyMongo before version 4; that of a list has a position too.
+    is_insert = name == "insert" and isinstance(call.node, ast.Call) and len(call.node.args) == 1
+    return is_insert or name in _ROW_WRITES or (name == "execute" and _WRITING_SQL.match(text) is not None)
 
 
 def get_string_argument(node: ast.expr) -> str | None:

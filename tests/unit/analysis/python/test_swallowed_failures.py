@@ -95,6 +95,13 @@ def test_a_swallowed_failure_of_a_collected_row_is_known(loop: str, line: int | 
     assert [span.line for span in clauses] == ([line] if line else [])
 
 
+@pytest.mark.parametrize(("call", "count"), [("table.insert(rows)", 1), ("rows.insert(0, None)", 0)])
+def test_an_insert_into_a_collection_is_a_write_and_one_into_a_list_is_none(call: str, count: int) -> None:
+    body = f"rows = batch.collect()\ntry:\n    {call}\nexcept Exception:\n    pass"
+
+    assert len(code(body).swallowing_clauses) == count
+
+
 def test_a_clause_around_no_write_swallows_no_batch() -> None:
     assert code(f"try:\n    send_mail()\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
 
