@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _REWORDING = frozenset(
     {"str", "int", "repr", "format", "join", "joinpath", "Path", "lit", "zfill", "min", "max"}
 )
+# Names of the project's own functions that write a log, if nothing uses their result.
+_OWN_LOG = re.compile(r"_*log_\w+")
 _DISPLAYS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 
 
@@ -104,6 +106,8 @@ class BatchIdUses:
         pending = list(nodes)
         while pending:
             node = pending.pop()
+            if _is_log_line(node):
+                continue
             if isinstance(node, ast.Call):
                 call = CallChain.of(node)
                 if _last_name(call) in LOG_FUNCTIONS:
@@ -120,7 +124,11 @@ class BatchIdUses:
 
     def _read(self, node: ast.AST) -> None:
         """Look for uses that may recognise a repeated batch."""
-        if isinstance(node, ast.Raise) or (isinstance(node, ast.Compare) and self._is_of_constants(node)):
+        if (
+            isinstance(node, ast.Raise)
+            or _is_log_line(node)
+            or (isinstance(node, ast.Compare) and self._is_of_constants(node))
+        ):
             return
         if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
             call = CallChain.of(node.value)
@@ -162,6 +170,13 @@ class BatchIdUses:
             or (isinstance(child, ast.Name) and child.id in self.values)
             for child in ast.walk(node)
         )
+
+
+def _is_log_line(node: ast.AST) -> bool:
+    """Return whether a statement only calls a function that is called after a log, such as `self._log_memory(…)`."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    return _OWN_LOG.fullmatch(_last_name(CallChain.of(node.value))) is not None
 
 
 def _last_name(call: CallChain) -> str:

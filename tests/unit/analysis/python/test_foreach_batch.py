@@ -139,6 +139,8 @@ def test_a_line_of_a_log_is_no_use_of_the_number(body: str, used: bool) -> None:
         ('batch.write.format("delta").mode("append").options(txn=number).save("t")', []),
         (f"if number <= last:\n    return\n{JDBC}", []),
         (f"done = ledger.has(number)\n{JDBC}", []),
+        (f"self._log_memory(batch_id=number)\n{JDBC}", [3]),
+        (f"if log_batch(number):\n    return\n{JDBC}", []),
         (f'cursor.execute("DELETE FROM t WHERE batch = %s", (number,))\n{JDBC}', []),
         (f"if seen(number):\n    return\n{JDBC}", []),
         (
