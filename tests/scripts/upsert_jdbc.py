@@ -20,7 +20,7 @@ orders = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", "broker.invalid:9092")
     .option("subscribe", "orders")
-    .option("startingOffsets", "earliest")
+    .option("startingOffsets", "earliest")  # warning: [MS514]
     .load()
     .select(
         from_json(col("value").cast("string"), "id STRING, amount DOUBLE, _corrupt_record STRING").alias("o")

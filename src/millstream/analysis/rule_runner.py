@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import millstream.analysis.rules as home
 from millstream.analysis.rule_context import Facts
 from millstream.analysis.severity import apply_severities
+from millstream.analysis.spec_settings import read_settings
 from millstream.analysis.suppressions import apply_suppressions
 from millstream.diagnostics.spec_codes import ASKED
 from millstream.pipeline.spec_file import sort_findings
@@ -18,17 +19,21 @@ from millstream.pipeline.spec_file import sort_findings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from millstream.analysis.job_settings import JobSettings
     from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.diagnostics.finding import Finding
     from millstream.pipeline.spec_file import LoadedSpec
 
     Check = Callable[[Facts], Iterable[Finding]]
+    CheckSettings = Callable[[JobSettings], Iterable[Finding]]
     Judge = Callable[[PlannedQuery, Facts | None], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
 class Rule:
     """A rule with a `check` that reads the spec, a `judge` that reads one query's plan, or both.
+
+    The `check_settings` of a rule reads the settings of a spec or of a script.
 
     `instead_of` are phrases of Spark's messages that the rule's error replaces, because it also gives the fix.
     """
@@ -37,18 +42,22 @@ class Rule:
     name: str
     check: Check | None
     judge: Judge | None
+    check_settings: CheckSettings | None = None
     instead_of: tuple[str, ...] = ()
 
 
 @cache
 def load_rules() -> dict[str, Rule]:
-    """Load the rules by code: `check`, `judge` and `INSTEAD_OF` of each module in `rules/`."""
+    """Load the rules by code: the functions and `INSTEAD_OF` of each module in `rules/`."""
     rules_by_code = {}
     for entry in pkgutil.iter_modules(home.__path__):
         module = importlib.import_module(f"{home.__name__}.{entry.name}")
         check, judge = getattr(module, "check", None), getattr(module, "judge", None)
         instead_of = tuple(getattr(module, "INSTEAD_OF", ()))
-        rules_by_code[module.CODE.code] = Rule(module.CODE.code, module.CODE.name, check, judge, instead_of)
+        of_settings = getattr(module, "check_settings", None)
+        rules_by_code[module.CODE.code] = Rule(
+            module.CODE.code, module.CODE.name, check, judge, of_settings, instead_of
+        )
     return dict(sorted(rules_by_code.items()))
 
 
@@ -75,7 +84,14 @@ def run_spec_rules(loaded: LoadedSpec) -> list[Finding]:
     if loaded.pipeline is None:
         return []
     facts = Facts(loaded.pipeline, loaded.places)
-    return [finding for rule in load_rules().values() if rule.check for finding in rule.check(facts)]
+    of_spec = [finding for rule in load_rules().values() if rule.check for finding in rule.check(facts)]
+    return of_spec + run_setting_rules(read_settings(facts))
+
+
+def run_setting_rules(settings: JobSettings) -> list[Finding]:
+    """Run the rules that read the settings of a spec or of a script."""
+    rules = [rule.check_settings for rule in load_rules().values() if rule.check_settings]
+    return [finding for check in rules for finding in check(settings)]
 
 
 def run_plan_rules(queries: Sequence[PlannedQuery], loaded: LoadedSpec | None = None) -> list[Finding]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.rule_context import Code, Facts
+from millstream.analysis.rule_context import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from millstream.analysis.job_settings import JobSettings
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
@@ -31,9 +32,16 @@ _PREFIXES = {
 }
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """Report any value, because the guarantees are valid only with the default."""
-    for key in facts.pipeline.spark:
+# Settings of `_GUARDS` whose default is `false`.
+_OFF = frozenset({"spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled"})
+
+
+def check_settings(settings: JobSettings) -> Iterator[Finding]:
+    """Report any value but the default, because the guarantees are valid only with the default."""
+    for setting in settings.spark:
+        key = setting.key
+        if setting.value.lower() == ("false" if key in _OFF else "true"):
+            continue
         purpose = _GUARDS.get(key) or next(
             (purpose_of_prefix for prefix, purpose_of_prefix in _PREFIXES.items() if key.startswith(prefix)),
             None,
@@ -41,7 +49,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         if purpose:
             yield CODE.error(
                 f"'{key}' may not be set",
-                facts.places.key("spark", key),
+                setting.span,
                 why=f"it must keep its default value, so that {purpose}",
                 fix="remove this setting",
             )

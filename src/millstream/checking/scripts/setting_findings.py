@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from millstream.analysis.folder_paths import normalize_path
+from millstream.analysis.job_settings import JobSettings, SparkSetting, UnlimitedSource
+from millstream.analysis.rule_runner import run_setting_rules
 from millstream.checking.scripts.checkpoint_findings import build_rule_finding, find_checkpoint_problems
 from millstream.checking.scripts.execution.spark_version import ANSI
+from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.spark_formats import FILES, sink_guarantee
 from millstream.checking.scripts.spark_options import SINKS, SOURCES, find_unknown_option
-from millstream.connectors import spark_formats
+from millstream.connectors import registry, spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.spec.guarantee import Guarantee
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from millstream.checking.scripts.interception.recording import Recording, SourceRead, StartedQuery
-    from millstream.diagnostics.finding import Finding
+    from millstream.diagnostics.finding import Finding, Span
 
 _INFERENCE = "spark.sql.streaming.schemaInference"
 _SKIPPING = {
@@ -50,11 +55,66 @@ def find_setting_problems(
     for query in recording.queries:
         yield from _sink_findings(query)
     yield from find_checkpoint_problems(recording)
+    yield from run_setting_rules(read_settings(recording, readers))
     for key, option in _SKIPPING_SETTINGS.items():
         if recording.conf.get(key, "").lower() == "true":
             yield build_rule_finding(
                 "MS504", f"'{key}': {_SKIPPING[option]}", recording.conf_spans.get(key), fix="remove it"
             )
+
+
+def read_settings(recording: Recording, readers: Mapping[str, Sequence[StartedQuery]]) -> JobSettings:
+    """Return the settings of a script, for the rules that read those of a spec too."""
+    spark = (
+        SparkSetting(key, value, _span_of_key(key, recording.conf_spans.get(key)))
+        for key, value in recording.conf.items()
+        if MARK not in value
+    )
+    return JobSettings(tuple(spark), tuple(_find_unlimited(recording, readers)))
+
+
+def _span_of_key(key: str, call: Span | None) -> Span | None:
+    """Return the span of a setting's name: a builder sets it only in the call that makes the session."""
+    return None if call is None else call_sites.span_within(call_sites.SqlText(call, key), 0, len(key))
+
+
+def _find_unlimited(
+    recording: Recording, readers: Mapping[str, Sequence[StartedQuery]]
+) -> Iterator[UnlimitedSource]:
+    for source in recording.sources.values():
+        query = next((query for query in readers.get(source.name, ()) if _stores_batches(query)), None)
+        kind = registry.sources().get(source.format)
+        if query is None or kind is None or not source.is_streaming:
+            continue
+        # `kafka.bootstrap.servers` and `startingOffsets` are bootstrap_servers and starting_offsets in a spec.
+        fields = {_as_field(key.removeprefix(f"{source.format}.")): key for key in source.options}
+        settings = {field: source.options[key] for field, key in fields.items() if field in kind.model_fields}
+        try:
+            limit = kind.model_validate(settings).batch_limit()
+        except ValidationError:
+            # A value is not known, or has a form that a spec does not accept.
+            continue
+        # What the script leaves out has another default in a spec.
+        if limit is not None and set(limit.causes) <= set(settings):
+            option = next(name for name in SOURCES[source.format] if _as_field(name) == limit.field)
+            cause = next((fields[cause] for cause in limit.causes), "")
+            yield UnlimitedSource(
+                source.name,
+                limit.first_batch,
+                f".option('{option}', {limit.value})",
+                source.option_spans.get(cause, source.span),
+                query.name,
+            )
+
+
+def _stores_batches(query: StartedQuery) -> bool:
+    in_batches = query.trigger.flows is None and not query.trigger.once
+    return in_batches and query.format not in spark_formats.STORE_NOTHING
+
+
+def _as_field(option: str) -> str:
+    """Return the name that a setting of a spec has for an option of Spark."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", option).replace(".", "_").lower()
 
 
 def _source_findings(

@@ -9,6 +9,7 @@ import pytest
 
 from millstream.analysis.rule_context import Facts
 from millstream.analysis.rules import ms514_whole_topic
+from millstream.analysis.spec_settings import read_settings
 from millstream.diagnostics.text_patch import apply_edits
 from millstream.pipeline.spec_file import load_text
 
@@ -36,7 +37,7 @@ queries:
 def judged(text: str) -> list[Finding]:
     loaded = load_text("pipeline.yml", text, Path(), {}, [])
     assert loaded.pipeline is not None, loaded.findings
-    return list(ms514_whole_topic.check(Facts(loaded.pipeline, loaded.places)))
+    return list(ms514_whole_topic.check_settings(read_settings(Facts(loaded.pipeline, loaded.places))))
 
 
 @pytest.mark.parametrize("source", [BLOCK, BRACES])
