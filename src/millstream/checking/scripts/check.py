@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.checking.scripts.declarative.check import check_project
@@ -10,6 +11,7 @@ from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.runner import run_script, unreadable_script
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def check_project_at(
     spark: SparkSession, path: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
 ) -> CheckResult:
     """Check a declarative-pipelines project by its folder, its spec, or one file that declares its tables."""
-    return check_project(spark, _spec(path), known_columns)
+    return _hide_marks(check_project(spark, _spec(path), known_columns))
 
 
 def check_script(
@@ -41,13 +43,43 @@ def check_script(
     Never raises for anything that a script or a project does.
     """
     if path.is_dir() or path.name in NAMES:
-        return check_project(spark, _spec(path))
+        return _hide_marks(check_project(spark, _spec(path)))
     try:
         with open_parts(path) as parts:
             script_run = run_script(spark, path, parts, args, known_columns)
-            return check_recording(script_run, call_sites.display_name(parts[0].file if parts else path))
+            first = call_sites.display_name(parts[0].file if parts else path)
+            return _hide_marks(check_recording(script_run, first))
     except SyntaxError as error:
         return check_recording(unreadable_script(error, path), call_sites.display_name(path))
+
+
+def _hide_marks(checked: CheckResult) -> CheckResult:
+    """Return a result that shows `…` where a query or a place has a name that is not known in a check."""
+    findings = [
+        replace(
+            finding,
+            message=_replace_mark(finding.message),
+            why=_replace_mark(finding.why),
+            fix=_replace_mark(finding.fix),
+            query=None if finding.query is None else _replace_mark(finding.query),
+        )
+        for finding in checked.findings
+    ]
+    promises = [
+        replace(promise, query=_replace_mark(promise.query), sink=_replace_mark(promise.sink))
+        for promise in checked.promises
+    ]
+    judged = (
+        None
+        if checked.judged is None
+        else tuple(replace(query, name=_replace_mark(query.name)) for query in checked.judged)
+    )
+    queries = tuple(replace(query, name=_replace_mark(query.name)) for query in checked.queries)
+    return replace(checked, findings=findings, queries=queries, promises=promises, judged=judged)
+
+
+def _replace_mark(text: str) -> str:
+    return text.replace(MARK, "…")
 
 
 def _spec(path: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.checking.scripts.check import check_script
 from millstream.checking.scripts.declarative.check import check_project
 
 if TYPE_CHECKING:
@@ -184,3 +185,27 @@ def read():
     (finding,) = (one for one in checked_python(spark, tmp_path, text) if one.code == "MS118")
 
     assert "flow 'read': A column" in finding.message
+
+
+TABLES = """import json
+
+from pyspark import pipelines as dp
+
+with open("/Workspace/tables.json") as file:
+    entries = json.load(file)
+
+for entry in entries:
+
+    @dp.table(name=f"{entry['schema']}.{entry['table']}")
+    def rates():
+        return spark.readStream.format("rate").load()
+"""
+
+
+def test_a_name_that_is_not_known_is_shown_as_dots(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "tables.py").write_text(TABLES)
+
+    result = check_script(spark, tmp_path)
+
+    assert [(promise.query, promise.sink) for promise in result.promises] == [("….…", "parquet ….…")]
+    assert [query.name for query in result.judged or ()] == ["….…"]
