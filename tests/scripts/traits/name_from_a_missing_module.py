@@ -1,4 +1,4 @@
-# judged: 0 of 1
+# judged: 1 of 1
 """A loop over the answer of a module that is not installed looks for the file that the script opens."""
 
 import os

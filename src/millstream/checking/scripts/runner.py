@@ -287,7 +287,7 @@ def intercept_spark(spark: SparkSession, recording: Recording) -> Iterator[Scrip
         statements = Statements(recording, reading)
         reading.install(patches)
         statements.install(patches)
-        WriterPatch(recording, lambda doubt: reading.unknown_stream(lent, doubt)).install(patches)
+        WriterPatch(recording, partial(reading.unknown_frame, lent)).install(patches)
         QueryManager(recording).install(patches)
         Sessions(lent, recording, reading).install(patches)
         jvm_access.install(patches)

@@ -31,8 +31,9 @@ from millstream.checking.scripts.execution.notebook_utilities import (
     NotebookUtilities,
     run_notebook,
 )
-from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
+from millstream.checking.scripts.execution.skipped_statements import Role, SkippedStatements
 from millstream.checking.scripts.execution.source_files import RUN
+from millstream.checking.scripts.interception import absent
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.call_sites import error_span
@@ -162,9 +163,7 @@ class Retries:
         self.searched_roots = list(self.roots)
         sys.path.extend(self.roots)
         try:
-            with self.skipped.applied(
-                patches, lambda doubt, starts: _stand_in(doubt, recording, starts=starts)
-            ):
+            with self.skipped.applied(patches, lambda doubt, role: _stand_in(doubt, recording, role)):
                 yield
         finally:
             sys.meta_path.remove(finder)
@@ -281,10 +280,12 @@ def _is_refusal(error: BaseException) -> bool:
     return any(isinstance(each, ConnectionError | RefusedCall) for each in error_chain(error))
 
 
-def _stand_in(doubt: Doubt, recording: Recording, *, starts: bool) -> Any:
+def _stand_in(doubt: Doubt, recording: Recording, role: Role) -> Any:
     """Return the placeholder for the result of a statement. If it starts a query, record an unknown one."""
     recording.doubt(doubt)
-    if starts:
+    if role is Role.TABLE:
+        return absent.open_frame[0](doubt, streaming=False)
+    if role is Role.QUERY:
         return Unknown(doubt, recording, streaming=True).writeStream.start()
     return Absent(doubt)
 

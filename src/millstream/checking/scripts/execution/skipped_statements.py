@@ -7,6 +7,7 @@ import builtins
 import contextlib
 import importlib.machinery
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,34 @@ if TYPE_CHECKING:
 
 # The name by which a changed file calls for a stand-in.
 _FUNCTION = "__millstream_stand_in__"
+
+# Methods of a frame that make a frame of its rows.
+_DERIVING = frozenset(
+    {"select", "selectExpr", "withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed", "where"}
+    | {
+        "filter",
+        "drop",
+        "dropna",
+        "fillna",
+        "distinct",
+        "dropDuplicates",
+        "alias",
+        "toDF",
+        "limit",
+        "orderBy",
+    }
+    | {"cache", "persist", "repartition", "coalesce"}
+)
+
+
+class Role(StrEnum):
+    """What the result of a statement is to the rest of a script."""
+
+    VALUE = "value"
+    QUERY = "query"
+    TABLE = "table"
+    """A table without a stream, made from rows of Python or pandas."""
+
 
 Place = tuple[str, int, int]
 """A file, and the line and column of a statement."""
@@ -52,8 +81,8 @@ class SkippedStatements:
         return compile(ast.fix_missing_locations(tree), file, "exec")
 
     @contextlib.contextmanager
-    def applied(self, patches: Patches, stand_in: Callable[[Doubt, bool], Any]) -> Iterator[None]:
-        """Apply them to imported modules too. `stand_in` makes a result, given whether a query was to be started."""
+    def applied(self, patches: Patches, stand_in: Callable[[Doubt, Role], Any]) -> Iterator[None]:
+        """Apply them to imported modules too. `stand_in` makes a result that has a role."""
         files = {place[0] for place in self.doubts}
 
         def code(original: Any, loader: Any, fullname: str) -> Any:
@@ -64,7 +93,7 @@ class SkippedStatements:
 
         if files:
             patches.wrap(importlib.machinery.SourceFileLoader, "get_code", code)
-        vars(builtins)[_FUNCTION] = lambda *place, starts: stand_in(self.doubts[place], starts)
+        vars(builtins)[_FUNCTION] = lambda *place, role: stand_in(self.doubts[place], Role(role))
         try:
             yield
         finally:
@@ -120,17 +149,18 @@ class _Skipper(ast.NodeTransformer):
 
     def _stand_in(self, node: ast.stmt, place: Place) -> ast.expr:
         """Return the call that makes the stand-in, at the place of the value that it replaces."""
-        starts = any(
+        has_value = isinstance(node, ast.Assign | ast.Expr | ast.Return)
+        role = Role.VALUE
+        if has_value and any(
             isinstance(part, ast.Attribute) and part.attr == "writeStream" for part in ast.walk(node)
-        )
+        ):
+            role = Role.QUERY
+        elif has_value and _makes_table(node):
+            role = Role.TABLE
         call = ast.Call(
             ast.Name(_FUNCTION, ast.Load()),
             [ast.Constant(part) for part in place],
-            [
-                ast.keyword(
-                    "starts", ast.Constant(starts and isinstance(node, ast.Assign | ast.Expr | ast.Return))
-                )
-            ],
+            [ast.keyword("role", ast.Constant(str(role)))],
         )
         old_value = getattr(node, "value", None)
         if any(
@@ -138,3 +168,15 @@ class _Skipper(ast.NodeTransformer):
         ):
             call = ast.Call(ast.Attribute(call, "awaitTermination", ast.Load()), [], [])
         return ast.copy_location(call, old_value if isinstance(old_value, ast.AST) else node)
+
+
+def _makes_table(node: ast.stmt) -> bool:
+    """Return whether a statement makes a table by `createDataFrame`, and only derives others from it."""
+    chain: ast.AST | None = getattr(node, "value", None)
+    while isinstance(chain, ast.Call) and isinstance(chain.func, ast.Attribute):
+        if chain.func.attr == "createDataFrame":
+            return True
+        if chain.func.attr not in _DERIVING:
+            return False
+        chain = chain.func.value
+    return False

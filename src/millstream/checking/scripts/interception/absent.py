@@ -27,8 +27,9 @@ MARK = "not_known_in_a_check"
 # Makes the writer of a stream that nobody knows, from the doubt about it. The module of writers sets it.
 open_writer: list[Callable[[Doubt], Any]] = []
 
-# Opens a stream of which nothing is known, from the doubt about it. The module of writers sets it.
-open_stream: list[Callable[[Doubt], Any]] = []
+# Opens a stream or a table of which nothing is known, from the doubt about it and `streaming`. The module of writers
+# sets it.
+open_frame: list[Callable[..., Any]] = []
 
 # Makes the result of `transform` of a model that nobody knows, from the doubt about it and the frame.
 add_columns: list[Callable[[Doubt, Any], Any]] = []
@@ -267,7 +268,7 @@ class _GlueReader:
         return self
 
     def __call__(self, *_args: Any, **_named: Any) -> Any:
-        return open_stream[0](self._doubt)
+        return open_frame[0](self._doubt, streaming=True)
 
 
 def _with_arguments(function: Any, value: Absent) -> Any:

@@ -214,9 +214,10 @@ class ReaderPatch:
         settings = _ReaderSettings(format="table", name=name)
         return self._unknown(session, settings, name, doubt, streaming=streaming, written=written)
 
-    def unknown_stream(self, session: Any, doubt: Doubt) -> Unknown:
-        """Return a stream of which nothing is known."""
-        return self._unknown(session, _ReaderSettings(), "", self.recording.doubt(doubt), streaming=True)
+    def unknown_frame(self, session: Any, doubt: Doubt, *, streaming: bool) -> Unknown:
+        """Return a stream or a table of which nothing is known."""
+        known = self.recording.doubt(doubt)
+        return self._unknown(session, _ReaderSettings(), "", known, streaming=streaming)
 
     def _unknown(
         self, spark: Any, settings: _ReaderSettings, place: str, doubt: Doubt, *, streaming: bool,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.checking.scripts.interception.monkeypatch import Patches
-    from millstream.checking.scripts.interception.recording import Doubt, Recording
+    from millstream.checking.scripts.interception.recording import Recording
 
 _TRIGGERS = {
     "processingTime": "processing_time",
@@ -53,15 +53,15 @@ _TABLE = ("create", "replace", "createOrReplace", "append", "overwrite", "overwr
 class WriterPatch:
     """Replaces the methods of Spark's writers."""
 
-    def __init__(self, recording: Recording, open_stream: Callable[[Doubt], Any] | None = None) -> None:
+    def __init__(self, recording: Recording, open_frame: Callable[..., Any] | None = None) -> None:
         self.recording = recording
-        self.open_stream = open_stream
+        self.open_frame = open_frame
 
     def install(self, patches: Patches) -> None:
         """Replace the methods that write or start, and record the settings of the others."""
         writers = [lambda doubt: Unknown(doubt, self.recording, streaming=True).writeStream]
         patches.set(absent, "open_writer", writers)
-        patches.set(absent, "open_stream", [self.open_stream])
+        patches.set(absent, "open_frame", [self.open_frame])
         patches.set(absent, "add_columns", [lambda doubt, frame: add_columns(doubt, frame, self.recording)])
         patches.set(placeholders, "unknown_writers", [UnknownWriter])
         for method in ("format", "outputMode", "queryName", "option", "options", "trigger", "partitionBy"):
