@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
-from pyspark.errors import PySparkException
 
 from millstream.checking.scripts.execution.error_causes import error_chain, find_cause
 from millstream.checking.scripts.execution.module_search import (
@@ -37,7 +36,7 @@ from millstream.checking.scripts.interception import absent
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.call_sites import error_span
-from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
+from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns, missing_function
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, Recording
 
@@ -68,12 +67,6 @@ _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
 _VARIABLE = "environment variable "
 
 _SETTINGS_FILE = re.compile(r"[\w./-]+\.(?:ini|cfg|conf|config|properties)\b")
-
-# Functions of Databricks that Spark does not have.
-_DATABRICKS_FUNCTIONS = re.compile(
-    r"(?:ai|h3|st|try_h3|try_st)_\w+|vector_search|http_request|remote_query|(?:try_)?secret|is_member"
-    r"|is_account_group_member|cloud_files_state"
-)
 
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
@@ -108,8 +101,6 @@ class Retries:
     """True if the script's own connections seem to succeed in the next run, because it ended when they did not."""
     folder: Path | None = None
     """The folder in which the script runs, if files that it names relative to it are not in the current one."""
-    functions: set[str] = field(default_factory=set)
-    """Functions of Databricks that SQL texts call."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 
@@ -146,7 +137,7 @@ class Retries:
             if name.startswith("name ")
         }
         names[RUN] = partial(run_notebook, recording)
-        for function in sorted(self.functions):
+        for function in sorted(self.assumed.functions):
             session.udf.register(function, lambda *_args, **_named: None, "string")
         if self.folder is not None:
             os.chdir(self.folder)
@@ -205,8 +196,8 @@ class Retries:
         if folder is not None:
             self.folder = folder
             return True
-        if (routine := _missing_function(error)) and routine not in self.functions:
-            self.functions.add(routine)
+        if (routine := missing_function(error)) and routine not in self.assumed.functions:
+            self.assumed.functions.add(routine)
             return True
         if recording.has_refused_connection and not self.has_servers and not _is_refusal(error):
             self.has_servers = True
@@ -265,14 +256,6 @@ def _find_folder(error: BaseException, path: Path) -> Path | None:
         ),
         None,
     )
-
-
-def _missing_function(error: BaseException) -> str:
-    """Return the function of Databricks that Spark does not know; "" if it misses another one, or none."""
-    if not isinstance(error, PySparkException) or error.getCondition() != "UNRESOLVED_ROUTINE":
-        return ""
-    name = (error.getMessageParameters() or {}).get("routineName", "").replace("`", "").lower()
-    return name if _DATABRICKS_FUNCTIONS.fullmatch(name) else ""
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -67,6 +67,12 @@ _AVRO_TYPES = {
     "INT": "int",
 }
 
+# Functions of Databricks that Spark does not have.
+_DATABRICKS_FUNCTIONS = re.compile(
+    r"(?:ai|h3|st|try_h3|try_st)_\w+|vector_search|http_request|remote_query|(?:try_)?secret|is_member"
+    r"|is_account_group_member|cloud_files_state"
+)
+
 # Methods whose text arguments are names of columns.
 _NAMING = frozenset(
     {"select", "groupBy", "groupby", "orderBy", "sort", "dropDuplicates", "dropDuplicatesWithinWatermark", "rollup"}
@@ -86,6 +92,8 @@ class AssumedColumns:
         self._aliases: dict[str, set[str]] = {}
         self._of_others: set[tuple[str, str]] = set()
         """Sources and names that they do not have, because another source of the same query has them."""
+        self.functions: set[str] = set()
+        """Functions of Databricks that the script calls."""
         self.has_grown = False
         """True if a further run of the script knows more than this one."""
 
@@ -140,6 +148,9 @@ class AssumedColumns:
 
     def _learn(self, sources: Collection[str], error: PySparkException) -> None:
         condition, facts = str(error.getCondition() or ""), error.getMessageParameters() or {}
+        if (function := missing_function(error)) and function not in self.functions:
+            self.functions.add(function)
+            self.has_grown = True
         if condition.startswith("UNRESOLVED_COLUMN"):
             parts = _parts(facts.get("objectName") or facts.get("colName", ""))
             if len(parts) > 1 and parts[0].lower() in self._aliases:
@@ -221,6 +232,14 @@ class AssumedColumns:
                     head, _, tail = kind.rpartition(TEXT)
                     columns[known] = f"{head}{_NESTED}{tail}"
                     self.has_grown = True
+
+
+def missing_function(error: BaseException) -> str:
+    """Return the function of Databricks that Spark does not know; "" if it misses another one, or none."""
+    if not isinstance(error, PySparkException) or error.getCondition() != "UNRESOLVED_ROUTINE":
+        return ""
+    name = (error.getMessageParameters() or {}).get("routineName", "").replace("`", "").lower()
+    return name if _DATABRICKS_FUNCTIONS.fullmatch(name) else ""
 
 
 def _avro_type(kind: str) -> Any:
