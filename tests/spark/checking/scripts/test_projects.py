@@ -187,6 +187,21 @@ def read():
     assert "flow 'read': A column" in finding.message
 
 
+METERS = """CREATE OR REFRESH STREAMING TABLE meters AS SELECT meter, kwh, tariff
+FROM cloud_files("/Volumes/raw/meters", "csv", map("header", "true"));
+
+CREATE OR REFRESH STREAMING TABLE costs AS SELECT meter, kwh * tariff AS cost FROM STREAM(meters);
+"""
+
+
+def test_columns_get_the_types_that_a_later_flow_needs(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "meters.sql").write_text(METERS)
+
+    result = check_script(spark, tmp_path)
+
+    assert [query.reason for query in result.judged or ()] == ["", ""]
+
+
 TABLES = """import json
 
 from pyspark import pipelines as dp

@@ -230,6 +230,7 @@ class ReaderPatch:
         if self.recording.execution is None:
             schema = PROBE
             if assumed is not None:
+                assumed.note_origins(source, () if written is None else written.sources)
                 schema += assumed.ddl(source, getattr(written and written.probe, "schema", None))
             with contextlib.suppress(PySparkException):
                 probe = self._empty(spark, settings, schema, place, streaming=streaming)

@@ -92,6 +92,7 @@ class AssumedColumns:
         self._aliases: dict[str, set[str]] = {}
         self._of_others: set[tuple[str, str]] = set()
         """Sources and names that they do not have, because another source of the same query has them."""
+        self._origins: dict[str, set[str]] = {}
         self.functions: set[str] = set()
         """Functions of Databricks that the script calls."""
         self.has_grown = False
@@ -104,6 +105,10 @@ class AssumedColumns:
     def alias(self, name: str, sources: Collection[str]) -> None:
         """Note a name that the script gives to a frame of some sources. Columns are qualified with it."""
         self._aliases.setdefault(name.lower(), set()).update(sources)
+
+    def note_origins(self, source: str, origins: Collection[str]) -> None:
+        """Note the sources from which a flow writes a table. Their columns have the types that the table's have."""
+        self._origins.setdefault(source, set()).update(origins)
 
     def ddl(self, source: str, written: StructType | None = None) -> str:
         """Return the columns of a source as DDL, with a comma before each. `written` are those that it has anyway."""
@@ -205,11 +210,18 @@ class AssumedColumns:
                 self.has_grown = True
                 return
 
+    def _list_origins(self, sources: Collection[str]) -> list[str]:
+        """Return the sources, and those from which flows write them."""
+        origins = list(sources)
+        for source in origins:
+            origins += [origin for origin in sorted(self._origins.get(source, ())) if origin not in origins]
+        return origins
+
     def _retype(self, sources: Collection[str], names: str, required: str) -> None:
         """Change the types of the columns that an error names. The innermost part of a map has its type."""
         kind = next((kind for word, kind in _TYPES if word in required), None)
         words = {word.lower() for word in re.findall(r"\w+", names)}
-        for source in sources if kind else ():
+        for source in self._list_origins(sources) if kind else ():
             columns = self._types.get(source, {})
             for known, before in columns.items():
                 is_map = before.startswith("MAP") and required.find("MAP") < 0
