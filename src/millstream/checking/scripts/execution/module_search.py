@@ -163,6 +163,10 @@ class _AbsentModule(types.ModuleType):
         value = getattr(Absent(self.__dict__["_doubt"]), name)
         return value if isinstance(value, type) else Absent(self.__dict__["_doubt"])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A function for rows that uses the module is pickled with it.
+        return Absent(self.__dict__["_doubt"]).__reduce__()
+
 
 def forget_absent_modules() -> None:
     """Remove the placeholders from the loaded modules."""
