@@ -85,6 +85,17 @@ def find_user_frame() -> FrameType | None:
     return frame
 
 
+def list_user_lines() -> tuple[tuple[str, int], ...]:
+    """Return file and line of each call of the user's code that is running in the current thread, innermost first."""
+    lines: list[tuple[str, int]] = []
+    frame = find_user_frame()
+    while frame is not None and not _is_edge(frame):
+        if is_user_file(frame.f_code.co_filename):
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(lines)
+
+
 def current_span() -> Span | None:
     """Return the span of the user's current call, or of the SQL statement that is being turned into a query."""
     if _statements and _statements[-1] is not None:

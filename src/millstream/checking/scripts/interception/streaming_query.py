@@ -33,6 +33,7 @@ class CheckedQuery(StreamingQuery):
         # The first read of `isActive` is true, so scripts can check the start. The second ends a polling loop.
         self._looks = 1
         self._waits = len(recording.waits)
+        self._lines = call_sites.list_user_lines()
         self.restarts = 0
         """How often the script has started the query again."""
         recording.handles.append(self)
@@ -45,14 +46,20 @@ class CheckedQuery(StreamingQuery):
     def is_restarted_by(self, later: StartedQuery) -> bool:
         """Return whether a later start is of the same query: by the same call, after the script waited for its end.
 
-        The call is in a loop, which reads the same sources in its next round.
+        The call is in a loop, which reads the same sources in its next round. If all calls that lead to it are the
+        same, the script may have waited for the end of another query of the loop instead.
         """
         waits = self._recording.waits[self._waits :]
+        is_own = any(wait.query in (None, self._query.number) for wait in waits)
         return (
             _place(later) == _place(self._query)
-            and any(wait.query in (None, self._query.number) for wait in waits)
+            and (is_own or (self._is_in_loop() and not all(wait.is_bounded for wait in waits)))
             and _sources(later) == _sources(self._query)
         )
+
+    def _is_in_loop(self) -> bool:
+        """Return whether the calls that run are those that started the query."""
+        return bool(self._lines) and call_sites.list_user_lines() == self._lines
 
     @property
     def id(self) -> str:

@@ -57,6 +57,26 @@ def test_a_query_that_a_loop_starts_again_after_its_end_is_recorded_once() -> No
     assert len(script.recording.queries) == 1
 
 
+def test_queries_of_a_loop_that_waits_for_one_of_them_are_recorded_once() -> None:
+    script = Script()
+
+    for _ in range(3):
+        script.start("cp/a")
+        script.start("cp/b").awaitTermination()
+
+    assert [query.checkpoint for query in script.recording.queries] == ["cp/a", "cp/b"]
+
+
+def test_a_query_that_another_line_starts_again_is_recorded_again() -> None:
+    script = Script()
+
+    script.start("cp/a")
+    script.start("cp/b").awaitTermination()
+    script.start("cp/a")
+
+    assert [query.checkpoint for query in script.recording.queries] == ["cp/a", "cp/b", "cp/a"]
+
+
 def test_a_loop_that_starts_its_query_for_ever_ends() -> None:
     script = Script()
 
