@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from millstream.diagnostics.finding import Span
+    from millstream.spec.guarantee import Guarantee
     from millstream.spec.output_mode import OutputMode
     from millstream.spec.trigger import Trigger
 
@@ -340,6 +341,8 @@ class PlannedSink:
     """The options of a script's `writeStream`, without secrets; empty for a spec."""
     function: BatchCode | None = None
     """The function of foreachBatch or foreach, if its source can be read."""
+    guarantee: Guarantee | None = None
+    """The guarantee of a script's sink; None for a spec, whose model has it."""
 
 
 _OperatorKind = TypeVar("_OperatorKind", bound=Operator)

@@ -27,7 +27,9 @@ CODE = Code.of(__name__)
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report nothing for a single exactly-once sink, which keeps the result of the first run."""
-    guarantees = list_sink_guarantees(query, facts)
+    guarantees = list_sink_guarantees(query, facts) or [
+        sink.guarantee for sink in query.sinks if sink.guarantee
+    ]
     if guarantees == [Guarantee.EXACTLY_ONCE]:
         return
     for flow in find_volatile_flows(query, Stability.UNSTABLE):

@@ -11,6 +11,7 @@ from millstream.analysis.query.plan_model import Operator, PlannedQuery, Planned
 from millstream.checking.query_plan import SourceCall, SourcePlaces, SqlSpan, operators
 from millstream.checking.query_plan.source_spans import parse
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.spark_formats import sink_guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +83,7 @@ def _planned(query: StartedQuery, root: Operator, conf: Mapping[str, str]) -> Pl
         span=query.span,
         options=_without_secrets({**({"path": query.target} if query.target else {}), **query.options}),
         function=function,
+        guarantee=sink_guarantee(query.format)[0],
     )
     return PlannedQuery(
         name=query.name,
