@@ -62,10 +62,9 @@ def _find_broker_time(operator: Deduplicate, key: Column, facts: Facts | None) -
         if entry is not None:
             is_broker_time = column in [str(kept_column) for kept_column in entry.keep]
         else:
-            is_broker_time = (
-                read is not None
-                and {column_read.name.lower() for column_read in read.columns} >= _POSITION_COLUMNS
-            )
+            types = {each.name.lower(): each.type for each in read.columns} if read else {}
+            # The broker's time is a timestamp. A number is a field of the message.
+            is_broker_time = types.keys() >= _POSITION_COLUMNS and types.get("timestamp") == "timestamp"
         if column.lower() == "timestamp" and is_broker_time and event_time.is_time(key):
             return (
                 "the broker sets this time when it receives a message, so a message that is sent again has "
