@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 ANSI = "spark.sql.ansi.enabled"
 
 _VERSION = r"([234](?:\.\d+)+)"
+# The folder of a release of Spark, as in the path of `findspark.init` or in a download.
+_DISTRIBUTION = re.compile(rf"(?i)\bspark-{_VERSION}-bin")
 # A connector of Spark has Spark's own version. Delta's package got the number of Spark's major version with 3.0.
 _IN_SCRIPT = (
     re.compile(rf"org\.apache\.spark:[\w.-]+?:{_VERSION}"),
     re.compile(rf"io\.delta:delta-spark_[\d._]+:{_VERSION}"),
     re.compile(r"spark-(?:sql-kafka|streaming-kafka|avro|streaming-kinesis)[\w.-]*?[-:]([234](?:\.\d+)+)"),
+    _DISTRIBUTION,
     re.compile(rf"(?i)#.*\b(?:py)?spark[ =v]*{_VERSION}"),
 )
 # Old packages that only an old Spark can load.
@@ -27,8 +30,7 @@ _IN_PROJECT = (
     re.compile(rf"(?i)\bpyspark(?:\[[\w, -]*\])?[\"']?\s*(?:==|~=|=|:)\s*[\"'^~=]*{_VERSION}"),
     re.compile(rf"(?i)\bspark(?:-py|-master|-worker)?:(?:v)?{_VERSION}"),
     re.compile(rf"(?i)\bspark_version\s*[=:]\s*[\"']?{_VERSION}"),
-    re.compile(rf"(?i)\bspark-{_VERSION}-bin"),
-    *_IN_SCRIPT[:3],
+    *_IN_SCRIPT[:4],
 )
 # A range that ends before Spark 4.
 _BELOW_4 = re.compile(

@@ -23,6 +23,15 @@ def test_a_release_of_emr_tells_the_version(tmp_path: Path) -> None:
     assert (version.number, version.file, version.has_ansi_mode) == ("3", "README.md", False)
 
 
+def test_the_folder_of_spark_that_a_script_names_tells_the_version(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("pyspark==4.0.0\n")
+
+    version = find_spark_version(tmp_path / "job.py", 'findspark.init("/opt/spark-3.1.1-bin-hadoop2.7")\n')
+
+    assert version is not None
+    assert (version.number, version.file) == ("3.1.1", "job.py")
+
+
 @pytest.mark.parametrize(
     ("requirement", "number"),
     [
