@@ -23,6 +23,7 @@ from millstream.checking.scripts.declarative.sql_files import SqlFile
 from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
+from millstream.checking.scripts.execution.script_errors import describe_error
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
@@ -37,7 +38,6 @@ from millstream.checking.scripts.runner import (
     MOST_SECONDS,
     PATIENCE,
     ScriptRun,
-    describe_error,
     intercept_spark,
 )
 from millstream.connectors import spark_formats

@@ -1,0 +1,65 @@
+"""Describe the error that ends a script, with the user's line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import ParseException, PySparkException
+
+from millstream.checking.compat import error_parser
+from millstream.checking.scripts.interception import call_sites
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.diagnostics.finding import Span
+
+
+@dataclass(frozen=True)
+class ScriptError:
+    """An error that ended the script, with the user's line."""
+
+    what: str
+    why: str
+    span: Span | None
+    fix: str = ""
+    is_only_here: bool = False
+    """True if the error has its cause in the check."""
+    is_handled: bool = False
+    """True if the script catches the error itself."""
+
+
+def describe_error(
+    error: BaseException, path: Path, texts: dict[str, call_sites.SqlText], text: str | None = None
+) -> ScriptError:
+    """Describe an error. `text` is the SQL that caused it, if known."""
+    if isinstance(error, SyntaxError):
+        location = call_sites.line_span(error.filename or str(path), error.lineno or 1)
+        return ScriptError(f"the script cannot be read: {error.msg}", "", location)
+    if isinstance(error, SystemExit) and isinstance(error.__context__, Exception):
+        # The script ends because of the error that it handles.
+        return replace(describe_error(error.__context__, path, texts, text), is_handled=True)
+    if not isinstance(error, Exception):
+        return ScriptError(
+            f"it exits with {getattr(error, 'code', error)!r}", "", call_sites.error_span(error, path)
+        )
+    message, reason = error_parser.split_message(error)
+    span = call_sites.error_span(error, path)
+    text = text or _failed_text(error, texts)
+    if isinstance(error, PySparkException) and text in texts:
+        span = call_sites.span_within(texts[text], *error_parser.error_range(error, text))
+    return ScriptError(message, reason, span, error_parser.find_fix(error))
+
+
+def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str | None:
+    """Return the SQL text that caused an error: the last text that Spark received, if the error is about SQL."""
+    last = next(reversed(texts), None)
+    if not isinstance(error, PySparkException):
+        return None
+    is_part = last is not None and any(
+        context.contextType().name == "SQL"
+        and last[context.startIndex() : context.stopIndex() + 1] == context.fragment()
+        for context in error.getQueryContext() or ()
+    )
+    return last if is_part or isinstance(error, ParseException) else None
