@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
 from millstream.checking.scripts.execution.broken_cells import compile_part
-from millstream.checking.scripts.execution.caught_errors import CaughtErrors
+from millstream.checking.scripts.execution.caught_errors import CaughtErrors, is_mistake
+from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
@@ -184,7 +185,7 @@ def _run_once(
                         _forget_names(part, vars(module), recording, call_sites.error_span(error, path))
             has_ended = True
             if script_run.raised is None:
-                _raise_handled_error(recording, caught)
+                _raise_handled_error(recording, caught, printed.getvalue())
             if not recording.queries and not retries.is_traced:
                 retries.is_traced = True
                 return script_run, True
@@ -238,9 +239,11 @@ def _handle(
     return goes_further
 
 
-def _raise_handled_error(recording: Recording, caught: CaughtErrors) -> None:
-    """Raise the last error of Spark or Python in a script that caught it and started no query."""
-    error = recording.spark_error or caught.find_last()
+def _raise_handled_error(recording: Recording, caught: CaughtErrors, usage: str) -> None:
+    """Raise the last error of Spark, of Python or of the check in a script that caught it and started no query."""
+    error = recording.spark_error or caught.find_last(
+        lambda error: is_mistake(error) or find_cause(error, recording, usage) is not None
+    )
     if error is not None and not recording.queries and not _is_bug(error):
         raise error
 

@@ -1,4 +1,4 @@
-"""Find an error of Python that a script catches with `except Exception` and ignores."""
+"""Find an error that a script catches with `except Exception` and ignores."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 from millstream.checking.scripts.interception import call_sites
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 # What a mistake in the code raises. Other errors are about values, files and servers.
 _KINDS = (NameError, AttributeError, TypeError)
 _CATCH_ALL = frozenset({"Exception", "BaseException"})
+
+
+def is_mistake(error: Exception) -> bool:
+    """Return whether an error is a mistake in the code, wherever it runs."""
+    return isinstance(error, _KINDS)
 
 
 class CaughtErrors:
@@ -31,10 +37,13 @@ class CaughtErrors:
     def __exit__(self, *_raised: object) -> None:
         sys.settrace(self._before)
 
-    def find_last(self) -> Exception | None:
-        """Return the last error that a clause for all errors caught."""
+    def find_last(self, is_relevant: Callable[[Exception], bool] = is_mistake) -> Exception | None:
+        """Return the last relevant error that a clause for all errors caught."""
         errors = reversed(self._places.items())
-        return next((error for error, place in errors if _is_caught_by_all(error, *place)), None)
+        return next(
+            (error for error, place in errors if is_relevant(error) and _is_caught_by_all(error, *place)),
+            None,
+        )
 
     def _trace_call(self, frame: FrameType, _event: str, _value: Any) -> Any:
         if not call_sites.is_user_file(frame.f_code.co_filename):
@@ -43,7 +52,7 @@ class CaughtErrors:
         return self._trace_frame
 
     def _trace_frame(self, frame: FrameType, event: str, value: Any) -> Any:
-        if event == "exception" and isinstance(value[1], _KINDS):
+        if event == "exception" and isinstance(value[1], Exception):
             # The outermost frame that an error reaches is the one that catches it.
             self._places[value[1]] = frame.f_code.co_filename, frame.f_lineno
         return self._trace_frame

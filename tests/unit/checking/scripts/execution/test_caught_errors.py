@@ -49,3 +49,4 @@ def test_an_error_about_a_value_is_no_mistake(tmp_path: Path) -> None:
         exec(compile(text, str(script), "exec"), {})
 
     assert caught.find_last() is None
+    assert isinstance(caught.find_last(lambda _error: True), ValueError)
