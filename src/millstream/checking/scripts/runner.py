@@ -197,6 +197,12 @@ def _run_once(
             if isinstance(error, Exception) and _is_bug(error):
                 raise
             goes_further = _handle(error, script_run, path, retries, printed.getvalue(), has_ended=has_ended)
+            if not goes_further and _is_unexplained(error, script_run):
+                # The script notes an error that it catches, and exits later.
+                if not retries.is_traced:
+                    retries.is_traced = True
+                    return script_run, True
+                goes_further = _explain_exit(script_run, caught, path, retries, printed.getvalue())
             return script_run, goes_further or retries.assumed.has_grown
     return script_run, retries.assumed.has_grown
 
@@ -237,6 +243,29 @@ def _handle(
         is_handled = has_ended or raised.is_handled
         script_run.raised = replace(raised, is_only_here=is_only_here, is_handled=is_handled)
     return goes_further
+
+
+def _is_unexplained(error: BaseException, script_run: ScriptRun) -> bool:
+    """Return whether the script ends by an exit code that no error explains."""
+    is_only_here = script_run.raised is not None and script_run.raised.is_only_here
+    return isinstance(error, SystemExit) and error.__context__ is None and not is_only_here
+
+
+def _explain_exit(
+    script_run: ScriptRun, caught: CaughtErrors, path: Path, retries: Retries, usage: str
+) -> bool:
+    """Name the error that a script caught before its exit. Returns whether another run can go further without it."""
+    error = script_run.recording.spark_error or caught.find_last(lambda _error: True)
+    if error is None or script_run.raised is None:
+        return False
+    if retries.skip_cause(error, script_run.recording, usage)[1]:
+        return True
+    cause = describe_error(error, path, script_run.texts)
+    where = f"{cause.span.file}:{cause.span.line}" if cause.span else "?"
+    script_run.raised = replace(
+        script_run.raised, why=f"the last error that it catches, at {where}, is {cause.what}"
+    )
+    return False
 
 
 def _raise_handled_error(recording: Recording, caught: CaughtErrors, usage: str) -> None:

@@ -57,6 +57,20 @@ def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSess
     assert list_findings(checked, FOLDER.parent / "traitlib" / "sources.py") == [(2, "error", "MS311")]
 
 
+def test_an_exit_names_the_error_that_the_script_caught_before(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(FOLDER)
+
+    checked = check_script(spark, FOLDER / "exit_after_a_caught_error.py")
+
+    reasons = [finding.why for finding in checked.findings if finding.code == "MS114"]
+    assert reasons == [
+        "the last error that it catches, at exit_after_a_caught_error.py:11, is TypeError: exceptions must derive "
+        "from BaseException"
+    ]
+
+
 def test_a_file_in_the_folder_of_the_script_is_read_wherever_the_check_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
