@@ -182,6 +182,8 @@ class AssumedColumns:
             self.add(sources, [name] if _NAME.fullmatch(name := facts.get("key", "")) else [])
         elif condition.startswith("FIELD_NOT_FOUND"):
             self.add(sources, _parts(facts.get("fieldName", ""))[:1])
+        elif condition.startswith("DATATYPE_MISMATCH.CAST"):
+            self._take_type(sources, facts.get("sqlExpr", ""), facts.get("targetType", ""))
         elif condition.startswith("DATATYPE_MISMATCH"):
             required = facts.get("requiredType", "BOOLEAN" if "FILTER" in condition else "")
             others = " ".join(facts.get(key, "") for key in ("inputType", "dataType", "left", "right"))
@@ -199,6 +201,15 @@ class AssumedColumns:
             for source in sources
             if name.lower() not in {known.lower() for known in self._types.get(source, {})}
         ]
+
+    def _take_type(self, sources: Collection[str], name: str, kind: str) -> None:
+        """Give a column the type to which Spark does not cast a text. A column of this type can be cast to it."""
+        for source in sources if kind else ():
+            columns = self._types.get(source, {})
+            for known in [known for known in columns if known.lower() == name.strip('"').lower()]:
+                if columns[known] == TEXT:
+                    columns[known] = kind.strip('"')
+                    self.has_grown = True
 
     def _take_back(self, sources: Collection[str], parts: list[str]) -> None:
         """Take back the column that two sources have, from the first that has it by assumption only."""
@@ -259,7 +270,7 @@ def _avro_type(kind: str) -> Any:
     if kind.startswith("MAP<STRING, "):
         inner = kind.removeprefix("MAP<STRING, ").removesuffix(">")
         return {"type": "map", "values": ["null", _avro_type(inner)]}
-    return _AVRO_TYPES[kind]
+    return _AVRO_TYPES.get(kind, "string")
 
 
 def _parts(name: str) -> list[str]:

@@ -48,6 +48,18 @@ PLAN = """'Sort ['kind ASC NULLS FIRST], true
             [missing("`ts`"), Refusal("EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE", eventName='"ts"')],
             ", `ts` TIMESTAMP",
         ),
+        (
+            [
+                missing("`tags`"),
+                Refusal(
+                    "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+                    sqlExpr='"tags"',
+                    srcType='"STRING"',
+                    targetType='"STRUCT<a: MAP<STRING, INT>>"',
+                ),
+            ],
+            ", `tags` STRUCT<a: MAP<STRING, INT>>",
+        ),
         ([missing("`ok`"), Refusal("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", filter='"ok"')], ", `ok` BOOLEAN"),
         (
             [missing("`a`"), Refusal("INVALID_EXTRACT_BASE_FIELD_TYPE", base='"a"')],
