@@ -29,6 +29,8 @@ class EvaluatedExpression:
     """Columns that a condition has checked before: (source, column), or ("", name) of a decoded column."""
     decoded: frozenset[str] = frozenset()
     """Names of columns that the query itself decodes from messages."""
+    texts: frozenset[str] = frozenset()
+    """Names of columns with the text of a message's bytes."""
 
     @property
     def owner(self) -> str:
@@ -43,7 +45,9 @@ class EvaluatedExpression:
         """Return whether a column is unchanged from the source and no condition checks it."""
         if column.is_copied:
             return bool(column.origins) and not column.origins & self.checked
-        return column.name in self.decoded and ("", column.name) not in self.checked
+        is_checked = ("", column.name) in self.checked or bool(column.origins & self.checked)
+        is_text = column.name in self.texts and column.type == "string" and bool(column.origins)
+        return (is_text or column.name in self.decoded) and not is_checked
 
 
 def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[EvaluatedExpression]:
@@ -52,14 +56,14 @@ def find_exposed(query: PlannedQuery, facts: Facts | None) -> Iterator[Evaluated
     Operators that Millstream adds to a source, such as decoding, belong to no view and are skipped. A view that
     several queries share is checked for the first of them.
     """
-    decoded = _list_decoded_names(query)
+    decoded, texts = _list_decoded_names(query), _list_text_names(query)
     for operator in query.walk():
         if not operator.is_streaming or not _belongs_to_user(operator, query, facts):
             continue
         checked = _list_checked_columns(operator)
         for expression in list_needed_expressions(query.root, operator):
             for node in _list_unconditional(expression):
-                yield EvaluatedExpression(node, operator, checked, decoded)
+                yield EvaluatedExpression(node, operator, checked, decoded, texts)
 
 
 def find_throwing(query: PlannedQuery, facts: Facts | None) -> Iterator[EvaluatedExpression]:
@@ -130,6 +134,26 @@ def _list_decoded_names(query: PlannedQuery) -> frozenset[str]:
             if is_decoded or child.function in _DECODERS:
                 names.add(expression.settings.get("name", ""))
     return frozenset(names - {""})
+
+
+def _list_text_names(query: PlannedQuery) -> frozenset[str]:
+    """Return the column names of the text of a message's bytes, which one select makes and a later one reads."""
+    names: set[str] = set()
+    for operator in reversed(list(query.walk())):
+        for expression in operator.expressions:
+            child = expression.inputs[0] if expression.function == "alias" and expression.inputs else None
+            if child is not None and (
+                _is_text_of_bytes(child) or (child.column is not None and child.column.name in names)
+            ):
+                names.add(expression.settings.get("name", ""))
+    return frozenset(names - {""})
+
+
+def _is_text_of_bytes(expression: Expression) -> bool:
+    """Return whether an expression casts the bytes of a source to text: the text is what the source has."""
+    column = expression.inputs[0].column if expression.inputs else None
+    is_bytes = column is not None and column.is_copied and column.type == "binary"
+    return is_bytes and expression.function == "cast" and get_type(expression) == "string"
 
 
 def _list_compared_columns(condition: Expression) -> Iterator[Column]:
