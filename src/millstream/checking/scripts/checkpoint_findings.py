@@ -63,7 +63,7 @@ def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator
             query=query.name,
         )
         return
-    is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format == "foreachBatch"
+    is_lasting = query.format.lower() not in OWN_CHECKPOINT or query.format in ("foreachBatch", "foreach")
     if not query.checkpoint or not (root or is_lasting):
         return
     place, why = f"is in {'/'.join(folder.split('/')[:3])}", f"{_EMPTIED.get(root or '', '')}; {_AGAIN}"

@@ -55,6 +55,9 @@ _NEW_CHECKPOINT = {
     True: "spark.sql.streaming.checkpointLocation gives a query without a name a new folder at each start",
 }
 
+# Sinks that Spark starts without a checkpoint, although what they write remains.
+_FUNCTIONS = ("foreachBatch", "foreach")
+
 # Rules that read the function of foreachBatch or foreach.
 _FUNCTION_RULES = "MS34"
 
@@ -273,7 +276,7 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
         if query.has_name and MARK not in query.name:
             by_name[query.name].append(query)
         needs_checkpoint = query.has_new_checkpoint and query.format.lower() not in OWN_CHECKPOINT
-        if not query.checkpoint and (needs_checkpoint or query.format == "foreachBatch"):
+        if not query.checkpoint and (needs_checkpoint or query.format in _FUNCTIONS):
             yield build_finding(
                 "MS116",
                 f"query '{query.name}' has no checkpoint location",
