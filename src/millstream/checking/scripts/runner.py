@@ -159,6 +159,7 @@ def _run_once(
         caught = CaughtErrors()
         try:
             with (
+                _exit_as_end(),
                 time_limit(PATIENCE if recording.execution is None else LONG_PATIENCE),
                 caught if retries.is_traced else contextlib.nullcontext(),
             ):
@@ -192,8 +193,6 @@ def _run_once(
         except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
-            if isinstance(error, SystemExit) and error.code in (None, 0):
-                return script_run, False
             if isinstance(error, Exception) and _is_bug(error):
                 raise
             goes_further = _handle(error, script_run, path, retries, printed.getvalue(), has_ended=has_ended)
@@ -205,6 +204,16 @@ def _run_once(
                 goes_further = _explain_exit(script_run, caught, path, retries, printed.getvalue())
             return script_run, goes_further or retries.assumed.has_grown
     return script_run, retries.assumed.has_grown
+
+
+@contextlib.contextmanager
+def _exit_as_end() -> Iterator[None]:
+    """Take an exit without an error code for the end of the script."""
+    try:
+        yield
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
 
 
 def _forget_names(
