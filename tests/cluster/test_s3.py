@@ -1,4 +1,4 @@
-"""Tables, files and dead letters on S3: each row once after a kill and an outage, and refusals in one sentence."""
+"""On S3: each row once in tables, files, spooled batches and dead letters; refusals in one sentence."""
 
 from __future__ import annotations
 
@@ -37,6 +37,33 @@ is_late_first = folder.create("0.json", Late("late"))
 folder.create("staged", "rows")
 folder.move("staged", "part/rows")
 answer = {"late": is_late_first, "text": folder.text("0.json"), "names": folder.names("part")}
+"""
+SPOOL = """
+from pathlib import Path
+from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.path import RemotePath
+from millstream.engine.delivery.batch_spool import BatchSpool
+
+folder = RemotePath(f"{root}/checkpoints/orders")
+spool = BatchSpool(folder / "_millstream" / "_set_aside" / "orders" / "id" / "delta%3Atable")
+def describe(batch):
+    return [batch.query, batch.query_id, batch.sink, batch.batch, batch.rows(spark).count(), str(batch.checkpoint)]
+rows = folder / "_millstream" / "rows" / "id" / "delta%3Atable"
+
+with CheckpointLock(folder, "remote.orders"):
+    spool.spool(spark.range(3).coalesce(1), 7, "away")
+    spool.spool(spark.range(5), 7, "away again")
+    # A driver was killed before it had spooled a batch.
+    spark.range(9).write.parquet(str(rows / "left"))
+    spool.spool(spark.range(4), 8, "away")
+answer = {"outside": [describe(batch) for batch in spool.batches()]}
+with CheckpointLock(folder, "remote.orders"):
+    answer["next"] = [describe(batch) for batch in spool.batches()]
+    answer["rows"] = [len(list(rows.glob("*"))), (rows / "left").exists()]
+    spool.oldest().forget()
+    answer["after"] = [batch.batch for batch in spool.batches()], len(list(rows.glob("*")))
+    spool.oldest().forget()
+    answer["has"] = spool.has_batches()
 """
 pytestmark = pytest.mark.whole
 
@@ -104,3 +131,18 @@ def test_a_wrong_secret_and_a_missing_bucket_are_one_sentence_each(
     for output in (wrong.out, wrong.err, missing.out, missing.err):
         assert conf[secret] not in output
         assert "not-the-secret" not in output
+
+
+@pytest.mark.timeout(300)
+def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, conf: dict[str, str]) -> None:
+    answer = ask(root, conf, SPOOL)
+
+    folder = f"{root}/checkpoints/orders"
+    batches = [["orders", "id", "delta:table", number, rows, folder] for number, rows in ((7, 3), (8, 4))]
+    assert answer == {
+        "outside": batches,
+        "next": batches,
+        "rows": [2, False],
+        "after": [[8], 1],
+        "has": False,
+    }

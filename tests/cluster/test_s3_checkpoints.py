@@ -327,46 +327,34 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
     }
 
 
-SPOOL = """
-from pathlib import Path
-from millstream.checkpoint.lock import CheckpointLock
-from millstream.checkpoint.remote.path import RemotePath
-from millstream.engine.delivery.batch_spool import BatchSpool
+WRITERS = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
-folder = RemotePath(f"{root}/checkpoints/orders")
-spool = BatchSpool(folder / "_millstream" / "_set_aside" / "orders" / "id" / "delta%3Atable")
-def describe(batch):
-    return [batch.query, batch.query_id, batch.sink, batch.batch, batch.rows(spark).count(), str(batch.checkpoint)]
-rows = folder / "_millstream" / "rows" / "id" / "delta%3Atable"
+from py4j.protocol import Py4JJavaError
+from millstream.spark import internals
 
-with CheckpointLock(folder, "remote.orders"):
-    spool.spool(spark.range(3).coalesce(1), 7, "away")
-    spool.spool(spark.range(5), 7, "away again")
-    # A driver was killed before it had spooled a batch.
-    spark.range(9).write.parquet(str(rows / "left"))
-    spool.spool(spark.range(4), 8, "away")
-answer = {"outside": [describe(batch) for batch in spool.batches()]}
-with CheckpointLock(folder, "remote.orders"):
-    answer["next"] = [describe(batch) for batch in spool.batches()]
-    answer["rows"] = [len(list(rows.glob("*"))), (rows / "left").exists()]
-    spool.oldest().forget()
-    answer["after"] = [batch.batch for batch in spool.batches()], len(list(rows.glob("*")))
-    spool.oldest().forget()
-    answer["has"] = spool.has_batches()
+jvm = internals.jvm(spark)
+Path = jvm.org.apache.hadoop.fs.Path
+system = Path(root).getFileSystem(internals.hadoop_configuration(spark))
+together = Barrier(4)
+
+def create(name):
+    together.wait()
+    try:
+        jvm.millstream.ConditionalWrites.write(system, Path(f"{root}/{name}"), bytearray(b"x" * 1500), False)
+    except Py4JJavaError:
+        return 0
+    return 1
+
+with ThreadPoolExecutor(4) as pool:
+    answer = {"winners": [sum(pool.map(create, [f"{number}.json"] * 4)) for number in range(20)]}
 """
 
 
-@pytest.mark.whole
 @pytest.mark.timeout(300)
-def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, conf: dict[str, str]) -> None:
-    answer = ask(root, conf, SPOOL)
-
-    folder = f"{root}/checkpoints/orders"
-    batches = [["orders", "id", "delta:table", number, rows, folder] for number, rows in ((7, 3), (8, 4))]
-    assert answer == {
-        "outside": batches,
-        "next": batches,
-        "rows": [2, False],
-        "after": [[8], 1],
-        "has": False,
-    }
+def test_of_simultaneous_writers_in_one_process_one_creates_the_object(
+    root: str, conf: dict[str, str]
+) -> None:
+    # The server looks for an object and then writes it, so without a lock several of them succeed.
+    assert ask(root, conf, WRITERS) == {"winners": [1] * 20}

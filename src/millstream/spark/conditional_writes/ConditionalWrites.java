@@ -22,6 +22,13 @@ public final class ConditionalWrites {
   private static final String IF_MATCH = "fs.option.create.conditional.overwrite.etag";
   // Spares the requests that look for a file or a folder of the name.
   private static final String WITHOUT_A_LOOK = "fs.s3a.create.performance";
+  private static final Object[] LOCKS = new Object[64];
+
+  static {
+    for (int number = 0; number < LOCKS.length; number++) {
+      LOCKS[number] = new Object();
+    }
+  }
 
   private ConditionalWrites() {}
 
@@ -50,11 +57,16 @@ public final class ConditionalWrites {
   /**
    * Complete an object, in one request that S3 decides.
    *
+   * <p>Some servers, such as S3Proxy, look for the object and then write it. So that two queries of one process do not
+   * both create a commit of one table, this process writes an object only after its other writes of that object.
+   *
    * @throws FileAlreadyExistsException if another writer has created or changed it meanwhile
    */
   public static void close(FSDataOutputStream stream, Path path) throws IOException {
     try {
-      stream.close();
+      synchronized (LOCKS[Math.floorMod(path.hashCode(), LOCKS.length)]) {
+        stream.close();
+      }
     } catch (IOException error) {
       if (isRefused(error)) {
         throw (IOException) new FileAlreadyExistsException(path + " was written by another process").initCause(error);
