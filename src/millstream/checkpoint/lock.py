@@ -246,7 +246,8 @@ def find_lost_lease(folder: CheckpointPath) -> CheckpointError | None:
 
 
 def _names_this_process(owner_json: str) -> bool:
-    return bool(json.loads(owner_json)["token"] == _TOKEN)
+    owner = json.loads(owner_json)
+    return bool(owner["pid"] == os.getpid() and owner.get("token") == _TOKEN)
 
 
 def _describe_owner(owner_json: str) -> str:
