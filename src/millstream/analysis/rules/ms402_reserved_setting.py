@@ -30,17 +30,17 @@ _PREFIXES = {
     # A session-wide value applies to every table: Delta would skip a later batch as already written.
     "spark.databricks.delta.write.txn": "a Delta table recognises a repeated batch by the batch id in it",
 }
-
-
-# Settings of `_GUARDS` whose default is `false`.
-_OFF = frozenset({"spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled"})
+# The default is `true` for all of them except these: `false`, and no value at all.
+_OFF = "spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled"
+_UNSET = "spark.databricks."
 
 
 def check_settings(settings: JobSettings) -> Iterator[Finding]:
     """Report any value but the default, because the guarantees are valid only with the default."""
     for setting in settings.spark:
         key = setting.key
-        if setting.value.lower() == ("false" if key in _OFF else "true"):
+        is_default = setting.value.lower() == ("false" if key == _OFF else "true")
+        if is_default and not key.startswith(_UNSET):
             continue
         purpose = _GUARDS.get(key) or next(
             (purpose_of_prefix for prefix, purpose_of_prefix in _PREFIXES.items() if key.startswith(prefix)),

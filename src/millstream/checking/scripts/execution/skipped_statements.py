@@ -25,21 +25,10 @@ _FUNCTION = "__millstream_stand_in__"
 
 # Methods of a frame that make a frame of its rows.
 _DERIVING = frozenset(
-    {"select", "selectExpr", "withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed", "where"}
-    | {
-        "filter",
-        "drop",
-        "dropna",
-        "fillna",
-        "distinct",
-        "dropDuplicates",
-        "alias",
-        "toDF",
-        "limit",
-        "orderBy",
-    }
-    | {"cache", "persist", "repartition", "coalesce"}
-)
+    {"select", "selectExpr", "withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed"}
+    | {"where", "filter", "drop", "dropna", "fillna", "distinct", "dropDuplicates", "alias", "toDF", "limit"}
+    | {"orderBy", "cache", "persist", "repartition", "coalesce"}
+)  # fmt: skip
 
 
 class Role(StrEnum):
