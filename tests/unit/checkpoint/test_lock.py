@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from millstream.checkpoint.lock import CheckpointLock, find_other_owner, is_owned, lock_file, require_owner
+from millstream.checkpoint import lock
+from millstream.checkpoint.lock import (
+    CheckpointLock,
+    find_other_owner,
+    is_owned,
+    jvm_lock_file,
+    lock_file,
+    require_owner,
+)
 from millstream.diagnostics.failure import CheckpointError
 
 HOLD = """
@@ -103,3 +111,29 @@ def test_a_process_of_another_container_with_the_same_id_and_host_name_is_not_th
         lock_file(tmp_path).write_text(json.dumps({**owner, "token": "0123456789abcdef"}))
 
         assert (is_owned(tmp_path), find_other_owner(tmp_path) is None) == (False, False)
+
+
+HOLD_AS_JVM = """
+import fcntl, sys
+handle = open(sys.argv[1], "r+")
+fcntl.lockf(handle, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_jvm_whose_python_process_had_the_id_of_this_one_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "JVM_ENDS", 0.0)
+    file = jvm_lock_file(tmp_path)
+    file.parent.mkdir()
+    file.write_text(f"17 {os.getpid()}")
+    command = [sys.executable, "-c", HOLD_AS_JVM, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
+        assert jvm.stdout is not None
+        assert jvm.stdout.readline() == "held\n"
+
+        with pytest.raises(CheckpointError, match="the JVM of an earlier run"):
+            CheckpointLock(tmp_path, "shop.funnel").take()
+        jvm.kill()
