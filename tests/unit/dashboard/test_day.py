@@ -70,7 +70,7 @@ def test_memory_does_not_grow_once_the_history_is_full() -> None:
         for number in range(2 * MOST):
             feed.fold(batch_event(number))
         full, _ = tracemalloc.get_traced_memory()
-        for number in range(2 * MOST, 3 * MOST):
+        for number in range(2 * MOST, 5 * MOST // 2):
             feed.fold(batch_event(number))
         after, most = tracemalloc.get_traced_memory()
     finally:

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from millstream.connectors.api.values.recent_message import RecentMessage
+from millstream.connectors.kafka.client import admin
 from millstream.connectors.registry import sources
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.pipeline.inference.read_records import Records, Topic, read_files, read_topic, to_name
@@ -157,7 +158,9 @@ def test_another_schema_is_a_sentence_that_counts(read_values: Callable[..., Rec
         read_values(click(1), b"\x02", b'{"id": 1}', avro=CLICK)
 
 
-def test_a_broker_that_is_not_there_is_a_sentence() -> None:
+def test_a_broker_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "PATIENCE", 0.1)
+
     with pytest.raises(NotReady, match="no Kafka broker responds at localhost:1"):
         read_topic(Topic("clicks", "localhost:1"), {}, Path())
 
