@@ -40,7 +40,6 @@ lint: .venv/dev
 
 lint-types: .venv/dev
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tools/mypy.ini --cache-dir .mypy_cache/tools tools benchmarks
 
 lint-pages: .venv/dev
 	$(BIN)/python tools/generate.py --check
