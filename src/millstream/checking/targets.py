@@ -38,13 +38,14 @@ _DECLARES_TABLES = re.compile(
 # A file of a project that forgot the import.
 _USES_DECLARATIONS = re.compile(r"^(?:@(?:dlt|dp)\.|(?:dlt|dp)\.\w+\()", re.MULTILINE)
 _CREATES = r"^\s*CREATE\s+(?:OR\s+(?:REFRESH|REPLACE)\s+)?(?:TEMPORARY\s+)?"
+_LIVE = r"(?:(?:STREAMING|INCREMENTAL)\s+)?LIVE\s+(?:TABLE|VIEW)"
 _DECLARES_IN_SQL = re.compile(
-    rf"{_CREATES}(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW|(?:STREAMING\s+)?LIVE\s+(?:TABLE|VIEW))\b",
+    rf"{_CREATES}(?:STREAMING\s+TABLE|MATERIALIZED\s+VIEW|FLOW|{_LIVE})\b",
     re.MULTILINE | re.IGNORECASE,
 )
 # Words that no other database has.
 _DECLARES_A_STREAM_IN_SQL = re.compile(
-    rf"{_CREATES}(?:STREAMING\s+TABLE|(?:STREAMING\s+)?LIVE\s+(?:TABLE|VIEW))\b",
+    rf"{_CREATES}(?:STREAMING\s+TABLE|{_LIVE})\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _IMPORTS_MILLSTREAM = re.compile(r"^\s*(?:import millstream\b|from millstream\b)", re.MULTILINE)
@@ -108,7 +109,7 @@ def _targets_of(path: Path) -> Iterator[CheckTarget]:
         yield CheckTarget(TargetKind.PROJECT, path.parent)
     elif path.suffix in (".py", ".ipynb"):
         yield CheckTarget(_kind_of_python(path), path)
-    elif _is_project(path):
+    elif _is_project(path) or (path.suffix == ".sql" and _DECLARES_A_STREAM_IN_SQL.search(_read(path))):
         yield CheckTarget(TargetKind.PROJECT, path)
     elif (language := _LANGUAGES.get(path.suffix.lower())) is not None:
         raise InvalidInput(

@@ -145,6 +145,17 @@ def test_a_folder_of_sql_is_a_project_if_its_words_are_those_of_spark(
     assert [target.path.name for target in find_targets([tmp_path])] == ["job.py", *expected]
 
 
+def test_a_file_of_sql_that_declares_streaming_tables_is_a_project_itself(tmp_path: Path) -> None:
+    create_files(tmp_path, "flows.sql")
+    (tmp_path / "flows.sql").write_text(
+        "-- Databricks notebook source\nCREATE INCREMENTAL LIVE TABLE t AS SELECT 1\n"
+    )
+
+    (target,) = find_targets([tmp_path / "flows.sql"])
+
+    assert (target.kind, target.path.name) == (TargetKind.PROJECT, "flows.sql")
+
+
 @pytest.mark.parametrize(("name", "language"), [("Job.scala", "Scala"), ("job.sql", "SQL"), ("job.R", "R")])
 def test_another_language_is_refused_by_its_name(tmp_path: Path, name: str, language: str) -> None:
     create_files(tmp_path, name)

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 # What begins a statement: a dataset of Databricks, whose words Spark does not have.
 _HEAD = re.compile(
-    r"CREATE(?P<replace>\s+OR\s+RE(?:FRESH|PLACE))?(?:\s+(?:TEMPORARY|PRIVATE))?"
-    r"(?:(?P<streaming>\s+STREAMING)?(?P<live>\s+LIVE)\s+(?P<kind>TABLE|VIEW)"
+    r"CREATE(?P<replace>\s+OR\s+RE(?:FRESH|PLACE))?(?P<private>\s+(?:TEMPORARY|PRIVATE))?"
+    r"(?:(?P<streaming>\s+(?:STREAMING|INCREMENTAL))?(?P<live>\s+LIVE)\s+(?P<kind>TABLE|VIEW)"
     r"|\s+STREAMING\s+TABLE|\s+MATERIALIZED\s+VIEW)\b",
     re.IGNORECASE,
 )
+# The former word for a streaming table.
+_INCREMENTAL = re.compile(r"\bINCREMENTAL(?=\s+LIVE\b)", re.IGNORECASE)
 _CHANGES = re.compile(r"\bAPPLY(\s+)CHANGES(?=\s+INTO\b)", re.IGNORECASE)
 _EXPECTATION = re.compile(r"\bCONSTRAINT\s+(?:`[^`]*`|\w+)\s+EXPECT\s*\(", re.IGNORECASE)
 _VIOLATION = re.compile(r"\s*ON\s+VIOLATION\s+(?:FAIL\s+UPDATE|DROP\s+ROW)\b", re.IGNORECASE)
@@ -62,9 +64,10 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
     """
     text, is_live_table = statement, False
     if head := _HEAD.match(statement):
-        is_live_table = head["live"] is not None and not head["streaming"] and head["kind"].upper() == "TABLE"
-        parts = ["replace", "live", *(["streaming"] if (head["kind"] or "").upper() == "VIEW" else [])]
-        for part in parts:
+        text = _INCREMENTAL.sub("STREAMING  ", text, count=1)
+        is_live_view = (head["kind"] or "").upper() == "VIEW"
+        is_live_table = head["live"] is not None and not head["streaming"] and not is_live_view
+        for part in ("replace", "live", "streaming" if is_live_view else "private"):
             text = _blank(text, *head.span(part))
         text = _without_expectations(text)
     text = _STREAM_OF_FUNCTION.sub("      ", text)

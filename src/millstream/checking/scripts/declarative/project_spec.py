@@ -48,8 +48,8 @@ class Project:
 def read_project_spec(spec: Path) -> Project:
     """Read a spec. Never raises for its contents: errors become `findings`.
 
-    A Python file or a notebook is taken for a project of that one file, a folder for one of the files in it that
-    declare tables.
+    A Python file, a notebook or a file of SQL is taken for a project of that one file, a folder for one of the files
+    in it that declare tables.
     """
     file = str(display_path(spec))
     if spec.is_dir():
@@ -57,6 +57,8 @@ def read_project_spec(spec: Path) -> Project:
         return Project(spec.resolve(), file, "", spec.name, has_spec=False, sources=files)
     if spec.suffix in (".py", ".ipynb"):
         return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
+    if spec.suffix == ".sql":
+        return Project(spec.parent.resolve(), file, "", spec.stem, has_spec=False, sources=[spec.resolve()])
     bundle = read_bundle(spec)
     if bundle is not None:
         return _bundle_project(spec, file, bundle)
