@@ -181,7 +181,7 @@ class AssumedColumns:
             # The script looks the column up in the schema.
             self.add(sources, [name] if _NAME.fullmatch(name := facts.get("key", "")) else [])
         elif condition.startswith("FIELD_NOT_FOUND"):
-            self.add(sources, _parts(facts.get("fieldName", ""))[:1])
+            self._add_field(sources, _parts(facts.get("fieldName", "")), _parts(facts.get("fields", "")))
         elif condition.startswith("DATATYPE_MISMATCH.CAST"):
             self._take_type(sources, facts.get("sqlExpr", ""), facts.get("targetType", ""))
         elif condition.startswith("DATATYPE_MISMATCH"):
@@ -193,6 +193,15 @@ class AssumedColumns:
             self._retype(sources, facts.get("eventName", ""), "TIMESTAMP")
         elif condition.startswith("INVALID_EXTRACT_BASE"):
             self._deepen(sources, facts.get("base", ""))
+
+    def _add_field(self, sources: Collection[str], name: list[str], fields: list[str]) -> None:
+        """Add a field to the source that lacks it: the one with these fields, if several sources lack it."""
+        lacking = self._list_lacking(sources, name[0]) if name else []
+        others = {field.lower() for field in fields} - {PLACEHOLDER}
+        own = [
+            source for source in lacking if others == {known.lower() for known in self._types.get(source, {})}
+        ]
+        self.add(own or lacking, name[:1])
 
     def _list_lacking(self, sources: Collection[str], name: str) -> list[str]:
         """Return the sources that do not have a column yet. Spark misses it although another one may have it."""
