@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,9 @@ def find_decision(
     decision = None
     if isinstance(error, SystemExit) or isinstance(named[0], ast.Raise):
         # Where another branch or the loop would have returned, the script does not come to its own end.
-        decision = next((each for each in _list_decisions(frame, line) if each[1] < line), None)
-    decision = decision or _find_of_names(error, frames, named)
+        decisions = _list_decisions(frame.f_code.co_filename, line)
+        decision = next((each for each in decisions if each[1] < line), None)
+    decision = decision or _find_of_names(error, frames, named) or _find_of_functions(frame, named)
     if decision is None:
         return None
     file, at, doubt = decision
@@ -108,9 +110,8 @@ def _is_of_code(value: Any) -> bool:
     )
 
 
-def _list_decisions(frame: FrameType, line: int) -> list[_Decision]:
-    """Return the decisions in the function, or outside of all functions, that a frame runs."""
-    file = frame.f_code.co_filename
+def _list_decisions(file: str, line: int) -> list[_Decision]:
+    """Return the decisions in the function around a line of a file, or outside of all functions."""
     tree = _read(file)
     scope = _find_scope(tree, line)
     return [
@@ -135,6 +136,34 @@ def _find_of_names(
         if not names & set(frame.f_code.co_varnames[: frame.f_code.co_argcount]):
             break
     return None
+
+
+def _find_of_functions(frame: FrameType, named: Sequence[ast.AST]) -> _Decision | None:
+    """Return what decided the result of a function of the user's that the statement calls."""
+    for part in named:
+        for node in walk_header(part):
+            function = _find_function(frame, node.func) if isinstance(node, ast.Call) else None
+            if function is None or not call_sites.is_user_file(function.__code__.co_filename):
+                continue
+            code = function.__code__
+            last = max(line for *_, line in code.co_lines() if line)
+            for decision in _list_decisions(code.co_filename, last):
+                if code.co_firstlineno < decision[1] <= last:
+                    return decision
+    return None
+
+
+def _find_function(frame: FrameType, called: ast.expr) -> FunctionType | None:
+    """Return the function that a call names, without calling anything."""
+    match called:
+        case ast.Name(id=name):
+            value = frame.f_locals.get(name, frame.f_globals.get(name))
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            holder = frame.f_locals.get(owner, frame.f_globals.get(owner))
+            value = inspect.getattr_static(holder, name, None)
+        case _:
+            return None
+    return value if isinstance(value, FunctionType) else None
 
 
 def _list_names(parts: Iterable[ast.AST]) -> Iterator[str]:
