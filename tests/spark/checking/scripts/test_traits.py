@@ -81,3 +81,15 @@ def test_a_file_in_the_folder_of_the_script_is_read_wherever_the_check_runs(
     assert format_judged(checked.judged or ()).startswith("1 of 1 quer")
     assert not any("settings" in finding.message for finding in checked.findings)
     assert Path.cwd() == tmp_path
+
+
+def test_a_script_that_looks_for_its_repository_runs_in_its_own_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    checked = check_script(spark, FOLDER / "folder_found_from_the_current_one.py")
+
+    assert format_judged(checked.judged or ()).startswith("1 of 1 quer")
+    assert not checked.findings
+    assert Path.cwd() == tmp_path

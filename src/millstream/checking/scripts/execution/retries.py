@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import configparser
 import contextlib
@@ -32,7 +33,7 @@ from millstream.checking.scripts.execution.notebook_utilities import (
 )
 from millstream.checking.scripts.execution.skipped_statements import Role, SkippedStatements
 from millstream.checking.scripts.execution.source_files import RUN
-from millstream.checking.scripts.interception import absent
+from millstream.checking.scripts.interception import absent, call_sites
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.call_sites import error_span
@@ -67,6 +68,8 @@ _STAR_IMPORT = re.compile(r"^\s*from\s+([\w.]+)\s+import\s+\*", re.MULTILINE)
 _VARIABLE = "environment variable "
 
 _SETTINGS_FILE = re.compile(r"[\w./-]+\.(?:ini|cfg|conf|config|properties)\b")
+
+_CURRENT_FOLDER = re.compile(r"\b(?:cwd|getcwd)\(\)")
 
 # Names for which the check has a value.
 _PROVIDED = ("name spark", "name sc")
@@ -211,10 +214,13 @@ class Retries:
             if self.assumed.has_grown:
                 return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)
-        if missing is None or missing.what in self.absent:
-            return False
-        self.absent[missing.what] = missing
-        return True
+        if missing is not None and missing.what not in self.absent:
+            self.absent[missing.what] = missing
+            return True
+        if self.folder is None and _depends_on_folder(error):
+            self.folder = path.resolve().parent
+            return True
+        return False
 
     def _missing_name(self, error: BaseException, path: Path) -> Doubt | None:
         """Return the name that a file has from `from module import *` of a module that is not here."""
@@ -255,6 +261,20 @@ def _find_folder(error: BaseException, path: Path) -> Path | None:
             if not Path(name).exists() and (folder / name).is_file()
         ),
         None,
+    )
+
+
+def _depends_on_folder(error: BaseException) -> bool:
+    """Return whether a script that asks for the current folder ends itself: notebooks run in their own folder."""
+    steps = list(traceback.walk_tb(error.__traceback__))
+    if not steps:
+        return False
+    frame, line = steps[-1]
+    statement = call_sites.find_statement(frame, line)
+    is_own_end = statement is not None and isinstance(statement[0], ast.Raise)
+    return (
+        is_own_end
+        and _CURRENT_FOLDER.search("".join(linecache.getlines(frame.f_code.co_filename))) is not None
     )
 
 
