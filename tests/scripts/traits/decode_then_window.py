@@ -1,4 +1,4 @@
-# judged: 1 of 1
+# judged: 2 of 2
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -13,4 +13,9 @@ clicks = raw.select(  # warning: [MS553]
     F.from_json(F.col("value").cast("string"), "page STRING, ts TIMESTAMP").alias("d")
 ).select("d.*")
 counts = clicks.withWatermark("ts", "10 minutes").groupBy(F.window("ts", "5 minutes"), "page").count()
-counts.writeStream.outputMode("update").format("console").start().awaitTermination()
+counts.writeStream.outputMode("update").format("console").start()
+pages = raw.select(  # warning: [MS553]
+    F.from_json(F.col("value").cast("string"), "page STRING, ts TIMESTAMP").alias("d")
+).select("d.*")
+recent = pages.withWatermark("ts", "10 minutes").groupBy(F.window("ts", "30 seconds", "10 seconds")).count()
+recent.writeStream.outputMode("update").format("console").start().awaitTermination()

@@ -86,17 +86,24 @@ def _describe_loss(query: PlannedQuery, candidate: EvaluatedExpression, column: 
 def _is_filter_of_window(operator: Operator, child: Operator) -> bool:
     """Return whether Spark added a filter for the window that an operator computes: it drops rows without a time.
 
-    For `window` the filter is below the operator that computes it, for `session_window` above.
+    For a tumbling `window` the filter is below the operator that computes it, for a sliding one and for
+    `session_window` above.
     """
     if child.node != "Filter":
         return False
+    if any(source.node == "Expand" and _has_window(source) for source in child.inputs):
+        return True
     below = (expression for source in child.inputs for expression in source.expressions)
     return any(node.function == "session_window" for expression in below for node in expression.walk()) or (
         operator.node == "Project"
-        and any(column.type.startswith(_WINDOW) for column in operator.columns)
-        and not any(column.type.startswith(_WINDOW) for column in child.columns)
+        and _has_window(operator)
+        and not _has_window(child)
         and all(condition.function == "is_not_null" for condition in child.expressions)
     )
+
+
+def _has_window(operator: Operator) -> bool:
+    return any(column.type.startswith(_WINDOW) for column in operator.columns)
 
 
 def _checks_for_null(operator: Operator) -> bool:
