@@ -114,6 +114,16 @@ class CallChain:
         return cls(node, root, tuple(reversed(names)), tuple(arguments), keyword_arguments, tuple(constants))
 
     @property
+    def first_arguments(self) -> list[str]:
+        """The names among the arguments of the first call, `""` for other expressions."""
+        node, calls = self.node, []
+        while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+            if isinstance(node, ast.Call):
+                calls.append(node)
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return [_find_root(value) for value in calls[-1].args] if calls else []
+
+    @property
     def executes(self) -> bool:
         """Return whether the call processes every row of the DataFrame at its root."""
         if not self.names or not isinstance(self.node, ast.Call):

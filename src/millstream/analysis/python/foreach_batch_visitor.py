@@ -103,7 +103,8 @@ class BatchFunctionFacts:
             or any(node.recognises_repeats for node in helpers_facts),
             writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
             actions=tuple(self._find_longest_path(body)),
-            is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls),
+            is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls)
+            or any(node.is_persisted for node in helpers_facts),
             swallowing_clauses=(
                 *self._find_swallowed(body),
                 *(span for node in helpers_facts for span in node.swallowing_clauses),
@@ -137,6 +138,12 @@ class BatchFunctionFacts:
                         self.rows |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
 
     def _track_assignment(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple):
+            is_pairwise = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+            for position, part in enumerate(target.elts):
+                self._track_assignment(
+                    part, value.elts[position] if is_pairwise and isinstance(value, ast.Tuple) else value
+                )
         if not isinstance(target, ast.Name):
             return
         call = CallChain.of(value)
@@ -176,7 +183,11 @@ class BatchFunctionFacts:
             self.is_opaque = True
 
     def _is_on_batch(self, call: CallChain) -> bool:
-        return call.root in self.frames
+        """Return whether methods are called on the batch, or on what a function of this file makes of it."""
+        is_of_helper = bool(call.names) and call.root in self.helpers
+        return call.root in self.frames or (
+            is_of_helper and any(name in self.frames for name in call.first_arguments)
+        )
 
     def _is_action(self, call: CallChain) -> bool:
         """Return whether a call processes every row of the batch."""

@@ -184,6 +184,36 @@ def test_a_helper_gets_what_another_helper_makes_of_the_batch() -> None:
     assert code(f"batch = plain(spark, flat(batch))\n{JDBC}", helpers).writes
 
 
+def test_a_helper_may_return_several_frames_of_the_batch() -> None:
+    findings = code(
+        f"good, bad = split(batch)\n{JDBC.replace('batch', 'bad')}",
+        "def split(frame):\n    return frame.where('a > 0'), frame.where('a <= 0')\n",
+    )
+
+    assert [write.only_adds for write in findings.writes] == [True]
+
+
+def test_a_pair_of_values_has_the_batch_in_one_of_them() -> None:
+    findings = code(f"good, other = batch.where('a > 0'), spark.table('t')\n{JDBC.replace('batch', 'other')}")
+
+    assert findings.writes == ()
+
+
+def test_the_result_of_a_helper_is_written_as_the_batch_is() -> None:
+    findings = code(
+        JDBC.replace("batch", "choose(batch)"), "def choose(frame):\n    return frame.select('a')\n"
+    )
+
+    assert [write.format for write in findings.writes] == ["jdbc"]
+    assert len(findings.actions) == 1
+
+
+def test_a_batch_that_a_helper_persists_is_cached() -> None:
+    helper = "def store(rows):\n    rows.persist()\n    rows.count()\n    rows.write.save('a')\n"
+
+    assert code("store(batch)", helper).is_persisted
+
+
 def test_a_batch_handed_to_code_of_another_file_is_out_of_sight() -> None:
     assert code("upsert(batch)").is_opaque
 
