@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import ast
 import functools
+import sysconfig
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
-from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts
+from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
 from millstream.analysis.query.plan_model import BatchCode
 from millstream.diagnostics.finding import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from types import CodeType
 
     Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+NO_OTHERS: Mapping[str, CodeType] = MappingProxyType({})
+# In the paths of Python's own modules, and of installed ones.
+_INSTALLED = (sysconfig.get_path("stdlib"), "site-packages", "dist-packages")
 
 
 def read_function(function: object, display: Callable[[str], str] = str) -> BatchCode | None:
@@ -41,7 +48,10 @@ def read_function(function: object, display: Callable[[str], str] = str) -> Batc
         text = Path(code.co_filename).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    return read_source(text, display(code.co_filename), code.co_firstlineno, str(code.co_name))
+    others = _list_other_functions(function, code.co_filename)
+    return read_source(
+        text, display(code.co_filename), code.co_firstlineno, str(code.co_name), others, display
+    )
 
 
 def read_reference(reference: str, folder: Path, display: Callable[[str], str] = str) -> BatchCode | None:
@@ -67,25 +77,24 @@ def read_reference(reference: str, folder: Path, display: Callable[[str], str] =
     return None
 
 
-def read_source(text: str, file: str, line: int, name: str) -> BatchCode | None:
+def read_source(
+    text: str,
+    file: str,
+    line: int,
+    name: str,
+    others: Mapping[str, CodeType] = NO_OTHERS,
+    display: Callable[[str], str] = str,
+) -> BatchCode | None:
     """Read the function `name` whose `def`, lambda or first decorator is on this line of a Python text.
 
-    Return `None` if the text is not Python, or if no function or several lambdas begin there.
+    `others` are functions of other files, by the names that the text has for them. Return `None` if the text is not
+    Python, or if no function or several lambdas begin there.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parse(text)
+    definition = None if tree is None else _find_function(tree, line, name)
+    if tree is None or definition is None:
         return None
-    functions = [
-        (node, parent)
-        for node, parent in _list_functions(tree)
-        if line == _find_first_line(node) and _get_name(node) == name
-    ]
-    if len(functions) != 1:
-        return None
-    function, parent = functions[0]
+    function, parent = definition
     spans = functools.partial(_build_span, file, text.splitlines())
     parameters = [node.arg for node in (*function.args.posonlyargs, *function.args.args)]
     if isinstance(parent, ast.ClassDef) and not _is_static(function):
@@ -97,9 +106,70 @@ def read_source(text: str, file: str, line: int, name: str) -> BatchCode | None:
         )
     if not parameters:
         return replace(facts, is_opaque=True)
-    helpers = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    visitor = BatchFunctionFacts(parameters[0], parameters[1] if len(parameters) > 1 else "", helpers, spans)
+    helpers = _list_helpers(tree)
+    files = _add_other_functions(helpers, tree, others, display)
+    batch_id = parameters[1] if len(parameters) > 1 else ""
+    visitor = BatchFunctionFacts(parameters[0], batch_id, helpers, spans, files=files)
     return visitor.of(function, facts)
+
+
+def _list_other_functions(function: object, file: str) -> dict[str, CodeType]:
+    """Return the functions of a project's other files, or of other cells of a notebook, that a function may call."""
+    names: dict[str, object] = getattr(function, "__globals__", {})
+    codes = {name: value.__code__ for name, value in names.items() if type(value) is FunctionType}
+    return {
+        name: code
+        for name, code in codes.items()
+        if code.co_filename != file and not any(part in code.co_filename for part in _INSTALLED)
+    }
+
+
+def _add_other_functions(
+    helpers: dict[str, ast.FunctionDef],
+    tree: ast.AST,
+    others: Mapping[str, CodeType],
+    display: Callable[[str], str],
+) -> dict[int, HelperFile]:
+    """Add the functions of other files that a text calls to its helpers. Return their files by `id()`."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    called = {function.id for function in calls if isinstance(function, ast.Name)} - helpers.keys()
+    files: dict[int, HelperFile] = {}
+    for name in sorted(called & others.keys()):
+        code = others[name]
+        try:
+            text = Path(code.co_filename).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        other = _parse(text)
+        definition = None if other is None else _find_function(other, code.co_firstlineno, code.co_name)
+        if other is not None and definition is not None and isinstance(definition[0], ast.FunctionDef):
+            helpers[name] = definition[0]
+            spans = functools.partial(_build_span, display(code.co_filename), text.splitlines())
+            files[id(definition[0])] = HelperFile(_list_helpers(other), spans)
+    return files
+
+
+def _list_helpers(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _find_function(tree: ast.AST, line: int, name: str) -> tuple[Function, ast.AST] | None:
+    """Return the function of a name that begins on a line, with its parent node; `None` if there is not one."""
+    functions = [
+        (node, parent)
+        for node, parent in _list_functions(tree)
+        if line == _find_first_line(node) and _get_name(node) == name
+    ]
+    return functions[0] if len(functions) == 1 else None
 
 
 def _list_functions(tree: ast.AST) -> Iterator[tuple[Function, ast.AST]]:

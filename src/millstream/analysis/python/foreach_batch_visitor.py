@@ -44,6 +44,14 @@ _ASKING = frozenset({"count"})
 _MAX_DEPTH = 3
 
 
+@dataclass(frozen=True)
+class HelperFile:
+    """The other file of a helper: its functions, and the spans of its nodes."""
+
+    helpers: Mapping[str, ast.FunctionDef]
+    spans: Callable[[ast.AST], Span]
+
+
 @dataclass
 class BatchFunctionFacts:
     """Facts about a function with the parameters `frame` (the batch) and `batch_id`."""
@@ -70,6 +78,8 @@ class BatchFunctionFacts:
     """The `id()` of calls that do not run in every batch with rows."""
     rows: set[str] = field(default_factory=set)
     """Names of rows that a loop over the collected batch takes, and of parts of them."""
+    files: Mapping[int, HelperFile] = field(default_factory=dict)
+    """The files of helpers that are in another one, by their `id()`."""
 
     def of(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: BatchCode) -> BatchCode:
         """Return `code` with the facts of the function's body."""
@@ -216,7 +226,7 @@ class BatchFunctionFacts:
         return None
 
     def _read_helper(self, call: CallChain) -> BatchCode | None:
-        """Read a function of the same file that gets the batch, or a row of it, as an argument."""
+        """Read a function of the project that gets the batch, or a row of it, as an argument."""
         function = self.helpers.get(call.root) if not call.names else None
         is_passed_on = any(name in self.frames for name in call.positional)
         if function is None or not (is_passed_on or self.rows & {*call.positional}):
@@ -234,16 +244,18 @@ class BatchFunctionFacts:
         row_parameters = {name for name, argument_name in bindings.items() if argument_name in self.rows}
         if frame_parameter is None and not row_parameters:
             return BatchCode(function.name, is_opaque=is_passed_on)
+        file = self.files.get(id(function), HelperFile(self.helpers, self.spans))
         visitor = BatchFunctionFacts(
             frame_parameter or "",
             batch_id_parameter,
-            self.helpers,
-            self.spans,
+            file.helpers,
+            file.spans,
             self.depth + 1,
             has_collected=self.has_collected,
             changing=find_changing_parameters(parameters, call, self._local_names),
             is_guarded=self.is_guarded or id(call.node) in self.guarded,
             rows=row_parameters,
+            files=self.files,
         )
         return visitor.of(function, BatchCode(function.name))
 

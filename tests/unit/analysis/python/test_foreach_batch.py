@@ -305,6 +305,37 @@ def test_a_function_is_found_by_its_object(tmp_path: Path) -> None:
     assert (result.name, result.span.file, result.span.line) == ("each", "job.py", 2)
 
 
+def test_a_helper_of_another_file_is_read_in_its_file(tmp_path: Path) -> None:
+    (tmp_path / "sink.py").write_text(
+        "def store(rows):\n    put(rows)\n\n\ndef put(rows):\n    rows.write.mode('append').parquet('a')\n"
+    )
+    (tmp_path / "job.py").write_text("def each(batch, number):\n    store(batch)\n")
+    space: dict[str, object] = {}
+    for file in (tmp_path / "sink.py", tmp_path / "job.py"):
+        exec(compile(file.read_text(), str(file), "exec"), space)
+
+    result = foreach_batch.read_function(space["each"], lambda path: path.rpartition("/")[2])
+
+    assert result is not None
+    assert not result.is_opaque
+    assert [(write.span.file, write.span.line) for write in result.writes if write.span] == [("sink.py", 6)]
+
+
+def test_a_helper_of_an_installed_package_is_out_of_sight(tmp_path: Path) -> None:
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "sink.py").write_text("def store(rows):\n    rows.write.mode('append').parquet('a')\n")
+    (tmp_path / "job.py").write_text("def each(batch, number):\n    store(batch)\n")
+    space: dict[str, object] = {}
+    for file in (package / "sink.py", tmp_path / "job.py"):
+        exec(compile(file.read_text(), str(file), "exec"), space)
+
+    result = foreach_batch.read_function(space["each"])
+
+    assert result is not None
+    assert result.is_opaque
+
+
 def test_a_lambda_is_read_too(tmp_path: Path) -> None:
     file = tmp_path / "job.py"
     file.write_text(f"each = lambda batch, number: {JDBC}\n")
