@@ -218,6 +218,37 @@ def to_berths():
     assert [finding.code for finding in checked.findings] == ["MS201"]
 
 
+def test_an_append_flow_of_dlt_reads_a_stream_unless_it_runs_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flows = """
+import dlt
+
+dlt.create_streaming_table("ships")
+
+@dlt.append_flow(target="ships")
+def northern():
+    return spark.read.table("port.raw.north")
+
+@dlt.append_flow(target="ships", once=True)
+def former():
+    return spark.read.table("port.raw.former")
+
+@dlt.append_flow(target="ships")
+def southern():
+    return spark.readStream.table("port.raw.south")
+
+@dlt.table
+def names():
+    return spark.read.table("port.raw.names")
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [(finding.code, finding.query) for finding in checked.findings if finding.code != "MS113"] == [
+        ("MS118", "northern")
+    ]
+
+
 def test_changes_of_a_table_have_the_keys_that_they_name(spark: SparkSession, tmp_path: Path) -> None:
     flows = """
 from pyspark import pipelines as dp

@@ -290,7 +290,8 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
                 query=flow.name,
             )
         elif flow.frame is not None:
-            if not (graph.is_for_databricks and dataset.kind is DatasetKind.STREAMING_TABLE):
+            is_batch_allowed = graph.is_for_databricks and dataset.kind is DatasetKind.STREAMING_TABLE
+            if flow.needs_stream or not is_batch_allowed:
                 yield from _kind_findings(flow, dataset)
             if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK, DatasetKind.TABLE):
                 _record(flow, dataset, script_run.recording)
@@ -324,7 +325,8 @@ def _is_only_here(flow: DeclaredFlow, recording: Recording) -> bool:
 def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Finding]:
     """Yield a finding if the flow reads a stream and its dataset needs a batch query, or the reverse."""
     streaming = bool(flow.frame.isStreaming) if flow.frame is not None else False
-    if isinstance(flow.frame, Unknown) and flow.text is None:
+    is_known = not isinstance(flow.frame, Unknown) or (flow.needs_stream and flow.frame.probe is not None)
+    if flow.text is None and not is_known:
         # Only SQL tells whether it reads a stream whatever the columns are.
         return
     if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK) and not streaming:

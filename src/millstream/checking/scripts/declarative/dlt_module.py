@@ -151,10 +151,11 @@ def _batch_sink(graph: FlowGraph) -> Callable[..., Any]:
 
 
 def _append_flow(graph: FlowGraph) -> Callable[..., Any]:
-    def decorator(*, target: str, name: str | None = None, **_named: Any) -> Any:
+    def decorator(*, target: str, name: str | None = None, once: bool = False, **_named: Any) -> Any:
         def declare(query: Any) -> Any:
             span = call_sites.line_span(query.__code__.co_filename, query.__code__.co_firstlineno)
-            graph.flows.append(DeclaredFlow(name or query.__name__, target, query, span))
+            flow = DeclaredFlow(name or query.__name__, target, query, span, needs_stream=not once)
+            graph.flows.append(flow)
             return query
 
         return declare

@@ -68,6 +68,8 @@ class DeclaredFlow:
     """Its SQL statement, or None for a flow in Python."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """The settings of an AUTO CDC flow."""
+    needs_stream: bool = False
+    """True for an append flow of `dlt`, unless it runs only once."""
     frame: DataFrame | Unknown | None = None
     error: Exception | None = None
     is_only_here: bool = False
