@@ -43,7 +43,7 @@ from millstream.checking.scripts.interception.sessions import Sessions
 from millstream.checking.scripts.interception.sql_commands import Statements
 from millstream.checking.scripts.interception.streaming_query import QueryManager
 from millstream.checking.scripts.interception.writers import WriterPatch
-from millstream.checking.syntax_check import is_notebook
+from millstream.checking.syntax_check import EXPORTS, is_notebook
 from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ PATIENCE = 60.0
 
 # Seconds for a script whose queries run, in a proof.
 LONG_PATIENCE = 600.0
+
+# The time zone of the session, which is UTC where Databricks or Microsoft runs it.
+ZONE = "spark.sql.session.timeZone"
 
 # Each missing module and each statement that is left out costs one more run of the script.
 MOST_RUNS = 40
@@ -149,6 +152,8 @@ def _run_once(
             inside.session.conf.set(ANSI, "false")
             recording.conf[ANSI] = "false"
         script_run.spark_version = version
+        if retries.has_utilities or parts[0].text.startswith(EXPORTS):
+            recording.conf.setdefault(ZONE, "UTC")
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
         if retries.package:

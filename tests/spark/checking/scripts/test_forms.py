@@ -218,6 +218,28 @@ def to_berths():
     assert [finding.code for finding in checked.findings] == ["MS201"]
 
 
+@pytest.mark.parametrize("module", ["import dlt as dp", "from pyspark import pipelines as dp"])
+def test_a_pipeline_of_databricks_runs_in_utc(spark: SparkSession, tmp_path: Path, module: str) -> None:
+    flows = f"""
+{module}
+from pyspark.sql.functions import date_trunc
+
+@dp.table
+@dp.expect("has time", "at IS NOT NULL")
+def tides():
+    return spark.readStream.schema("pier STRING, at TIMESTAMP").json("/Volumes/port/tides")
+
+@dp.table
+def hours():
+    tides = dp.read_stream("tides").withWatermark("at", "1 hour")
+    return tides.groupBy(date_trunc("hour", "at").alias("hour")).count()
+"""
+    checked = check_files(spark, tmp_path / "port", flows=flows)
+
+    assert [query.name for query in checked.judged or ()] == ["tides", "hours"]
+    assert "MS213" not in [finding.code for finding in checked.findings]
+
+
 def test_an_append_flow_of_dlt_reads_a_stream_unless_it_runs_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

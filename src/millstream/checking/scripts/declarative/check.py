@@ -37,6 +37,7 @@ from millstream.checking.scripts.runner import (
     MOST_RUNS,
     MOST_SECONDS,
     PATIENCE,
+    ZONE,
     ScriptRun,
     intercept_spark,
 )
@@ -167,6 +168,9 @@ def _check_once(
             if _provide_for_flows(graph, retries, project) or _skip_causes(graph, retries, recording):
                 return RecordedProject(project, recording, check_recording(script_run, project.file)), True
             findings += graph.findings
+            kinds = {dataset.kind for dataset in graph.datasets.values()}
+            if graph.is_for_databricks or DatasetKind.TABLE in kinds:
+                recording.conf.setdefault(ZONE, "UTC")
             batch_flows = _list_batch_flows(graph)
     result = check_recording(script_run, project.file, findings)
     result = replace(result, judged=(*(result.judged or ()), *batch_flows))

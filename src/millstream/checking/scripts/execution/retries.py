@@ -123,6 +123,11 @@ class Retries:
         """True if the script uses names that only a notebook has."""
         return any(name.startswith("name ") for name in self.absent)
 
+    @property
+    def has_utilities(self) -> bool:
+        """True if the script uses names that only a notebook of Databricks, Fabric or Synapse has."""
+        return any(name in self.absent for name in _UTILITIES)
+
     @contextlib.contextmanager
     def applied(self, session: SparkSession, recording: Recording, patches: Patches) -> Iterator[None]:
         """Provide placeholders for missing modules, for names of a notebook, and for skipped statements."""
