@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+import sweep
 from conformance.targets import (
     IN_SANDBOX,
     MAKERS,
@@ -15,36 +15,33 @@ from conformance.targets import (
     Case,
     Place,
     Row,
-    Target,
     cases,
     family,
     kinds,
     ordered,
     writers,
 )
+from conformance.tried_sinks import FIRST, SECOND, THIRD, TriedSink, WrittenSink
 from millstream.connectors import registry
-from millstream.connectors.api.batch_ledger import BatchMetadata
-from millstream.connectors.api.writer import SinkIdentity, Writer
 from millstream.diagnostics.failure import MillstreamError
-from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-# Each test in each mode of each writer; which of the kinds that share one, differs from test to test.
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+# Sinks that several tests look at: each kind, and each mode of each writer.
+_WRITTEN = sweep.covering(cases(), lambda case: [*family(case), *kinds(case)], "written sinks")
+WRITTEN = pytest.mark.parametrize("case", _WRITTEN, ids=str)
 # What no mode changes is tried once with each writer, and each mode once.
+WITH_OTHERS = pytest.mark.parametrize("case", sweep.covering(_WRITTEN, writers, "other starts"), ids=str)
+EACH = pytest.mark.parametrize("case", cases(), ids=str)
+KEYED = pytest.mark.parametrize("case", [case for case in cases() if case.keyed], ids=str)
 ONCE = pytest.mark.sweep(by=writers)
-pytestmark = [
-    pytest.mark.parametrize("case", cases(), ids=str),
-    pytest.mark.usefixtures("interpreted"),
-    pytest.mark.sweep(by=family),
-]
 
-FIRST: list[Row] = [("a", "1"), ("b", "2")]
-SECOND: list[Row] = [("b", "3"), ("c", "4")]
-THIRD: list[Row] = [("d", "5")]
 ODD: list[Row] = [
     ("tab", "a\tb"),
     ("newline", "a\nb"),
@@ -59,81 +56,156 @@ ODD: list[Row] = [
     ("emoji", "😀 é ß 漢字"),
     ("spaces", "  a  "),
     ("braces", "{a} [b] ${c}"),
+    ("null value", None),
 ]
 
 
-class Tried:
-    """A target with its writers, and batches made of plain rows."""
+@pytest.fixture(scope="module")
+def written_sinks(
+    tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, request: pytest.FixtureRequest
+) -> Iterator[Callable[[Case], WrittenSink]]:
+    """Sinks that tests look at one after the other; each is written once."""
+    sinks: dict[Case, WrittenSink] = {}
 
-    def __init__(self, case: Case, target: Target, spark: SparkSession) -> None:
-        self.case, self.target, self.spark = case, target, spark
-        self._open: list[Writer] = []
-        # The database is shared by all tests: an address of memory comes again, and with it another test's ledger.
-        self._own = uuid.uuid4()
+    def find_sink(case: Case) -> WrittenSink:
+        if case not in sinks:
+            place = Place(tmp_path_factory.mktemp("written"), spark, request)
+            sinks[case] = WrittenSink(case, case.target(place), spark)
+        return sinks[case]
 
-    @property
-    def repeats(self) -> bool:
-        """May a repeated batch be seen twice, by what the kind declares?"""
-        return self.target.sink.guarantee(self.case.mode)[0] is Guarantee.AT_LEAST_ONCE
-
-    def frame(self, rows: list[Row]) -> DataFrame:
-        return self.target.shape(self.spark.createDataFrame(rows, "k STRING, v STRING"))
-
-    def writer(self, query: str = "one") -> Writer:
-        """A writer as a start of that query makes it; each query has a checkpoint of its own."""
-        result = self.closed(query)
-        result.open(self.spark, self.frame([]).schema)
-        return result
-
-    def closed(self, query: str = "one", checkpoint: str = "") -> Writer:
-        """The same before it is opened; with another checkpoint where one is named."""
-        sink, query_id = self.target.sink, f"id-of-{query}{checkpoint}-{self._own}"
-        writer = sink.writer(SinkIdentity("shop", query, query_id, f"{sink.kind}:target", self.case.mode))
-        writer.note = lambda batch: BatchMetadata((f'{{"end": {batch}}}', None), 1000 + batch, f"2:{batch}")
-        self._open.append(writer)
-        return writer
-
-    def rows(self) -> list[Row]:
-        return self.target.read()
-
-    def assert_holds(self, *batches: list[Row], repeated: bool = False) -> None:
-        expected, got = self.case.holding(*batches), self.rows()
-        if repeated and self.repeats:
-            expected, got = ordered(set(expected)), ordered(set(got))
-        assert got == expected
-
-    def close(self) -> None:
-        for writer in self._open:
-            writer.close()
+    yield find_sink
+    for sink in sinks.values():
+        sink.close()
 
 
 @pytest.fixture
-def tried_sink(case: Case, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest):
-    result = Tried(case, case.target(Place(tmp_path, spark, request)), spark)
+def written_sink(case: Case, written_sinks: Callable[[Case], WrittenSink]) -> WrittenSink:
+    return written_sinks(case)
+
+
+@pytest.fixture
+def tried_sink(
+    case: Case, tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest
+) -> Iterator[TriedSink]:
+    """A sink of this test alone."""
+    result = TriedSink(case, case.target(Place(tmp_path, spark, request)), spark)
     yield result
     result.close()
 
 
+@EACH
 @ONCE
-def test_its_settings_have_no_problem_and_the_world_is_ready(tried_sink: Tried, case: Case) -> None:
+def test_its_settings_have_no_problem_and_the_world_is_ready(tried_sink: TriedSink, case: Case) -> None:
     assert tried_sink.target.sink.problems(case.mode) == []
     tried_sink.target.sink.probe()
 
 
+@EACH
 @ONCE
-def test_it_opens_and_closes_without_writing(tried_sink: Tried) -> None:
+def test_it_opens_and_closes_without_writing(tried_sink: TriedSink) -> None:
     tried_sink.writer().close()
 
 
-@pytest.mark.sweep(by=kinds)
-def test_rows_are_written(tried_sink: Tried) -> None:
-    tried_sink.writer().write(tried_sink.frame(FIRST), 0)
-
-    tried_sink.assert_holds(FIRST)
+@WRITTEN
+def test_rows_are_written(written_sink: WrittenSink, case: Case) -> None:
+    assert written_sink.first == case.holding(FIRST)
 
 
+@WRITTEN
+def test_the_next_batch_does_what_its_mode_says(written_sink: WrittenSink, case: Case) -> None:
+    assert written_sink.second == case.holding(FIRST, SECOND)
+
+
+@WRITTEN
+def test_it_knows_which_batches_it_holds(written_sink: WrittenSink) -> None:
+    _, has_first = written_sink.start
+    has_last, has_next = written_sink.knows
+
+    assert (has_first, has_next) == (False, False)
+    assert has_last or written_sink.repeats
+
+
+@WRITTEN
+def test_a_replayed_batch_changes_nothing(written_sink: WrittenSink) -> None:
+    written_sink.assert_repeated(written_sink.repeated, FIRST, SECOND)
+
+
+@WRITTEN
+def test_an_older_batch_is_passed_over(written_sink: WrittenSink) -> None:
+    written_sink.assert_repeated(written_sink.older, FIRST, SECOND)
+
+
+@WRITTEN
+def test_the_next_start_knows_which_batches_it_holds(written_sink: WrittenSink) -> None:
+    start = written_sink.next_start
+
+    assert not start.has_next
+    assert start.has_last or written_sink.repeats
+
+
+@WRITTEN
+def test_a_batch_replayed_by_the_next_start_changes_nothing(written_sink: WrittenSink) -> None:
+    written_sink.assert_repeated(written_sink.next_start.rows, FIRST, SECOND)
+
+
+@WRITTEN
+def test_its_own_last_batch_comes_back_with_what_was_noted(written_sink: WrittenSink) -> None:
+    start, (writer, _) = written_sink.next_start, written_sink.start
+
+    if not written_sink.remembers:
+        assert start.entries == ()
+        # Of a batch that is there it may know the number, and nothing of what was noted.
+        assert start.entry is None or not start.entry.note.is_known
+        return
+    assert start.entry is not None
+    assert [item.note for item in start.entries] == [start.entry.note]
+    noted = writer.note(written_sink.LAST)
+    assert start.entry.note == replace(noted, content=noted.content if writer.has_checksums else None)
+
+
+@WITH_OTHERS
+def test_another_query_holds_none_of_them(written_sink: WrittenSink) -> None:
+    assert not written_sink.other_starts.has_batch_of_first
+
+
+@WITH_OTHERS
+def test_two_queries_do_not_mix(written_sink: WrittenSink) -> None:
+    written_sink.assert_repeated(written_sink.other_starts.rows, FIRST, SECOND, THIRD)
+
+
+@WITH_OTHERS
+def test_a_fresh_checkpoint_is_told_what_others_of_its_query_wrote_and_nothing_of_other_queries(
+    written_sink: WrittenSink,
+) -> None:
+    entries, (writer, _) = written_sink.other_starts.entries, written_sink.start
+
+    if not written_sink.remembers:
+        assert entries == ()
+        return
+    assert [(entry.writer, entry.batch) for entry in entries] == [(writer.identity.key, written_sink.LAST)]
+    assert entries[0].at > 0
+
+
+@WRITTEN
+def test_show_gives_the_rows_without_spark(written_sink: WrittenSink) -> None:
+    assert written_sink.first
+    expected = written_sink.rows()
+
+    text = written_sink.target.sink.rows(100)
+
+    if text is None:
+        pytest.skip("the kind cannot be read without Spark")
+    names, rows = text
+    if {"k", "v"} <= set(names):
+        at = names.index("k"), names.index("v")
+        assert ordered((row[at[0]], row[at[1]]) for row in rows) == expected
+    else:
+        assert len(rows) == len(expected)
+
+
+@EACH
 @ONCE
-def test_an_empty_batch_writes_nothing_and_leaves_the_target_readable(tried_sink: Tried) -> None:
+def test_an_empty_batch_writes_nothing_and_leaves_the_target_readable(tried_sink: TriedSink) -> None:
     writer = tried_sink.writer()
     writer.write(tried_sink.frame([]), 0)
 
@@ -144,69 +216,18 @@ def test_an_empty_batch_writes_nothing_and_leaves_the_target_readable(tried_sink
     tried_sink.assert_holds(FIRST)
 
 
-def test_the_next_batch_does_what_its_mode_says(tried_sink: Tried) -> None:
-    writer = tried_sink.writer()
-    writer.write(tried_sink.frame(FIRST), 0)
-    writer.write(tried_sink.frame(SECOND), 1)
+@EACH
+@pytest.mark.sweep(by=kinds)
+def test_odd_characters_and_nulls_come_back_as_they_went(tried_sink: TriedSink, case: Case) -> None:
+    rows = [*ODD, *([] if case.keyed else [(None, "null key")])]
+    tried_sink.writer().write(tried_sink.frame(rows), 0)
 
-    tried_sink.assert_holds(FIRST, SECOND)
-
-
-def test_a_replayed_batch_changes_nothing(tried_sink: Tried) -> None:
-    writer = tried_sink.writer()
-    writer.write(tried_sink.frame(FIRST), 0)
-    writer.write(tried_sink.frame(FIRST), 0)
-
-    tried_sink.assert_holds(FIRST, repeated=True)
+    tried_sink.assert_holds(rows)
 
 
-def test_a_batch_replayed_by_the_next_start_changes_nothing(tried_sink: Tried) -> None:
-    before = tried_sink.writer()
-    before.write(tried_sink.frame(FIRST), 0)
-    before.write(tried_sink.frame(SECOND), 1)
-    before.close()
-
-    tried_sink.writer().write(tried_sink.frame(SECOND), 1)
-
-    tried_sink.assert_holds(FIRST, SECOND, repeated=True)
-
-
+@KEYED
 @ONCE
-def test_an_older_batch_is_passed_over(tried_sink: Tried) -> None:
-    writer = tried_sink.writer()
-    writer.write(tried_sink.frame(FIRST), 3)
-    writer.write(tried_sink.frame(THIRD), 4)
-    writer.write(tried_sink.frame(FIRST), 3)
-
-    tried_sink.assert_holds(FIRST, THIRD, repeated=True)
-
-
-@ONCE
-def test_batch_ids_may_have_gaps(tried_sink: Tried) -> None:
-    writer = tried_sink.writer()
-    for batch_id, rows in ((2, FIRST), (7, SECOND), (40, THIRD)):
-        writer.write(tried_sink.frame(rows), batch_id)
-
-    tried_sink.assert_holds(FIRST, SECOND, THIRD)
-
-
-@ONCE
-def test_two_queries_do_not_mix(tried_sink: Tried) -> None:
-    tried_sink.writer("one").write(tried_sink.frame(FIRST), 0)
-    tried_sink.writer("two").write(tried_sink.frame(THIRD), 0)
-
-    tried_sink.assert_holds(FIRST, THIRD)
-
-
-@ONCE
-def test_a_null_value_stays_null(tried_sink: Tried) -> None:
-    tried_sink.writer().write(tried_sink.frame([("a", None)]), 0)
-
-    tried_sink.assert_holds([("a", None)])
-
-
-@ONCE
-def test_a_null_key_is_kept_once_or_refused_with_a_sentence(tried_sink: Tried, case: Case) -> None:
+def test_a_null_key_is_kept_once_or_refused_with_a_sentence(tried_sink: TriedSink) -> None:
     writer = tried_sink.writer()
     refusal: MillstreamError | None = None
     try:
@@ -218,51 +239,16 @@ def test_a_null_key_is_kept_once_or_refused_with_a_sentence(tried_sink: Tried, c
     if refusal is None:
         tried_sink.assert_holds([(None, "1")], [(None, "2")])
         return
-    assert case.keyed
     assert "null" in refusal.what or "requires a value" in refusal.what
     assert refusal.fix
     assert tried_sink.rows() == []
 
 
-@pytest.mark.sweep(by=kinds)
-def test_odd_characters_come_back_as_they_went(tried_sink: Tried) -> None:
-    tried_sink.writer().write(tried_sink.frame(ODD), 0)
-
-    tried_sink.assert_holds(ODD)
-
-
+@KEYED
 @ONCE
-def test_it_knows_which_batches_it_holds(tried_sink: Tried) -> None:
-    writer = tried_sink.writer()
-    assert not writer.has_batch(0)
-
-    writer.write(tried_sink.frame(FIRST), 5)
-
-    assert not writer.has_batch(6)
-    assert writer.has_batch(5) or tried_sink.repeats
-
-
-@ONCE
-def test_the_next_start_knows_which_batches_it_holds(tried_sink: Tried) -> None:
-    tried_sink.writer().write(tried_sink.frame(FIRST), 5)
-
-    writer = tried_sink.writer()
-
-    assert not writer.has_batch(6)
-    assert writer.has_batch(5) or tried_sink.repeats
-
-
-@ONCE
-def test_another_query_holds_none_of_them(tried_sink: Tried) -> None:
-    tried_sink.writer("one").write(tried_sink.frame(FIRST), 5)
-
-    assert not tried_sink.writer("two").has_batch(5)
-
-
-@ONCE
-def test_two_rows_of_one_key_in_one_batch_are_refused_by_name(tried_sink: Tried, case: Case) -> None:
-    if not case.keyed:
-        pytest.skip("rows have no key here")
+def test_two_rows_of_one_key_in_one_batch_are_refused_by_name_and_the_writer_goes_on(
+    tried_sink: TriedSink,
+) -> None:
     writer = tried_sink.writer()
 
     with pytest.raises(MillstreamError, match=r"same key.*twice-used") as error:
@@ -270,38 +256,13 @@ def test_two_rows_of_one_key_in_one_batch_are_refused_by_name(tried_sink: Tried,
 
     assert error.value.fix
     assert not writer.has_batch(0)
-
-
-@ONCE
-def test_after_a_refused_batch_the_writer_goes_on(tried_sink: Tried, case: Case) -> None:
-    writer = tried_sink.writer()
-    if case.keyed:
-        with pytest.raises(MillstreamError):
-            writer.write(tried_sink.frame([("b", "1"), ("b", "2")]), 0)
-
     writer.write(tried_sink.frame(FIRST), 0)
-
     tried_sink.assert_holds(FIRST)
 
 
+@EACH
 @ONCE
-def test_show_gives_the_rows_without_spark(tried_sink: Tried) -> None:
-    tried_sink.writer().write(tried_sink.frame(FIRST), 0)
-
-    text = tried_sink.target.sink.rows(10)
-
-    if text is None:
-        pytest.skip("the kind cannot be read without Spark")
-    names, rows = text
-    if {"k", "v"} <= set(names):
-        at = names.index("k"), names.index("v")
-        assert ordered((row[at[0]], row[at[1]]) for row in rows) == ordered(FIRST)
-    else:
-        assert len(rows) == len(FIRST)
-
-
-@ONCE
-def test_what_it_says_of_itself_holds_no_secret(tried_sink: Tried) -> None:
+def test_what_it_says_of_itself_holds_no_secret(tried_sink: TriedSink) -> None:
     sink = tried_sink.target.sink
     password = (
         getattr(getattr(sink, "url", None), "reveal", lambda: ":no password@")().split("@")[0].split(":")[-1]
@@ -312,56 +273,7 @@ def test_what_it_says_of_itself_holds_no_secret(tried_sink: Tried) -> None:
     assert password not in text
 
 
-@ONCE
-def test_a_fresh_checkpoint_is_told_what_others_of_its_query_wrote_and_nothing_of_other_queries(
-    tried_sink: Tried, case: Case
-) -> None:
-    before = tried_sink.writer()
-    before.write(tried_sink.frame(FIRST), 0)
-    before.write(tried_sink.frame(SECOND), 1)
-    before.close()
-    tried_sink.writer("two").write(tried_sink.frame(THIRD), 0)
-
-    ledger_entries = tried_sink.closed(checkpoint="-fresh").last_committed_batches(tried_sink.spark)
-
-    if not _remembers(tried_sink, case):
-        assert ledger_entries == ()
-        return
-    assert [(ledger_entry.writer, ledger_entry.batch) for ledger_entry in ledger_entries] == [
-        (before.identity.key, 1)
-    ]
-    assert ledger_entries[0].at > 0
-
-
-@ONCE
-def test_its_own_last_batch_comes_back_with_what_was_noted(tried_sink: Tried, case: Case) -> None:
-    before = tried_sink.writer()
-    before.write(tried_sink.frame(FIRST), 0)
-    before.write(tried_sink.frame(SECOND), 1)
-    before.close()
-
-    writer = tried_sink.closed()
-    ledger_entries = writer.last_committed_batches(tried_sink.spark)
-    writer.open(tried_sink.spark, tried_sink.frame([]).schema)
-
-    if not _remembers(tried_sink, case):
-        assert ledger_entries == ()
-        # Of a batch that is there it may know the number, and nothing of what was noted.
-        assert (ledger_entry := writer.entry(1)) is None or not ledger_entry.note.is_known
-        return
-    entry = writer.entry(1)
-    assert entry is not None
-    assert [item.note for item in ledger_entries] == [entry.note]
-    assert entry.note == replace(
-        before.note(1), content=before.note(1).content if before.has_checksums else None
-    )
-
-
-def _remembers(tried_sink: Tried, case: Case) -> bool:
-    """Does the kind keep an account that outlives the process? Its guarantee says so."""
-    return tried_sink.target.sink.guarantee(case.mode)[0] is Guarantee.EXACTLY_ONCE
-
-
+@EACH
 @ONCE
 def test_every_kind_of_the_registry_is_tried(case: Case) -> None:
     assert set(registry.sinks()) == set(MAKERS) | set(UNREADABLE) | IN_SANDBOX
