@@ -9,6 +9,7 @@ import pytest
 
 import sweep
 from conformance.targets import DELETING, Place
+from delta_tables import read_rows
 from millstream.connectors import registry
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
@@ -56,7 +57,7 @@ class Keyed:
         return writer
 
     def _delta(self) -> list[int]:
-        return [row.id for row in self.spark.read.format("delta").load(self.sink.target()).collect()]
+        return [id_ for (id_,) in read_rows(self.sink.target(), "id")]
 
     def _postgres(self) -> list[int]:
         import psycopg

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import TopicPartition
 
+from delta_tables import read_rows
 from millstream.checkpoint import gap_log
 from millstream.connectors.delta.writer import DeltaWriter
 from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch, Outage
@@ -68,8 +69,7 @@ class Copy:
         return [event.data for event in self.events if event.event == name]
 
     def rows(self) -> list[str]:
-        table = self.spark.read.format("delta").load(str(self.folder / "table"))
-        return sorted(row.value.decode() for row in table.collect())
+        return sorted(value.decode() for (value,) in read_rows(self.folder / "table", "value"))
 
     def forget(self, before: int) -> None:
         """Let the broker delete the records of partition 0 below an offset."""

@@ -9,7 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
+from delta_tables import read_rows
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.engine.delivery import spool_retry, spooling_writer
@@ -69,12 +71,11 @@ def test_merges_of_two_queries_into_one_table_keep_each_batch_under_its_own_quer
         thread.close()
 
     assert delivered == [True, True]
-    there = spark.read.format("delta").load(str(table)).collect()
-    assert sorted((row.query, row.batch) for row in there) == sorted(
+    assert sorted(read_rows(table, "query", "batch")) == sorted(
         (query, batch) for query in queries for batch in range(BATCHES)
     )
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").where("operation = 'MERGE'").collect()
-    positions = [json.loads(commit.userMetadata) for commit in history]
+    merges = [commit for commit in DeltaTable(table).history() if commit["operation"] == "MERGE"]
+    positions = [json.loads(commit["userMetadata"]) for commit in merges]
     assert sorted((mark["query"], mark["batch_id"]) for mark in positions) == sorted(
         (query, batch) for query in queries for batch in range(BATCHES)
     )
