@@ -26,7 +26,7 @@ RATE = "800"
 BRISK = ("--set", "defaults.trigger=1 seconds")
 
 
-# `prove` kills each process under sinks of the same kinds, and recovery/test_killed_* at each failpoint.
+# `prove` kills each process under sinks of the same kinds, and recovery/test_kills_at_failpoints.py each of them.
 @pytest.mark.whole
 @pytest.mark.timeout(300 + 120 * KILLS)
 def test_killed_at_random_moments_the_tables_are_right(project: Project, spark: SparkSession) -> None:

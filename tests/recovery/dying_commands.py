@@ -1,9 +1,9 @@
-"""A process that kills itself with commands at their failpoints: `python dying_commands.py CASES LOG`, with JSON.
+"""A process that kills itself with commands at their failpoints: `python dying_commands.py CASES LOG WRITERS LAST`.
 
-Each case is a list: a folder with a `pipeline.yml`, the words of a command, a failpoint, and at which of its passes
-the command stays there. `run` without more words is a run until all is read. The commands start one after the other,
-each in a thread of its own, and wait at their failpoints. Once all of them wait there, SIGKILL ends the process: one
-JVM dies for all cases.
+CASES is JSON. Each case is a list: a folder with a `pipeline.yml`, the words of a command, a failpoint, and at which
+of its passes the command stays there. `run` without more words is a run until all is read. WRITERS are those of
+`dying_writer.py`, and LAST is the number of their last batch. All start one after the other, each in a thread of its
+own, and wait at their failpoints. Once all of them wait there, SIGKILL ends the process: one JVM dies for all cases.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from millstream.connectors import failpoints
 from millstream.spark.session import open_session
 from millstream.spark.session_scope import separate_session
 from recovery import same_process
+from recovery.dying_writer import DyingWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
+
+    from recovery.dying_writer import WriterCase
 
 # A folder, words, a failpoint and the number of its pass.
 Case = tuple[str, tuple[str, ...], str, int]
@@ -77,11 +80,16 @@ class Dying(threading.Thread):
 
 
 class WaitingHere(dict[str, Any]):
-    """What is armed: the failpoint of the command that started last. The earlier ones wait at theirs."""
+    """What is armed: the failpoint of the command that started last, and that of each writer in its last batch."""
 
     command: Dying | None = None
 
     def __contains__(self, point: object) -> bool:
+        writer = threading.current_thread()
+        if isinstance(writer, DyingWriter):
+            if writer.is_last and writer.point == point:
+                writer.wait_for_death()
+            return False
         command = self.command
         if command is not None and point == command.point:
             command.passed += 1
@@ -90,12 +98,18 @@ class WaitingHere(dict[str, Any]):
         return False
 
 
-def main(cases: Iterable[Case], log: str) -> int:
+def main(cases: Iterable[Case], log: str, writers: Iterable[WriterCase], last: int) -> int:
     conf = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1g"}
     spark = open_session("dying", conf, Path(log))
     armed = WaitingHere()
     failpoints._parse_armed = lambda _: armed
-    missed = []
+    missed: list[tuple[str, str]] = []
+    for name, settings, mode, point in writers:
+        writer = DyingWriter(name, settings, mode, point)
+        writer.start_with(spark, last)
+        writer.ended.wait()
+        if not writer.reached:
+            missed.append((name, point))
     with shared_spark(spark):
         for folder, words, point, time in cases:
             armed.command = Dying(Path(folder), tuple(words), point, time, spark)
@@ -109,12 +123,14 @@ def main(cases: Iterable[Case], log: str) -> int:
     return 1
 
 
-def die(cases: Iterable[Case], log: Path) -> None:
-    """Start the process and wait for its death. Fails if a command is never where it is to die."""
-    command = [sys.executable, __file__, json.dumps(list(cases)), str(log)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+def die(cases: Iterable[Case], log: Path, writers: Iterable[WriterCase] = (), last: int = 0) -> None:
+    """Start the process and wait for its death. Fails if a command or a writer is never where it is to die."""
+    words = [json.dumps(list(cases)), str(log), json.dumps(list(writers)), str(last)]
+    process = subprocess.run(
+        [sys.executable, __file__, *words], capture_output=True, text=True, timeout=600, check=False
+    )
     assert process.returncode == -signal.SIGKILL, process.stderr
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1]), sys.argv[2]))
+    sys.exit(main(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])))

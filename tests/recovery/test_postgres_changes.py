@@ -12,7 +12,7 @@ import pytest
 import changes
 from millstream.connectors import registry
 from millstream.diagnostics.failure import MillstreamError
-from recovery.dying import writer_of
+from recovery.dying_writer import writer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +43,7 @@ def table(stack: Endpoints, sink: Sink) -> set[tuple[Any, ...]]:
     return set(rows)
 
 
+@pytest.mark.sweep("kind", "way")
 @pytest.mark.parametrize(("kind", "way"), [(1, "driver"), (1, "tasks"), (2, "driver"), (2, "tasks")])
 def test_any_order_and_any_batches_make_the_table_that_plain_python_makes(
     kind: int, way: str, stack: Endpoints, spark: SparkSession

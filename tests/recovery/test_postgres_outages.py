@@ -11,7 +11,7 @@ import pytest
 
 from millstream.connectors import registry
 from millstream.diagnostics.failure import CheckpointError, Outage
-from recovery.dying import ROWS, batch, writer_of
+from recovery.dying_writer import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

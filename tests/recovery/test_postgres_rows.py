@@ -15,7 +15,7 @@ from millstream.connectors.postgres.copy.staging import Staging
 from millstream.connectors.postgres.copy.types import find_mismatch
 from millstream.connectors.postgres.table import find_table
 from millstream.diagnostics.failure import MillstreamError, Outage
-from recovery.dying import ROWS, batch, writer_of
+from recovery.dying_writer import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,36 +1,30 @@
-"""A run of many writers that kills itself: `python dying.py CASES LAST LOG`, with CASES as JSON.
+"""A writer that waits for its death in its last batch: a thread of `dying_commands.py`.
 
-Each case is a list: a name, a sink as its kind and its fields, a mode and a point. Its writer writes batches from 0
-up to LAST in a thread of its own, and waits in the last one for the end: `before_commit`, with the rows copied and
-the transaction open, `after_commit`, before it could tell anybody, or at a failpoint, whose name has a dot in it.
-Once all of them wait there, SIGKILL ends the process.
+A case is a list: a name, a sink as its kind and its fields, a mode and a point. The writer writes batches from 0 up
+to the last one, and waits there for the end: `before_commit`, with the rows copied and the transaction open,
+`after_commit`, before it could tell anybody, or at a failpoint, whose name has a dot in it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
 import threading
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors import failpoints, registry
+from millstream.connectors import registry
 from millstream.connectors.api.writer import SinkIdentity
-from millstream.spark.session import open_session
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.api.sink import Sink
     from millstream.connectors.api.writer import Writer
 
 ROWS = 100
+Settings = tuple[str, dict[str, Any]]
+WriterCase = tuple[str, Settings, str, str]
 
 
 def batch(spark: SparkSession, batch_id: int) -> DataFrame:
@@ -46,10 +40,10 @@ def writer_of(sink: Sink, mode: str) -> Writer:
     )
 
 
-class Case(threading.Thread):
+class DyingWriter(threading.Thread):
     """One writer, up to the point at which it waits for its death."""
 
-    def __init__(self, name: str, settings: tuple[str, dict[str, Any]], mode: str, point: str) -> None:
+    def __init__(self, name: str, settings: Settings, mode: str, point: str) -> None:
         super().__init__(name=name, daemon=True)
         self.mode, self.point = mode, point
         kind, fields = settings
@@ -84,7 +78,7 @@ class Case(threading.Thread):
         try:
             self.write(*self._given)
         except Exception:  # noqa: BLE001 - whatever it is, the test shows it
-            traceback.print_exc()
+            traceback.print_exc(file=sys.__stderr__)
         self.ended.set()
 
     def _arm(self, writer: Any) -> None:
@@ -96,37 +90,3 @@ class Case(threading.Thread):
             self.wait_for_death()
 
         setattr(writer, name, step)
-
-
-class HangingHere(dict[str, Any]):
-    """What is armed for each thread: the point of its case, in its last batch."""
-
-    def __contains__(self, point: object) -> bool:
-        case = threading.current_thread()
-        if isinstance(case, Case) and case.is_last and case.point == point:
-            case.wait_for_death()
-        return False
-
-
-def main(cases: Iterable[tuple[str, tuple[str, dict[str, Any]], str, str]], last: int, log: str) -> int:
-    conf = {
-        "spark.master": "local[2]",
-        "spark.sql.shuffle.partitions": 1,
-        "spark.sql.adaptive.enabled": False,
-    }
-    spark = open_session("dying", conf, Path(log))
-    armed = HangingHere()
-    failpoints._parse_armed = lambda _: armed
-    started = [Case(*case) for case in cases]
-    for case in started:
-        case.start_with(spark, last)
-        case.ended.wait()
-    missed = [case.name for case in started if not case.reached]
-    if not missed:
-        os.kill(os.getpid(), signal.SIGKILL)
-    sys.stderr.write(f"never where they were to die: {missed}\n")
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
