@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 SCHEMA = "id BIGINT, day STRING, note STRING"
+# A flat folder and one that is divided; twice or once differs from test to test.
+FLAT_AND_DIVIDED = pytest.mark.sweep(by=lambda sink: [bool(sink)])
+# Any folder, as what is tested is not where its files are.
+ANY_FOLDER = pytest.mark.sweep(by=lambda sink: [sink is not None])
 
 
 class Died(Exception):
@@ -66,6 +70,7 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> ParquetSink:
     return ParquetSink(path=str(tmp_path / "out"), partition_by=request.param)
 
 
+@FLAT_AND_DIVIDED
 def test_batches_stand_beside_each_other(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     writer = opened(spark, sink)
 
@@ -76,6 +81,7 @@ def test_batches_stand_beside_each_other(spark: SparkSession, sink: ParquetSink,
     assert (first.rows, first.is_skipped) == (10, False)
 
 
+@FLAT_AND_DIVIDED
 def test_spark_reads_what_was_written(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     opened(spark, sink).write(batch(spark, 0), 0)
 
@@ -85,6 +91,7 @@ def test_spark_reads_what_was_written(spark: SparkSession, sink: ParquetSink, tm
     assert Counter(row.id for row in read.collect()) == count_ids(0)
 
 
+@FLAT_AND_DIVIDED
 def test_a_replayed_batch_changes_nothing(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     opened(spark, sink).write(batch(spark, 0), 7)
     before = sorted(tmp_path.rglob("*"))
@@ -152,6 +159,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sweep("step", "sink")
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_a_batch_is_there_once_whatever_step_it_died_at(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path, step: Callable[[pytest.MonkeyPatch], None]
@@ -172,6 +180,7 @@ def test_a_batch_is_there_once_whatever_step_it_died_at(
     assert LocalPlace(tmp_path / "out").names(manifest.STAGING) == []
 
 
+@pytest.mark.sweep("step", "sink")
 @pytest.mark.parametrize(
     "step", [dies_while_staging, dies_after_staging, dies_before_the_manifest, dies_after_the_manifest]
 )
@@ -189,6 +198,7 @@ def test_a_reader_sees_nothing_of_a_batch_that_died_before_its_first_move(
     assert spark.read.parquet(str(tmp_path / "out")).count() == 10
 
 
+@FLAT_AND_DIVIDED
 def test_a_start_alone_finishes_the_moves_of_a_committed_batch(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path
 ) -> None:
@@ -203,6 +213,7 @@ def test_a_start_alone_finishes_the_moves_of_a_committed_batch(
     assert ids(tmp_path / "out") == count_ids(0)
 
 
+@ANY_FOLDER
 def test_two_drivers_at_one_batch_write_it_once(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path
 ) -> None:
@@ -222,6 +233,7 @@ def test_two_drivers_at_one_batch_write_it_once(
     assert write_result.is_skipped
 
 
+@ANY_FOLDER
 def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path
 ) -> None:
@@ -234,6 +246,7 @@ def test_an_attempt_at_an_open_batch_is_left_to_whoever_makes_it(
     assert LocalPlace(tmp_path / "out").walk(home)
 
 
+@FLAT_AND_DIVIDED
 def test_two_queries_in_one_folder_do_not_mix(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     files_writer, other = opened(spark, sink, "aaaa"), opened(spark, sink, "bbbb")
     files_writer.write(batch(spark, 0), 0)
@@ -244,6 +257,7 @@ def test_two_queries_in_one_folder_do_not_mix(spark: SparkSession, sink: Parquet
     assert ids(tmp_path / "out") == count_ids(0, 20)
 
 
+@FLAT_AND_DIVIDED
 def test_an_empty_batch_leaves_no_file_of_rows(
     spark: SparkSession, sink: ParquetSink, tmp_path: Path
 ) -> None:
@@ -256,6 +270,7 @@ def test_an_empty_batch_leaves_no_file_of_rows(
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
+@FLAT_AND_DIVIDED
 def test_no_checksum_files_are_left(spark: SparkSession, sink: ParquetSink, tmp_path: Path) -> None:
     opened(spark, sink).write(batch(spark, 0), 0)
 
