@@ -18,7 +18,7 @@ from millstream.spec.output_mode import OutputMode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-INTERVAL, MOST_SMALL = 8, 3
+INTERVAL, MOST_SMALL = 4, 2
 SHORT = {
     "delta.logRetentionDuration": "interval 0 seconds",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -27,7 +27,7 @@ SHORT = {
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maintain after each eight versions."""
+    """Maintain after each four versions."""
     monkeypatch.setattr(maintenance, "INTERVAL", INTERVAL)
     monkeypatch.setattr(maintenance, "MOST_SMALL", MOST_SMALL)
     monkeypatch.setattr(maintenance, "DELETION_INTERVAL", 0.0)
@@ -111,7 +111,7 @@ def test_files_of_appends_are_merged_and_a_stream_of_the_table_reads_each_row_on
     assert read(spark, sink) == rows
     assert read(spark, sink_of(tmp_path, path=str(tmp_path / "copy"))) == rows
     # Removed files stay for a week.
-    assert len(data_files(sink)) > INTERVAL
+    assert len(data_files(sink)) > 2 * INTERVAL
 
 
 def test_a_table_that_is_replaced_by_each_batch_keeps_few_files(spark: SparkSession, tmp_path: Path) -> None:
