@@ -56,18 +56,6 @@ def start_queries(project: Project, options: RunOptions, *queries: str) -> Super
     return actual[0]
 
 
-def test_the_second_query_of_a_new_pipeline_starts_after_the_first_batch_of_the_first(
-    project: Project,
-) -> None:
-    project.add_lines(A)
-
-    start_queries(project, RunOptions(until_caught_up=True))
-
-    messages = [(event.event, event.query) for event in project.events]
-    assert messages.index(("batch_written", "sums")) < messages.index(("query_started", "copy"))
-    assert len(project.rows("table")) == 1
-
-
 def test_a_first_query_that_has_nothing_to_read_keeps_nobody_waiting(project: Project) -> None:
     start_queries(project, RunOptions())
 
@@ -80,11 +68,17 @@ def test_no_query_of_a_run_for_a_while_is_kept_waiting(project: Project) -> None
     assert start_queries(project, RunOptions(seconds=0.1)).alone_until == 0.0
 
 
-def test_a_pipeline_that_goes_on_from_its_checkpoint_begins_all_at_once(project: Project) -> None:
+def test_the_second_query_starts_after_the_first_batch_of_the_first_and_at_once_from_a_checkpoint(
+    project: Project,
+) -> None:
     project.add_lines(A)
     began = time.monotonic()
 
     assert start_queries(project, RunOptions(until_caught_up=True)).alone_until > began
+    messages = [(event.event, event.query) for event in project.events]
+    assert messages.index(("batch_written", "sums")) < messages.index(("query_started", "copy"))
+    assert len(project.rows("table")) == 1
+
     assert start_queries(project, RunOptions(until_caught_up=True)).alone_until == 0.0
 
 
