@@ -6,6 +6,7 @@ import ast
 import warnings
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.f_strings import in_older_syntax
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.spec_file import display_path
@@ -42,6 +43,8 @@ def find_syntax_error(path: Path) -> Finding | None:
             warnings.simplefilter("ignore")
             ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
+        if in_older_syntax(path.read_text(encoding="utf-8", errors="replace")) is not None:
+            return None
         name, line = str(display_path(path)), error.lineno or 1
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         text = lines[line - 1] if line <= len(lines) else ""

@@ -65,7 +65,7 @@ class SkippedStatements:
         """Compile a file, with stand-ins for the results of the statements that are left out."""
         own = {place: place in self._dropped for place in self.doubts if place[0] == file}
         if not own:
-            return compile(text, file, "exec")
+            return call_sites.compile_python(text, file)
         tree = _Skipper(file, own).visit(call_sites.parse_python(text, file))
         return compile(ast.fix_missing_locations(tree), file, "exec")
 
@@ -80,6 +80,13 @@ class SkippedStatements:
                 self.compile(Path(path).read_bytes(), path) if path in files else original(loader, fullname)
             )
 
+        def compile_module(original: Any, loader: Any, data: bytes, path: str, **named: Any) -> Any:
+            try:
+                return original(loader, data, path, **named)
+            except SyntaxError:
+                return call_sites.compile_python(data, path)
+
+        patches.wrap(importlib.machinery.SourceFileLoader, "source_to_code", compile_module)
         if files:
             patches.wrap(importlib.machinery.SourceFileLoader, "get_code", code)
         vars(builtins)[_FUNCTION] = lambda *place, role: stand_in(self.doubts[place], Role(role))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 import millstream
+from millstream.analysis.python.f_strings import in_older_syntax
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.lines import TextLines
 
@@ -180,10 +181,27 @@ def _position(code: CodeType, instruction: int) -> Place | None:
 def parse_python(text: str | bytes, file: str = "<unknown>") -> ast.Module:
     """Return the syntax tree of a text, as `ast.parse` does, but in one thread at a time.
 
-    Python 3.11 counts the depth of the tree for all threads together: two at once end with a SystemError.
+    Python 3.11 counts the depth of the tree for all threads together: two at once end with a SystemError. The text
+    may have f-strings of a newer Python.
     """
     with _parsing:
-        return ast.parse(text, file)
+        try:
+            return ast.parse(text, file)
+        except SyntaxError:
+            older = in_older_syntax(
+                text if isinstance(text, str) else text.decode("utf-8-sig", "surrogateescape")
+            )
+            if older is None:
+                raise
+            return ast.parse(older, file)
+
+
+def compile_python(text: str | bytes, file: str) -> CodeType:
+    """Compile a text, which may have f-strings of a newer Python."""
+    try:
+        return compile(text, file, "exec")
+    except SyntaxError:
+        return compile(parse_python(text, file), file, "exec")
 
 
 @cache
@@ -247,6 +265,14 @@ def read_python(file: str) -> str | bytes:
 def find_file(name: str) -> Path:
     """Return the file that findings call by this name."""
     return next((Path(file) for file, label in _given_names.items() if label == name), Path(_start[0], name))
+
+
+def current_file() -> str | None:
+    """Return the file of the SQL statement that calls are attributed to, or of the user's innermost frame."""
+    if _statements and (statement := _statements[-1]) is not None:
+        return str(find_file(statement.file))
+    frame = find_user_frame()
+    return None if frame is None else frame.f_code.co_filename
 
 
 def display_name(file: str | Path) -> str:
