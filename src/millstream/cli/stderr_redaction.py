@@ -29,7 +29,13 @@ def install() -> None:
 
 def redact_log_record(record: logging.LogRecord) -> logging.LogRecord:
     """Remove secrets from the message and traceback of a log record, so that no handler prints them."""
-    record.msg, record.args = redact(record.getMessage()), None
+    try:
+        record.msg, record.args = redact(record.getMessage()), None
+    except Exception:  # noqa: BLE001 - the arguments are the user's, and print themselves
+        # The arguments do not fit the message. A handler reports that, with both of them.
+        arguments = record.args if isinstance(record.args, tuple) else (record.args,)
+        record.msg = redact(str(record.msg))
+        record.args = tuple(redact(f"{argument!r}") for argument in arguments)
     if record.exc_info and record.exc_info[0] is not None:
         # Handlers print `exc_text` instead of formatting the traceback.
         record.exc_text = redact("".join(traceback.format_exception(*record.exc_info))).rstrip("\n")

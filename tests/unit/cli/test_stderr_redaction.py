@@ -116,6 +116,7 @@ class Gone:
     def __del__(self): raise KeyError("unraisable " + word)
 Gone()
 logging.getLogger("psycopg").warning("record %s", word)
+logging.getLogger("psycopg").warning("too many arguments", word)
 try: fail()
 except ValueError: logging.getLogger("millstream").exception("caught %s", word)
 raise OSError("main " + word)
@@ -125,5 +126,6 @@ raise OSError("main " + word)
 
     for what in ("ValueError: thread ***", "unraisable ***", "record ***", "caught ***", "main ***"):
         assert what in result.stderr
+    assert "not all arguments converted" in result.stderr
     assert "Exception in thread a thread" in result.stderr
     assert leaked(result.stderr.replace(repr(CANARY), "")) == []
