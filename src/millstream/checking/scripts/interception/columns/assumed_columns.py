@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.columns.exploded_arrays import find_exploded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -244,7 +245,7 @@ class AssumedColumns:
         for source in self._list_origins(sources) if kind else ():
             columns = self._types.get(source, {})
             for known, before in columns.items():
-                is_map = before.startswith("MAP") and required.find("MAP") < 0
+                is_map = before.startswith("MAP") and kind != _NESTED
                 if (
                     known.lower() in words
                     and (before == TEXT or is_map)
@@ -255,12 +256,17 @@ class AssumedColumns:
                     self.has_grown = True
 
     def _deepen(self, sources: Collection[str], base: str) -> None:
-        """Give fields to the column that an error names: `a`, `a.b` or `a[b]`."""
-        roots = {part.lower() for part in re.findall(r"\w+", base)[:1]}
-        for source in sources:
+        """Give fields to the column that an error names, `a`, `a.b` or `a[b]`, or to the elements of its array."""
+        parts = re.findall(r"\w+", base)
+        roots = {part.lower() for part in parts[:1]}
+        arrays = {name.lower() for root in roots for name in find_exploded(root)}
+        for source in self._list_origins(sources):
             columns = self._types.get(source, {})
             for known, kind in columns.items():
-                if known.lower() in roots and kind.count("MAP") < _DEEPEST and TEXT in kind:
+                is_named = known.lower() in roots or (known.lower() in arrays and "ARRAY<" in kind)
+                # Another query of the same run may have given it these fields.
+                fields = kind.rpartition("ARRAY<")[2].count("MAP")
+                if is_named and fields < min(len(parts), _DEEPEST) and TEXT in kind:
                     head, _, tail = kind.rpartition(TEXT)
                     columns[known] = f"{head}{_NESTED}{tail}"
                     self.has_grown = True
