@@ -224,3 +224,39 @@ def test_a_name_that_is_not_known_is_shown_as_dots(spark: SparkSession, tmp_path
 
     assert [(promise.query, promise.sink) for promise in result.promises] == [("….…", "parquet ….…")]
     assert [query.name for query in result.judged or ()] == ["….…"]
+
+
+def test_a_file_of_sql_is_judged_without_a_spec(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "flows.sql"
+    file.write_text(
+        "CREATE OR REFRESH STREAMING TABLE harbours AS SELECT * FROM STREAM read_files('/Volumes/port/raw');\n"
+        "-- COMMAND ----------\n"
+        "CREATE OR REFRESH TEMPORARY STREAMING TABLE ships AS\n"
+        "SELECT ship.name, ship.cargo.weight AS weight\n"
+        "FROM (SELECT EXPLODE(report.ships) AS ship FROM STREAM(harbours));\n"
+    )
+
+    checked = check_project(spark, file)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}
+    assert [query.name for query in checked.judged or () if not query.reason] == ["harbours", "ships"]
+
+
+def test_what_reads_a_flow_that_fails_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "tables.py"
+    file.write_text(
+        "import dlt\n\n\n"
+        "@dlt.table\ndef ships():\n    return spark.readStream.table('port.raw').where(undefined)\n\n\n"
+        "@dlt.table\ndef names():\n    return dlt.read_stream('ships').select('name')\n\n\n"
+        "@dlt.table\ndef copies():\n"
+        "    return dlt.read_stream('names').writeStream.format('kafka').option('topic', 'a').start()\n"
+    )
+
+    checked = check_project(spark, file)
+
+    errors = [finding.message for finding in checked.findings if str(finding.severity) == "error"]
+    assert errors == [
+        "flow 'ships': NameError: name 'undefined' is not defined",
+        "flow 'copies': its function must return a DataFrame; it returned StreamingQuery",
+    ]
+    assert "names" in [query.name for query in checked.judged or () if not query.reason]

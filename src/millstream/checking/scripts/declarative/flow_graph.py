@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.pipelines.graph_element_registry import GraphElementRegistry
 from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.checking.scripts.declarative.databricks_sql import as_schema_of_spark
 from millstream.checking.scripts.interception import call_sites
@@ -237,7 +238,8 @@ class FlowGraph(GraphElementRegistry):
             doubt = Doubt(
                 f"'{name}'", "the flow that writes it cannot be analysed", call_sites.current_span()
             )
-            return Unknown(doubt, self.reading.recording, streaming=streaming)
+            known = self.reading.recording.doubt(doubt)
+            return self.reading.unknown_table(session, dataset.name, known, streaming=streaming)
         schema = dataset.schema if dataset.schema is not None else frame.schema  # type: ignore[union-attr]
         return self.reading.empty_table(session, dataset.name, schema, streaming=streaming)
 
@@ -261,10 +263,15 @@ class FlowGraph(GraphElementRegistry):
             if isinstance(frame, DataFrame | Unknown):
                 flow.frame = frame
             else:
-                returned = "None" if frame is None else type(frame).__name__
+                returned = "None" if frame is None else _class_name(frame)
                 flow.error = TypeError(f"its function must return a DataFrame; it returned {returned}")
         finally:
             self._in_progress.remove(flow.name)
+
+
+def _class_name(value: Any) -> str:
+    """Return the name that the class of a value has without the check."""
+    return StreamingQuery.__name__ if isinstance(value, StreamingQuery) else type(value).__name__
 
 
 def _file(dataset: DeclaredDataset) -> str:
