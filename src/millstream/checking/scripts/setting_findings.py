@@ -87,7 +87,11 @@ def _find_unlimited(
         if query is None or kind is None or not source.is_streaming:
             continue
         # `kafka.bootstrap.servers` and `startingOffsets` are bootstrap_servers and starting_offsets in a spec.
-        fields = {_as_field(key.removeprefix(f"{source.format}.")): key for key in source.options}
+        options = {option.lower(): option for option in SOURCES.get(source.format, ())}
+        fields = {
+            _as_field(options.get(key.lower(), key).removeprefix(f"{source.format}.")): key
+            for key in source.options
+        }
         settings = {field: source.options[key] for field, key in fields.items() if field in kind.model_fields}
         try:
             limit = kind.model_validate(settings).batch_limit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
 _PATH = ("path",)
@@ -68,6 +69,11 @@ SINKS: dict[str, tuple[str, ...]] = {
               "maxRecordsPerFile", "optimizeWrite", "autoCompact", "failOnDataLoss", "partitionOverwriteMode"),
 }  # fmt: skip
 
+# Settings of Kafka's own client, which Spark's source and sink take with `kafka.` before them.
+_CLIENT = re.compile(
+    r"(?:group|client)\.id|bootstrap\.servers|session\.timeout\.ms|request\.timeout\.ms|max\.poll\.records"
+    r"|(?:security|sasl|ssl|fetch)\.[a-z.]+"
+)
 # Formats whose whole set of options is known. For others, only a name close to a known one is called misspelt.
 _COMPLETE = ("kafka", "rate", "rate-micro-batch", "socket")
 
@@ -78,6 +84,8 @@ def find_unknown_option(key: str, known: tuple[str, ...], kind: str) -> str | No
     Return None for an option that is known, or that may be.
     """
     lower = {option.lower(): option for option in known}
+    if kind == "kafka" and _CLIENT.fullmatch(key):
+        return f"kafka.{key}"
     if key.lower() in lower or "." in key.replace("kafkaConsumer.", "").replace("fetchOffset.", ""):
         return None
     near = get_close_matches(key.lower(), lower, n=1, cutoff=0.85)
