@@ -46,7 +46,8 @@ _ACTIONS = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator", "fore
 _GROUP_METHODS = frozenset({"groupBy", "groupby", "rollup", "cube"})
 # Options with the batch id of a write: Delta skips a batch that it already has.
 _IDEMPOTENT_OPTIONS = frozenset({"txnAppId", "txnVersion"})
-
+# Options that name the key of a row, by which Elasticsearch, OpenSearch and MongoDB replace it.
+_KEY_OPTIONS = frozenset({"es.mapping.id", "opensearch.mapping.id", "idFieldList"})
 
 # Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
 _ROW_WRITES = frozenset(
@@ -152,9 +153,8 @@ def find_glue_format(call: CallChain) -> str | None:
 
 def is_append(call: CallChain) -> bool:
     """Return whether a write only adds rows, without recognising a repeated batch."""
-    if any(value in _IDEMPOTENT_OPTIONS for _, value in call.spoken) or _IDEMPOTENT_OPTIONS & {
-        name for name, _ in call.spoken
-    }:
+    options = _IDEMPOTENT_OPTIONS | _KEY_OPTIONS
+    if any(value in options for _, value in call.spoken) or options & {name for name, _ in call.spoken}:
         return False
     modes = [str(value).lower() for method, value in call.spoken if method == "mode"]
     if call.names[-1] == "jdbc" and not modes:
