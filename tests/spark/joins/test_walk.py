@@ -27,6 +27,7 @@ from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.spec_file import load_text
 from millstream.spec.output_mode import OutputMode
+from spark.conftest import SMALL_BATCHES, changed_settings
 from spark.joins.walk import CLOSING, KINDS, Join, covering, spec, walk, write_rows
 
 if TYPE_CHECKING:
@@ -123,11 +124,8 @@ def drop_times(rows: Rows) -> Rows:
 def walked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     folder = tmp_path_factory.mktemp("joins")
     write_rows(folder)
-    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    # A few rows: each partition more is a store of state more for every side.
-    spark.conf.set("spark.sql.shuffle.partitions", 1)
-    yield Walk(spark, folder)
-    spark.conf.set("spark.sql.shuffle.partitions", before)
+    with changed_settings(spark, SMALL_BATCHES):
+        yield Walk(spark, folder)
 
 
 def some(joins: Sequence[Join]) -> Sequence[Join]:

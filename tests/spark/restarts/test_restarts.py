@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 TOPICS = ("kafka", "topics")
 # The part of `make test`: one change for each verdict and for each way in which Spark gets it wrong.
 PART = {

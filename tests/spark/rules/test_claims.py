@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Build = Callable[[DataFrame], DataFrame]
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 SCHEMA = "k string, ts timestamp, t2 timestamp"
 HALF_HOURS = [f"2026-01-01 {hour}:{minute}:00" for hour in (12, 13) for minute in ("00", "30")]
 

@@ -16,6 +16,7 @@ from millstream.state.state_sample import sample_query
 from millstream.state.stores import list_stores
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -32,9 +33,11 @@ def order(key: str, amount: int, minute: int) -> dict[str, Any]:
     return {"id": key, "amount": amount, "at": f"2026-01-01 12:{minute:02}:00"}
 
 
-@pytest.fixture
-def folder(project: Project) -> Path:
-    """The checkpoint of a query that has run two batches."""
+pytestmark = pytest.mark.usefixtures("small_batches")
+
+
+def run_two_batches(project: Project) -> None:
+    """Two batches of a query with state."""
     sink = {"delta": {"path": str(project.folder / "sums"), "merge_on": ["since", "id"]}}
     made = project.pipeline(
         views={"sums": {"sql": SUMS}}, queries={"sums": {"output_mode": "update", "to": sink}}
@@ -42,7 +45,18 @@ def folder(project: Project) -> Path:
     project.add_lines(order("a", 1, 1), order("b", 5, 2))
     project.add_lines(order("a", 2, 3), order("c", 7, 14))
     assert project.run(made, RunOptions(until_caught_up=True))
-    return project.folder / ".millstream" / "checkpoints" / "sums"
+
+
+@pytest.fixture
+def summed(prepared: Callable[..., Project]) -> Project:
+    """A project whose query has run two batches."""
+    return prepared("sums in two batches", run_two_batches)
+
+
+@pytest.fixture
+def folder(summed: Project) -> Path:
+    """The checkpoint of that query."""
+    return summed.folder / ".millstream" / "checkpoints" / "sums"
 
 
 def test_keys_and_values_have_the_names_of_the_query(spark: SparkSession, folder: Path) -> None:
@@ -62,9 +76,9 @@ def test_keys_and_values_have_the_names_of_the_query(spark: SparkSession, folder
 
 
 def test_the_page_shows_the_state_of_a_query(
-    project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+    summed: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = project.pipeline(
+    made = summed.pipeline(
         views={"sums": {"sql": SUMS}}, queries={"sums": {"to": {"delta": {"path": "unused"}}}}
     )
     assert made.checkpoint_folder("sums") == folder

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 #   12:00  12:01  12:02            14:00  14:00:30  14:00:31
 #     a      b      c                d       e         f       delay of 1 minute: a, b and c are long past
 EARLY = ["12:00:00", "12:01:00", "12:02:00"]
