@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from millstream.proof.migration.verdict import QueryVerdict
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 HEAD = (
     "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"
     "spark = SparkSession.builder.getOrCreate()\n"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Options that decide how the text of a file is written and read.
 _TEXT_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "dateFormat", "timestampFormat", "lineSep")
+# The column by which rows are written to the file of their batch; no file has it.
+_BATCH = "__batch"
 # Columns of a topic that are not its messages.
 _MESSAGE = "value"
 # Modification times, in seconds: Spark reads older files first.
@@ -75,8 +77,7 @@ def write_input(
             continue
         messages = sample.read_bytes().splitlines() if sample is not None else None
         batches = _rows_of(source, schema, hints, messages)
-        for number, rows in enumerate(batches):
-            _write_file(spark, files, rows, number)
+        _write_files(spark, files, batches)
         result[name] = SourceFiles(place, kind, schema, options, sum(len(rows) for rows in batches))
     return result
 
@@ -116,19 +117,22 @@ def _rows_of(
 _POSITION = {"topic": None, "partition": 0, "timestampType": 0}
 
 
-def _write_file(
-    spark: SparkSession, files: SourceFiles, rows: Sequence[tuple[Any, ...]], number: int
+def _write_files(
+    spark: SparkSession, files: SourceFiles, batches: Sequence[Sequence[tuple[Any, ...]]]
 ) -> None:
-    """Write one file, with a modification time by its number."""
-    part = files.folder.parent / "part"
-    frame = spark.createDataFrame(list(rows), files.schema).coalesce(1)
+    """Write a file for each batch, all in one job, with modification times in the order of the batches."""
+    parts = files.folder.parent / "parts"
+    rows = [(number, *row) for number, batch in enumerate(batches) for row in batch]
+    schema = t.StructType([t.StructField(_BATCH, t.IntegerType()), *files.schema.fields])
+    frame = spark.createDataFrame(rows, schema).coalesce(1)
     writer = internals.java_frame(frame).write().format(files.format).mode("overwrite")
     for key, value in files.options.items():
         writer = writer.option(key, value)
-    writer.save(str(part))
-    (written,) = part.glob("part-*")
-    _place(written, files.folder, number)
-    shutil.rmtree(part)
+    writer.partitionBy(internals.scala_seq(spark, [_BATCH])).save(str(parts))
+    for number in range(len(batches)):
+        (written,) = (parts / f"{_BATCH}={number}").glob("part-*")
+        _place(written, files.folder, number)
+    shutil.rmtree(parts)
 
 
 def _copy_files(sample: Path, folder: Path) -> None:
