@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DRAWS = size(12, 300, "MILLSTREAM_EDITS")
+pytestmark = pytest.mark.usefixtures("small_batches")
+
+DRAWS = size(6, 300, "MILLSTREAM_EDITS")
 SPECS = read_examples()
 # Each example in turn, and each of its queries.
 BASES = sorted(SPECS)

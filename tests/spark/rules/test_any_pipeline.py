@@ -61,7 +61,7 @@ GOOD = [
 ]
 QUICK = settings(
     deadline=None,
-    max_examples=sweep.size(40, 60, "MILLSTREAM_EXAMPLES"),
+    max_examples=sweep.size(20, 60, "MILLSTREAM_EXAMPLES"),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

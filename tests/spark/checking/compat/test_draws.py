@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # A nightly run draws 2,000 and more, from another seed each night.
-DRAWS = sweep.size(60, 200, "MILLSTREAM_DRAWS")
+DRAWS = sweep.size(30, 200, "MILLSTREAM_DRAWS")
 SEED = int(os.environ.get("MILLSTREAM_SEED", "42"))
 # So many tests, so that a failing draw does not hide the others.
 PARTS = 10

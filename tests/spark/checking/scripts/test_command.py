@@ -1,4 +1,4 @@
-"""The command on a script: arguments after the file, one JSON object, an exit code."""
+"""The command on a script, in a process of its own: arguments after the file, one JSON object, an exit code."""
 
 from __future__ import annotations
 
@@ -6,34 +6,16 @@ import json
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-HOME = Path(__file__).parents[3] / "scripts"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
-
-def test_check_takes_a_script_with_its_arguments(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "millstream",
-        "check",
-        "--json",
-        str(HOME / "socket_words.py"),
-        "localhost",
-        "9",
-    ]
-
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
-
-    data = json.loads(result.stdout)
-    assert result.returncode == 1
-    assert [(finding["code"], finding["line"]) for finding in data["findings"]] == [("MS201", 18)]
-    assert list(tmp_path.iterdir()) == []
-
-
-ESCAPES = """
+SCRIPT = """
 import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -59,32 +41,54 @@ assert len(spark.range(2).select(writes("id")).collect()) == 2
 producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}"})
 producer.produce("topic", b"x")
 producer.flush(1)
-query = spark.readStream.format("rate").load().writeStream.format("console").start()
+print("said by the script")
+counts = spark.readStream.format("rate").load().groupBy("value").count()
+query = counts.writeStream.format("console").start()
 query.awaitTermination()
 """
+# `counts` has no watermark.
+LINE = SCRIPT[: SCRIPT.index("counts = ")].count("\n") + 1
 
 
-def test_packages_in_c_and_workers_write_nothing_and_reach_nobody(tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text(ESCAPES)
-    outside = tmp_path / "outside"
-    outside.mkdir()
+@dataclass(frozen=True)
+class Checked:
+    """A check that has ended, the folder in which it ran, and what it should not have touched."""
+
+    process: subprocess.CompletedProcess[str]
+    folder: Path
+    outside: Path
+    server: socket.socket
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What it printed."""
+        data: dict[str, Any] = json.loads(self.process.stdout)
+        return data
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checked]:
+    """One process for all that is looked at."""
+    outside, folder = tmp_path_factory.mktemp("outside"), tmp_path_factory.mktemp("job")
+    (folder / "job.py").write_text(SCRIPT)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0)
-        command = [
-            sys.executable,
-            "-m",
-            "millstream",
-            "check",
-            "job.py",
-            str(outside),
-            str(server.getsockname()[1]),
-        ]
+        port = str(server.getsockname()[1])
+        command = [sys.executable, "-m", "millstream", "check", "--json", "job.py", str(outside), port]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110, check=False)
+        yield Checked(done, folder, outside, server)
 
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
 
-        assert "1 of 1 query judged" in done.stdout, done.stdout + done.stderr
-        if "the kernel does not protect files" not in done.stderr:
-            assert list(outside.iterdir()) == []
-        if "the kernel does not cut off the network" not in done.stderr:
-            with pytest.raises(BlockingIOError):
-                server.accept()
+def test_check_takes_a_script_with_its_arguments(checked: Checked) -> None:
+    assert checked.process.returncode == 1, checked.process.stderr
+    assert [(finding["code"], finding["line"]) for finding in checked.data["findings"]] == [("MS201", LINE)]
+    assert [path.name for path in checked.folder.iterdir()] == ["job.py"]
+
+
+def test_packages_in_c_and_workers_write_nothing_and_reach_nobody(checked: Checked) -> None:
+    assert [query["judged"] for query in checked.data["queries"]] == [True], checked.process.stderr
+    if "the kernel does not protect files" not in checked.process.stderr:
+        assert list(checked.outside.iterdir()) == []
+    if "the kernel does not cut off the network" not in checked.process.stderr:
+        checked.server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            checked.server.accept()
