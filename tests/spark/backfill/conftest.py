@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from millstream.backfill.execute import backfill
 from millstream.backfill.fresh_start import PastChoice, finish_past, renew_checkpoint
@@ -14,7 +15,7 @@ from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.spec_file import load_text
 from millstream.spark import session
-from spark.conftest import Project
+from spark.conftest import SMALL_BATCHES, Project, changed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,11 +54,22 @@ class Shop(Project):
 
     spec = SPEC
 
+    def __init__(self, folder: Path, spark: SparkSession) -> None:
+        super().__init__(folder, spark)
+        self._plans: dict[tuple[str, SparkSession], tuple[PlannedQuery, ...]] = {}
+
     def loaded(self) -> LoadedSpec:
         """The spec, read."""
         loaded = load_text("pipeline.yml", self.spec, self.folder, {})
         assert loaded.pipeline is not None, loaded.findings
         return loaded
+
+    def plans(self, loaded: LoadedSpec) -> tuple[PlannedQuery, ...]:
+        """The plans of all queries. Nothing but the spec and the session has a part in them."""
+        key = (self.spec, self.spark)
+        if key not in self._plans:
+            self._plans[key] = analyse_pipeline(self.spark, loaded).queries
+        return self._plans[key]
 
     def stream(self, *queries: str) -> None:
         """Run the stream until it is caught up."""
@@ -75,7 +87,7 @@ class Shop(Project):
         pipeline = loaded.pipeline
         assert pipeline is not None
         options = BackfillOptions(start and parse_time(start), end and parse_time(end), **given)
-        planned = analyse_pipeline(self.spark, loaded).queries
+        planned = self.plans(loaded)
         return backfill(self.spark, pipeline, planned, queries or list(pipeline.queries), options, print)
 
     def compare(self, query: str, **given: Any) -> SinkOutcome:
@@ -86,7 +98,7 @@ class Shop(Project):
         """The pipeline, and the plan of a query."""
         loaded = self.loaded()
         assert loaded.pipeline is not None
-        planned = {item.name: item for item in analyse_pipeline(self.spark, loaded).queries}
+        planned = {item.name: item for item in self.plans(loaded)}
         return loaded.pipeline, planned[query]
 
     def renew(self, query: str, past: PastChoice) -> Path:
@@ -108,10 +120,12 @@ class Shop(Project):
         """Set columns of a table to these expressions, likewise."""
         DeltaTable(str(self.folder / name)).update(updates=columns, predicate=where)
 
-    def sql(self, text: str) -> None:
-        """Do something to a table behind everybody's back: `{sums}` is the table of that name."""
-        names = {name: f"delta.`{self.folder / name}`" for name in ("sums", "closed", "copy")}
-        self.spark.sql(text.format(**names))
+    def insert(self, name: str, **columns: Any) -> None:
+        """Add a row to a table, likewise."""
+        table = DeltaTable(str(self.folder / name))
+        write_deltalake(
+            table, pa.Table.from_pylist([columns], table.to_pyarrow_table().schema), mode="append"
+        )
 
 
 def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
@@ -141,7 +155,8 @@ def shop_after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
     """The same after each query has read all of them."""
     result = Shop(tmp_path_factory.mktemp("streamed"), spark)
     fill_input(result)
-    result.stream()
+    with changed_settings(spark, SMALL_BATCHES):
+        result.stream()
     result.keep()
     return result
 

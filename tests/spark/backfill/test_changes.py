@@ -8,11 +8,12 @@ import pytest
 
 from millstream.diagnostics.failure import InvalidInput
 from spark.backfill.conftest import Shop, figures
+from spark.conftest import SMALL_BATCHES, changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 SPEC = """
 name: shop
@@ -50,13 +51,13 @@ def change(id: str, n: int, amount: int | None = None) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def after_run(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Shop:
-    """Four orders: a goes and comes back, b goes, c changes, and an old version of d comes last."""
+    """Four orders: a goes and comes back, b goes, c changes, and an old version of d comes later."""
     shop = Shop(tmp_path_factory.mktemp("changed"), spark)
     shop.spec = SPEC
-    shop.add_lines(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30))
-    shop.add_lines(change("a", 4), change("b", 5), change("d", 9, 40))
-    shop.add_lines(change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
-    shop.stream()
+    shop.add_lines(change("a", 1, 10), change("b", 2, 20), change("c", 3, 30), change("d", 9, 40))
+    shop.add_lines(change("a", 4), change("b", 5), change("a", 6, 11), change("c", 7, 31), change("d", 8, 39))
+    with changed_settings(spark, SMALL_BATCHES):
+        shop.stream()
     shop.keep()
     return shop
 
@@ -76,7 +77,7 @@ def test_what_the_stream_made_of_changes_is_what_follows_from_all(changed: Shop)
 
 
 def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Shop) -> None:
-    changed.sql("INSERT INTO {sums} (id, amount, n) VALUES ('b', 20, 2)")
+    changed.insert("sums", id="b", amount=20, n=2)
     changed.update("sums", "id = 'c'", amount="30")
     changed.delete("sums", "id = 'd'")
 
@@ -88,7 +89,7 @@ def test_a_row_that_was_deleted_and_one_with_an_older_value_are_told(changed: Sh
 
 
 def test_an_interval_that_was_never_closed_is_told(changed: Shop) -> None:
-    changed.sql("UPDATE {closed} SET __END_AT = NULL WHERE id = 'c' AND __START_AT = 3")
+    changed.update("closed", "id = 'c' AND __start_at = 3", __end_at="NULL")
 
     sink_outcome = changed.compare("closed")
 

@@ -28,7 +28,7 @@ SHOWN = [
 ]
 
 
-@pytest.mark.usefixtures("interpreted", "commands")
+@pytest.mark.usefixtures("interpreted", "small_batches", "commands")
 def test_a_longer_window_is_deployed_as_the_page_shows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shop.folder)
     for file in (shop.folder / "in").iterdir():

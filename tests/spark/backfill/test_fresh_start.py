@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spark.backfill.conftest import Shop
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 BEFORE, NOW = "window(at, '10 minutes')", "window(at, '1 hour')"
 # The five orders of the shop, with windows of an hour: none is closed, because the watermark is at 12:50.
@@ -42,6 +42,7 @@ def changed(streamed: Shop) -> Shop:
     return streamed
 
 
+@pytest.mark.whole  # killed before its checkpoint is replaced, a query is refused and renewed below
 def test_a_changed_window_is_refused_until_the_query_has_a_new_checkpoint(changed: Shop) -> None:
     with pytest.raises(CheckpointError, match="has changed and cannot continue from its checkpoint"):
         changed.stream("sums")
@@ -145,7 +146,11 @@ def test_a_fresh_checkpoint_that_has_run_no_batch_may_be_replaced_again(changed:
     assert windows(changed, "sums") == [("12:00", 4, 18), ("13:00", 1, 7)]
 
 
-@pytest.mark.parametrize("point", ["renewal.prepared", "renewal.replaced", "renewal.filled"])
+# tests/recovery/test_killed_apply.py kills a process where the checkpoint is replaced, and finishes it.
+@pytest.mark.parametrize(
+    "point",
+    ["renewal.prepared", pytest.param("renewal.replaced", marks=pytest.mark.whole), "renewal.filled"],
+)
 def test_killed_at_any_point_the_query_is_refused_or_finished_and_then_right(
     changed: Shop, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -160,7 +165,8 @@ def test_killed_at_any_point_the_query_is_refused_or_finished_and_then_right(
     if former is None:
         with pytest.raises(CheckpointError, match="has changed and cannot continue from its checkpoint"):
             changed.stream("sums")
-        changed.renew("sums", PastChoice.BACKFILL)
+        backup = changed.renew("sums", PastChoice.BACKFILL)
+        assert Checkpoint(backup).committed() is not None
     else:
         with pytest.raises(CheckpointError, match="in its sinks are not replaced yet"):
             check_checkpoints(pipeline, ["sums"])

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from millstream.backfill.report import BackfillReport
     from millstream.pipeline.spec_file import LoadedSpec
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "backfill.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 (SPEC,) = (text for kind, text in BLOCKS if kind == "yaml")

@@ -15,7 +15,7 @@ from spark.backfill.conftest import PARTITIONS, PROVIDER, order
 if TYPE_CHECKING:
     from spark.backfill.conftest import Shop
 
-pytestmark = pytest.mark.usefixtures("interpreted", "commands")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches", "commands")
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
