@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.deployment import pipeline_package
+from millstream.deployment import pipeline_package, python_lock
 from millstream.spark.conditional_writes import compiled_jar
 from millstream.spark.jars import jar_cache
 
@@ -38,6 +40,8 @@ queries:
   priced:
     to: {postgres: {url: "${POSTGRES_URL}", table: priced}}
 """
+# Reading the names of all installed packages takes a fifth of a second.
+packages_distributions = functools.cache(metadata.packages_distributions)
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 
 
@@ -74,5 +78,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compiled_jar, "ensure_compiled_jar", lambda: compiled)
     # Compressing all of Millstream for each test takes a third of a second.
     monkeypatch.setattr(pipeline_package, "list_own_files", lambda: [("__init__.py", b"")])
+    monkeypatch.setattr(python_lock.metadata, "packages_distributions", packages_distributions)
     monkeypatch.setenv("POSTGRES_URL", "postgresql://shop:hunter2-environment@db/shop")
     return folder
