@@ -94,7 +94,7 @@ def broken(laid: dict[str, Any]) -> set[str]:
     return {key.rpartition(".")[2] if key.startswith("sources.") else "views" for key in laid}
 
 
-@pytest.mark.sweep("file", by=broken)
+@pytest.mark.sweep(by=broken)
 @pytest.mark.parametrize(
     ("file", "name", "laid"),
     [

@@ -51,7 +51,7 @@ def run_test(spark: SparkSession, folder: Path, **words: str) -> Outcome:
     return run_case(spark, suite.cases[0], folder / "stage")
 
 
-@pytest.mark.sweep("sinks", "at")
+@pytest.mark.sweep("sinks", "at", cost=lambda sinks: 3 if sinks == "real" else 1)
 @pytest.mark.parametrize("sinks", ["collected", "real"])
 @pytest.mark.parametrize("at", ["before_sink", "delta", "parquet", "after_sink"])
 def test_a_batch_that_died_reaches_each_sink_once(
@@ -61,10 +61,19 @@ def test_a_batch_that_died_reaches_each_sink_once(
 
     assert outcome.fault is None
     assert [step_result.differences for step_result in outcome.results] == [(), (), ()]
+    # Real sinks write beside what they name.
+    assert not (tmp_path / "lake").exists()
 
 
-@pytest.mark.sweep(by=lambda at: [at == "postgres"])
-@pytest.mark.parametrize("at", ["delta", "postgres", "after_sink"])
+# test_stack_cases.py plays runs that die before and after sinks on servers.
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param("delta", marks=pytest.mark.whole),
+        "postgres",
+        pytest.param("after_sink", marks=pytest.mark.whole),
+    ],
+)
 def test_a_database_gets_a_batch_that_died_once(
     spark: SparkSession, tmp_path: Path, stack: Endpoints, at: str
 ) -> None:
@@ -74,9 +83,3 @@ def test_a_database_gets_a_batch_that_died_once(
 
     assert outcome.fault is None
     assert [step_result.differences for step_result in outcome.results] == [(), (), ()]
-
-
-def test_real_sinks_write_beside_what_they_name(spark: SparkSession, tmp_path: Path) -> None:
-    run_test(spark, tmp_path, to=FILES, sinks="real", at="after_sink", first="delta", second="parquet")
-
-    assert not (tmp_path / "lake").exists()

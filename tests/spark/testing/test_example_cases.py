@@ -38,11 +38,11 @@ def cases(example: str) -> list[Case]:
 
 
 def features(case: Case) -> set[Hashable]:
-    """Each example with and without its own writers; crashes, restarts and waits; what is read, and how written."""
+    """Each example; crashes, restarts and waits; what is read, and how it is written, by its own writer or not."""
     example = case.file.parent.parent.name
     query, sources = case.pipeline.queries[case.query], case.pipeline.sources.values()
     return {
-        (example, case.has_real_sinks),
+        example,
         *(
             (type(action).__name__, getattr(action, "at", None))
             for step in case.steps

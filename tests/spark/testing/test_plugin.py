@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import contextlib
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from commands import shared_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,7 @@ queries:
   counts: {output_mode: update, to: [{delta: {path: lake/counts, merge_on: [since]}}]}
 """
 NOON = "2026-01-01 12:00:00"
+PLUGIN = "millstream.testing.pytest_plugin"
 
 
 @pytest.fixture
@@ -82,7 +85,9 @@ def test_what_came_can_be_taken_as_it_is(counts: QueryUnderTest) -> None:
     assert [row["n"] for row in step_result.rows[""]] == [1]
 
 
-def test_a_test_file_that_fails_shows_its_report(tmp_path: Path) -> None:
+def test_a_test_file_that_fails_shows_its_report(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "ticks.yml").write_text(
         "pipeline: {name: a, sources: {ticks: {rate: {}}}, queries: {ticks: {to: {console: {}}}}}\n"
@@ -91,9 +96,14 @@ def test_a_test_file_that_fails_shows_its_report(tmp_path: Path) -> None:
         "  it fails: {steps: [{feed: {ticks: [{value: 1}]}, expect: [{value: 2}]}]}\n"
     )
 
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    # A pytest inside this one, without the plugins that change the process; a process would start Spark for itself.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with shared_spark(spark), contextlib.redirect_stdout(printed):
+        code = pytest.main(["-q", "-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", PLUGIN])
 
-    assert "1 failed, 1 passed" in result.stdout
-    assert "*2       *1" in result.stdout
-    assert "Traceback" not in result.stdout
+    assert code == pytest.ExitCode.TESTS_FAILED
+    assert "1 failed, 1 passed" in printed.getvalue()
+    assert "*2       *1" in printed.getvalue()
+    assert "Traceback" not in printed.getvalue()

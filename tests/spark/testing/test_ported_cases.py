@@ -41,7 +41,7 @@ def test_each_case_names_the_test_it_stands_for(file: Path) -> None:
 
 
 def features(case: Case) -> set[Hashable]:
-    """The file in each output mode, each action, and all that is looked at."""
+    """The file, the output mode, each action, and all that is looked at."""
     actions = {type(action).__name__ for step in case.steps for action in step.actions}
     looked_at = {
         key
@@ -50,7 +50,7 @@ def features(case: Case) -> set[Hashable]:
         if value not in (None, {}, ())
     }
     mode = case.pipeline.queries[case.query].output_mode
-    return {(case.file.stem, mode), *actions, *looked_at}
+    return {case.file.stem, mode, *actions, *looked_at}
 
 
 @pytest.mark.sweep(by=features, cost=lambda case: len(case.steps))

@@ -62,7 +62,7 @@ def by_event_time(when: timedelta) -> Simulated:
     """Each step half an hour later; some users act again, some come back after they were gone."""
     random, simulated = Random(42), Simulated()
     names = [f"u{number:03}" for number in range(USERS)]
-    for number in range(6):
+    for number in range(4):
         start = NOON + number * timedelta(minutes=30)
         newest = start + timedelta(minutes=20)
         some = names if not number else random.sample(names, USERS // 4)
@@ -78,7 +78,7 @@ def by_clock() -> Simulated:
     """Each batch twenty minutes after the last one; the times of the actions count for nothing."""
     random, simulated = Random(7), Simulated()
     names = [f"u{number:03}" for number in range(USERS)]
-    for number in range(7):
+    for number in range(5):
         now = NOON + number * timedelta(minutes=20)
         some = names if not number else random.sample(names, USERS // 4)
         acted = {user: NOON + timedelta(seconds=number) for user in some}
