@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     ("cell", "code"),
     [
         ("%pip install x\na = 1", "pass  # %pip install x\na = 1"),
+        ("%pip install x \\\n    y\na = 1", "pass  # %pip install x \\\n#     y\na = 1"),
         ("files = !ls /tmp\nb = 2", "files = None\nb = 2"),
+        ("files = !ls \\\n  /tmp\nb = 2", "files = None\n#   /tmp\nb = 2"),
+        (
+            "%%time\nrows = %sql \\\n  SELECT \\\n  1\nb = 2",
+            '\nrows = spark.sql(""" \n  SELECT \n  1""")\nb = 2',
+        ),
+        ("rows = %sql SELECT 1", 'rows = spark.sql(""" SELECT 1""")'),
+        ("a = 1 + \\\n    2", "a = 1 + \\\n    2"),
         ("%run ./other", "__millstream_run__('./other')"),
         ("%%sql\nSELECT 1\nFROM t", 'spark.sql("""\nSELECT 1\nFROM t""")'),
         ("%sql SELECT 1", 'spark.sql("""SELECT 1""")'),

@@ -28,6 +28,7 @@ _SQL_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 # Commands that IPython takes for magic also without a '%', if they are no Python.
 _AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
+_ASSIGNED_SQL = re.compile(r"(\s*\w+\s*=\s*)%sql\b")
 _ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
 
 
@@ -69,6 +70,11 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
             call_sites.give_name(cell, f"{call_sites.display_name(path)}#cell-{number}")
             parts.append(CodePart(source, str(cell)))
         yield parts
+
+
+def read_cells(path: Path) -> str:
+    """Return the Python code of all cells of a Jupyter notebook."""
+    return "\n".join(code for _, code in _read_cells(path))
 
 
 def _split_cells(text: str) -> list[str]:
@@ -120,7 +126,7 @@ def without_magic(cell: str) -> str:
     lines = [line.removeprefix(indent) for line in lines]
     if lines[first].startswith("%%") or re.match(r"%sql\b", lines[first]):
         return "\n".join(["", *[""] * first, *_cell_magic(lines[first:])][1:])
-    return "\n".join(_line_magic(line) for line in lines)
+    return "\n".join(_line_magics(lines))
 
 
 def _cell_magic(lines: list[str]) -> list[str]:
@@ -129,8 +135,26 @@ def _cell_magic(lines: list[str]) -> list[str]:
     if magic == "sql":
         return _as_sql([rest, *lines[1:]])
     if magic in ("pyspark", "spark", "python", "time", "timeit", "capture"):
-        return ["", *(_line_magic(line) for line in lines[1:])]
+        return ["", *_line_magics(lines[1:])]
     return [f"# {line}" for line in lines]
+
+
+def _line_magics(lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a cell as Python. A backslash at its end continues magic on the next line."""
+    continues, query = False, None
+    for line in lines:
+        is_last = not line.rstrip().endswith("\\")
+        if not continues:
+            query = _ASSIGNED_SQL.match(line)
+        if query is not None:
+            head = f'{query[1]}spark.sql("""' if not continues else ""
+            text = line[query.end() :] if not continues else line
+            text = text if is_last else text.rstrip()[:-1]
+            code = f"{head}{_in_quotes(text)}" + ('""")' if is_last else "")
+        else:
+            code = f"# {line}" if continues else _line_magic(line)
+        continues = code != line and not is_last
+        yield code
 
 
 def _line_magic(line: str) -> str:
@@ -147,7 +171,7 @@ def _line_magic(line: str) -> str:
 
 def _as_sql(lines: list[str]) -> list[str]:
     """Return SQL as calls of `spark.sql`, one for each statement, on the same lines."""
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
+    text = _in_quotes("\n".join(lines))
     calls, before = [], ""
     for statement in _split_statements(text):
         if _COMMENTS.sub("", statement).strip():
@@ -159,6 +183,11 @@ def _as_sql(lines: list[str]) -> list[str]:
         return [f"# {line}" for line in lines]
     called = "; ".join(calls).split("\n")
     return [*called, *[""] * (len(lines) - len(called))]
+
+
+def _in_quotes(text: str) -> str:
+    """Return SQL as it is written inside three quotes."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
 def _split_statements(text: str) -> list[str]:
