@@ -40,6 +40,23 @@ def list_findings(checked: CheckResult) -> list[tuple[str, str, str]]:
     ]
 
 
+def test_a_cell_has_the_names_that_another_cell_imports_from_a_missing_module(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_notebook(
+        tmp_path / "tides.ipynb",
+        "from acmetables import *",
+        HEAD,
+        "if not Table.exists(spark, 's3a://lake/tides'):\n    print('create')",
+        f"rates{START.format('rates')}",
+    )
+
+    checked = check_script(spark, file)
+
+    assert {severity for _, severity, _ in list_findings(checked)} == {"info"}
+    assert [query.reason for query in checked.judged or ()] == [""]
+
+
 def test_the_cells_beside_one_that_cannot_be_read_are_judged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

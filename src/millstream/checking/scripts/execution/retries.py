@@ -32,7 +32,7 @@ from millstream.checking.scripts.execution.notebook_utilities import (
     run_notebook,
 )
 from millstream.checking.scripts.execution.skipped_statements import Role, SkippedStatements
-from millstream.checking.scripts.execution.source_files import RUN
+from millstream.checking.scripts.execution.source_files import RUN, read_cells
 from millstream.checking.scripts.interception import absent, call_sites
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -228,11 +228,14 @@ class Retries:
         return False
 
     def _missing_name(self, error: BaseException, path: Path) -> Doubt | None:
-        """Return the name that a file has from `from module import *` of a module that is not here."""
+        """Return the name that a file or a notebook has from `from module import *` of a module that is not here."""
         if not isinstance(error, NameError):
             return None
         frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
         text = "".join(linecache.getlines(frame.f_code.co_filename))
+        if path.suffix == ".ipynb":
+            # Another cell may have the import.
+            text += read_cells(path)
         for module in _STAR_IMPORT.findall(text):
             parts = module.split(".")
             names = {"module " + ".".join(parts[: count + 1]) for count in range(len(parts))}
