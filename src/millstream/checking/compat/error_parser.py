@@ -32,6 +32,10 @@ _CLASS = re.compile(r"^\s*\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*")
 _POSITION = re.compile(r"line (\d+),? pos (\d+)")
 _UNKNOWN_FUNCTION = re.compile(r"\[UNRESOLVED_ROUTINE\][^`]*`(\w+)`")
 _UNKNOWN_COLUMN = re.compile(r"\[UNRESOLVED_COLUMN[\w.]*\].*?`([^ ]+)` cannot be resolved", re.DOTALL)
+# Without ANSI mode, Spark takes a text for a number here.
+_TEXT_IN_ARITHMETIC = re.compile(
+    r"\[DATATYPE_MISMATCH\.BINARY_OP_WRONG_TYPE\].*\"NUMERIC\".*, not \"STRING\"", re.DOTALL
+)
 _SUGGESTIONS = re.compile(r"Did you mean one of the following\?\s*\[([^\]]+)\]")
 
 
@@ -75,6 +79,8 @@ def find_fix(error: Exception) -> str:
         near = difflib.get_close_matches(column[1].rpartition("`.`")[2].lower(), plain, n=1, cutoff=0.7)
         if near:
             return f"write {plain[near[0]]}"
+    if _TEXT_IN_ARITHMETIC.search(full_message(error)):
+        return "cast the text to a number first; before version 4, Spark did so by itself"
     return f"write one of {', '.join(names)}" if names else error_hints.find_hint(split_message(error)[1])
 
 

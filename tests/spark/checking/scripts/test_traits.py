@@ -93,3 +93,22 @@ def test_a_script_that_looks_for_its_repository_runs_in_its_own_folder(
     assert format_judged(checked.judged or ()).startswith("1 of 1 quer")
     assert not checked.findings
     assert Path.cwd() == tmp_path
+
+
+def test_an_error_that_only_recent_versions_of_spark_raise_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(
+        "from pyspark.sql import SparkSession\n\n"
+        "spark = SparkSession.builder.getOrCreate()\n"
+        'prices = spark.readStream.schema("high STRING, low STRING").csv("s3a://lake/prices")\n'
+        'prices.where("high - low > 10").writeStream.format("console").start().awaitTermination()\n'
+    )
+
+    (finding,) = check_script(spark, job).findings
+
+    assert (finding.code, finding.fix) == (
+        "MS114",
+        "cast the text to a number first; before version 4, Spark did so by itself",
+    )
