@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from millstream.checking.scripts.execution.source_files import RUN, read_cells
 from millstream.checking.scripts.interception import absent, call_sites
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
-from millstream.checking.scripts.interception.call_sites import error_span
+from millstream.checking.scripts.interception.call_sites import error_span, is_user_file
 from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns, missing_function
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, Recording
@@ -183,6 +183,7 @@ class Retries:
     def provide(self, error: BaseException, path: Path, recording: Recording) -> bool:
         """Give the next run a module or a name that this one lacked. False if that is not what it lacked."""
         # The script may end because of a missing module that it handles.
+        last = error
         error = next((each for each in error_chain(error) if isinstance(each, ModuleNotFoundError)), error)
         if isinstance(error, ModuleNotFoundError) and error.name:
             root = find_package_root(error.name, path)
@@ -220,6 +221,10 @@ class Retries:
                 return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)
         if missing is not None and missing.what not in self.absent:
+            steps = traceback.walk_tb(error.__traceback__)
+            if not any(is_user_file(frame.f_code.co_filename) for frame, _ in steps):
+                # A library has handled it, and lacks the module that it takes instead.
+                missing = replace(missing, span=error_span(last, path))
             self.absent[missing.what] = missing
             return True
         if self.folder is None and _depends_on_folder(error):
