@@ -5,14 +5,17 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 ticks = spark.readStream.format("rate").load()
+settings = {"es.resource": "ticks", "es.mapping.id": "value"}
 
 
 def index(batch, batch_id):
+    batch.persist()
     batch.write.format("org.elasticsearch.spark.sql").option("es.resource", "ticks").option(
         "es.mapping.id", "value"
     ).option("es.write.operation", "upsert").mode("append").save()
-    documents = batch.write.format("mongodb").option("idFieldList", "value").mode("append")
-    documents.save()
+    batch.write.format("es").options(**settings).mode("append").save()
+    batch.write.format("mongodb").option("idFieldList", "value").mode("append").save()
+    batch.unpersist()
 
 
 def add(batch, batch_id):

@@ -48,6 +48,9 @@ _GROUP_METHODS = frozenset({"groupBy", "groupby", "rollup", "cube"})
 _IDEMPOTENT_OPTIONS = frozenset({"txnAppId", "txnVersion"})
 # Options that name the key of a row, by which Elasticsearch, OpenSearch and MongoDB replace it.
 _KEY_OPTIONS = frozenset({"es.mapping.id", "opensearch.mapping.id", "idFieldList"})
+_KEYED_FORMATS = frozenset(
+    {"es", "org.elasticsearch.spark.sql", "opensearch", "org.opensearch.spark.sql", "mongodb", "mongo"}
+)
 
 # Functions of clients by which collected rows are written: psycopg, pandas, Kafka, MongoDB, boto3, Elasticsearch.
 _ROW_WRITES = frozenset(
@@ -155,6 +158,9 @@ def is_append(call: CallChain) -> bool:
     """Return whether a write only adds rows, without recognising a repeated batch."""
     options = _IDEMPOTENT_OPTIONS | _KEY_OPTIONS
     if any(value in options for _, value in call.spoken) or options & {name for name, _ in call.spoken}:
+        return False
+    if "options" in call.names and find_write_format(call) in _KEYED_FORMATS:
+        # The options, which are read from elsewhere, may name the key.
         return False
     modes = [str(value).lower() for method, value in call.spoken if method == "mode"]
     if call.names[-1] == "jdbc" and not modes:
