@@ -42,18 +42,18 @@ def _find_array(call: ast.Call, name: str) -> str | None:
     """Return the array whose elements a call gives a name."""
     match call:
         case ast.Call(
-            func=ast.Attribute(value=ast.Call() as inner, attr="alias"), args=[ast.Constant(value=given)]
+            func=ast.Attribute(value=ast.Call() as inner, attr="alias"), args=[ast.Constant(value=alias)]
         ):
             pass
         case ast.Call(
-            func=ast.Attribute(attr="withColumn"), args=[ast.Constant(value=given), ast.Call() as inner]
+            func=ast.Attribute(attr="withColumn"), args=[ast.Constant(value=alias), ast.Call() as inner]
         ):
             pass
         case _:
             return None
     function = inner.func
     called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    is_named = isinstance(given, str) and given.lower() == name and called in _EXPLODING
+    is_named = isinstance(alias, str) and alias.lower() == name and called in _EXPLODING
     return _read_name(inner.args[0]) if is_named and inner.args else None
 
 
