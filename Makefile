@@ -13,9 +13,9 @@ PYTHON ?= $(shell for one in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 # uv unpacks in parallel and takes half of pip's time; where it cannot be had, pip does the same.
 PACKAGES := $(BIN)/python tools/install.py
-# Files of tests side by side; each worker has a Spark session and servers of its own, some 4 GB. One more than two cores
-# have work for, as many tests wait for processes that they have started or killed.
-WORKERS ?= 3
+# Files of tests side by side; each worker has a Spark session and servers of its own, some 4 GB. More than two cores
+# have work for, as many tests wait for processes that they have started or killed: four where memory is enough.
+WORKERS ?= $(shell awk '/^MemTotal/ { print ($$2 > 20000000) ? 4 : 3 }' /proc/meminfo 2>/dev/null || echo 3)
 
 # Parts of `make lint`, side by side.
 LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format lint-page lint-prose lint-spelling
