@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from millstream.devstack import stack
 from millstream.devstack.supervisor.process import wait_for_exit
+from millstream.devstack.supervisor.state import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +27,26 @@ NAMESPACE = ("unshare", "-U", "--map-user=1000", "--map-group=1000")
 
 
 @pytest.fixture(scope="module")
-def own_stack(make_project: Callable[..., Project]) -> tuple[Project, dict[str, str]]:
-    """A stack for the tests that leave it running, and its addresses."""
+def used(make_project: Callable[..., Project]) -> Project:
+    """A project whose stack has been up before, so that its servers have their files."""
     project = make_project()
-    return project, project.up()
+    project.up()
+    return project
+
+
+@pytest.fixture
+def running_stack(used: Project) -> tuple[Project, dict[str, str]]:
+    """A stack that runs, detached, whatever became of it in an earlier test, and its addresses."""
+    if [server.state for server in stack.status(used.folder)] != ["running", "running"]:
+        used.up()
+    return used, Home(used.folder).endpoints().to_json()
+
+
+@pytest.fixture
+def stopped_stack(used: Project) -> Project:
+    """A stack that does not run."""
+    stack.down(used.folder)
+    return used
 
 
 def other_account() -> bool:
@@ -40,44 +57,50 @@ def other_account() -> bool:
     )
 
 
-def test_nothing_is_left_when_the_attached_starter_is_killed(project: Project) -> None:
-    starter = project.attach()
-    processes = project.processes()
+def test_one_server_stops_and_comes_back_where_it_was(running_stack: tuple[Project, dict[str, str]]) -> None:
+    project, before = running_stack
 
-    starter.kill()
+    assert project.call("down", "kafka").returncode == 0
+    assert {name: item.state for name, item in project.servers().items()} == {
+        "kafka": "stopped",
+        "postgres": "running",
+    }
+    assert stack.environment(project.folder)["KAFKA"] == before["kafka"]
+    assert project.up("kafka") == before
+    assert project.servers()["kafka"].state == "running"
 
-    assert len(processes) == 3
-    assert wait_for_exit(processes, 100)
-    assert stack.environment(project.folder) == {}
 
+def test_a_server_that_dies_is_seen_and_started_again(running_stack: tuple[Project, dict[str, str]]) -> None:
+    project, _ = running_stack
+    database = project.servers()["postgres"]
+    process = next(item for item in project.processes() if item.pid == database.pid)
 
-def test_a_detached_stack_outlives_its_starter_and_nothing_is_left_when_the_guardian_is_killed(
-    project: Project,
-) -> None:
+    process.send(signal.SIGKILL)
+
+    assert wait_for_exit([process], 100)
     project.up()
-    guardian, *servers = project.processes()
-    assert all(process.is_alive for process in (guardian, *servers))
-
-    guardian.send(signal.SIGKILL)
-
-    assert wait_for_exit(servers, 100)
-    assert stack.environment(project.folder) == {}
+    assert project.servers()["postgres"].state == "running"
+    assert project.servers()["postgres"].pid != database.pid
 
 
-# SIGHUP comes to a demo in recovery/test_closed_demo.py.
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.whole)])
-def test_the_attached_starter_ends_well_when_it_is_told_to(project: Project, number: signal.Signals) -> None:
-    starter = project.attach()
-    processes = project.processes()
+def test_two_projects_run_side_by_side(
+    project: Project, running_stack: tuple[Project, dict[str, str]]
+) -> None:
+    other, second = running_stack
 
-    starter.send_signal(number)
+    first = project.up()
 
-    assert starter.wait(120) == 0
-    assert wait_for_exit(processes, 10)
+    assert first["kafka"] != second["kafka"]
+    assert project.call("down").returncode == 0
+    assert stack.environment(other.folder) == {"KAFKA": second["kafka"], "POSTGRES_URL": second["postgres"]}
+    assert {server.state for server in other.servers().values()} == {"running"}
 
 
-def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
-    before = project.up()
+def test_data_and_addresses_survive_down_and_up(
+    running_stack: tuple[Project, dict[str, str]],
+) -> None:
+    project, before = running_stack
+    records = count_rows(before["kafka"])
     with psycopg.connect(before["postgres"]) as connection:
         connection.execute("CREATE TABLE kept (n int)")
     producer = Producer({"bootstrap.servers": before["kafka"]})
@@ -93,23 +116,39 @@ def test_data_and_addresses_survive_down_and_up(project: Project) -> None:
     assert (
         AdminClient({"bootstrap.servers": after["kafka"]}).list_topics("events", timeout=60).topics["events"]
     )
-    assert count_rows(after["kafka"]) == 1
+    assert count_rows(after["kafka"]) == records + 1
 
 
-def count_rows(address: str) -> int:
-    """How many records partition 0 of `events` holds."""
+def count_rows(address: str, topic: str = "events") -> int:
+    """How many records partition 0 of a topic holds."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": address, "group.id": "g"})
-    low, high = consumer.get_watermark_offsets(TopicPartition("events", 0), timeout=60)
+    low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)
     consumer.close()
     return int(high - low)
 
 
-def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) -> None:
-    before = project.up()
+def test_a_port_that_was_taken_since_gives_way(running_stack: tuple[Project, dict[str, str]]) -> None:
+    project, before = running_stack
+    project.call("down")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", int(before["kafka"].rpartition(":")[2])))
+        other.listen()
+
+        after = project.up()
+
+    assert after["kafka"] != before["kafka"]
+    assert after["postgres"] == before["postgres"]
+
+
+def test_up_recovers_after_servers_and_guardian_were_killed(
+    running_stack: tuple[Project, dict[str, str]],
+) -> None:
+    project, before = running_stack
     with psycopg.connect(before["postgres"]) as connection:
-        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("CREATE TABLE survivor (n int)")
     processes = project.processes()
     for process in processes:
         process.send(signal.SIGKILL)
@@ -119,44 +158,72 @@ def test_up_recovers_after_servers_and_guardian_were_killed(project: Project) ->
 
     assert after == before
     with psycopg.connect(after["postgres"]) as connection:
-        assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM survivor").fetchone() == (0,)
 
 
-def test_one_server_stops_and_comes_back_where_it_was(own_stack: tuple[Project, dict[str, str]]) -> None:
-    project, before = own_stack
+def test_a_detached_stack_outlives_its_starter_and_nothing_is_left_when_the_guardian_is_killed(
+    running_stack: tuple[Project, dict[str, str]],
+) -> None:
+    project, _ = running_stack
+    guardian, *servers = project.processes()
+    assert all(process.is_alive for process in (guardian, *servers))
 
-    assert project.call("down", "kafka").returncode == 0
-    assert {name: item.state for name, item in project.servers().items()} == {
-        "kafka": "stopped",
-        "postgres": "running",
-    }
-    assert stack.environment(project.folder)["KAFKA"] == before["kafka"]
-    assert project.up("kafka") == before
-    assert project.servers()["kafka"].state == "running"
+    guardian.send(signal.SIGKILL)
 
-
-def test_a_server_that_dies_is_seen_and_started_again(own_stack: tuple[Project, dict[str, str]]) -> None:
-    project, _ = own_stack
-    database = project.servers()["postgres"]
-    process = next(item for item in project.processes() if item.pid == database.pid)
-
-    process.send(signal.SIGKILL)
-
-    assert wait_for_exit([process], 100)
-    project.up()
-    assert project.servers()["postgres"].state == "running"
-    assert project.servers()["postgres"].pid != database.pid
+    assert wait_for_exit(servers, 100)
+    assert stack.environment(project.folder) == {}
 
 
-def test_two_projects_run_side_by_side(project: Project, own_stack: tuple[Project, dict[str, str]]) -> None:
-    other, second = own_stack
+def test_nothing_is_left_when_the_attached_starter_is_killed(stopped_stack: Project) -> None:
+    starter = stopped_stack.attach()
+    processes = stopped_stack.processes()
 
-    first = project.up()
+    starter.kill()
 
-    assert first["kafka"] != second["kafka"]
-    assert project.call("down").returncode == 0
-    assert stack.environment(other.folder) == {"KAFKA": second["kafka"], "POSTGRES_URL": second["postgres"]}
-    assert {server.state for server in other.servers().values()} == {"running"}
+    assert len(processes) == 3
+    assert wait_for_exit(processes, 100)
+    assert stack.environment(stopped_stack.folder) == {}
+
+
+# SIGHUP comes to a demo in recovery/test_closed_demo.py.
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.whole)])
+def test_the_attached_starter_ends_well_when_it_is_told_to(
+    stopped_stack: Project, number: signal.Signals
+) -> None:
+    starter = stopped_stack.attach()
+    processes = stopped_stack.processes()
+
+    starter.send_signal(number)
+
+    assert starter.wait(120) == 0
+    assert wait_for_exit(processes, 10)
+
+
+def test_a_server_that_cannot_start_is_one_sentence(stopped_stack: Project) -> None:
+    version = stopped_stack.folder / ".millstream/stack/postgres/PG_VERSION"
+    before = version.read_text()
+    version.write_text("9\n")
+
+    result = stopped_stack.call("up", "--detach")
+    version.write_text(before)
+
+    assert result.returncode == 4
+    assert "postgres ended while it started" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert stack.status(stopped_stack.folder) == []
+
+
+def test_a_spec_with_errors_does_not_keep_the_servers_down(stopped_stack: Project) -> None:
+    spec = stopped_stack.folder / "pipeline.yml"
+    before = spec.read_text()
+    spec.write_text("name: shop\nsources: 7\n")
+
+    result = stopped_stack.call("up", "--detach", "--json")
+    spec.write_text(before)
+
+    assert result.returncode == 0
+    assert "the spec has errors" in result.stderr
+    assert set(stopped_stack.servers()) == {"kafka", "postgres"}
 
 
 @pytest.mark.parametrize("server", ["kafka", "postgres"])
@@ -172,30 +239,6 @@ def test_a_taken_port_that_was_asked_for_is_one_sentence(project: Project, serve
     assert f"port {port}, requested for {server}, is taken" in result.stderr
     assert "Traceback" not in result.stderr
     assert stack.status(project.folder) == []
-
-
-def test_a_port_that_was_taken_since_gives_way(project: Project) -> None:
-    before = project.up()
-    project.call("down")
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(("127.0.0.1", int(before["kafka"].rpartition(":")[2])))
-        other.listen()
-
-        after = project.up()
-
-    assert after["kafka"] != before["kafka"]
-    assert after["postgres"] == before["postgres"]
-
-
-def test_a_spec_with_errors_does_not_keep_the_servers_down(project: Project) -> None:
-    (project.folder / "pipeline.yml").write_text("name: shop\nsources: 7\n")
-
-    result = project.call("up", "--detach", "--json")
-
-    assert result.returncode == 0
-    assert "the spec has errors" in result.stderr
-    assert set(project.servers()) == {"kafka", "postgres"}
 
 
 @pytest.mark.skipif(
@@ -223,16 +266,3 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(project: Project) -> N
     assert result.returncode == 4
     assert "cannot be written" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_a_server_that_cannot_start_is_one_sentence(project: Project) -> None:
-    project.up()
-    project.call("down")
-    (project.folder / ".millstream/stack/postgres/PG_VERSION").write_text("9\n")
-
-    result = project.call("up", "--detach")
-
-    assert result.returncode == 4
-    assert "postgres ended while it started" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert stack.status(project.folder) == []
