@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from acceptance.interrupted_run import assert_batches_are_finished, interrupt
 from acceptance.oracle import differences
-from acceptance.project import last
 from millstream.devstack import stack
 
 if TYPE_CHECKING:
@@ -94,36 +94,12 @@ def test_a_second_run_on_a_checkpoint_is_refused_and_names_the_first(project: Pr
     assert differences(project.expected_tables(), project.stored_tables()) == ""
 
 
-# A terminal's signal goes to the whole group; `test_a_second_run…` sends the other one.
+# Ctrl-C comes to a run in test_exactly_once.py, and `test_a_second_run…` sends SIGTERM too.
+@pytest.mark.whole
 @pytest.mark.timeout(480)
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(signal.SIGTERM, marks=pytest.mark.whole), signal.SIGINT],
-    ids=["SIGTERM", "Ctrl-C"],
-)
-def test_a_signal_lets_the_batch_in_progress_finish(project: Project, number: int) -> None:
+def test_sigterm_lets_the_batch_in_progress_finish(project: Project) -> None:
     project.send(6000)
-    small = [
-        word
-        for source in ("clicks", "cart_events", "purchases")
-        for word in ("--set", f"sources.{source}.kafka.max_offsets_per_trigger=200")
-    ]
-    running = project.start("run", "--json", "--set", "defaults.trigger=1 seconds", *small)
-    running.await_event("batch_committed", 2, query="funnel")
-    # It begins after the other's first batch, and its own first one takes long.
-    running.await_event("batch_committed", 1, query="purchases")
-    if number == signal.SIGINT:
-        # A terminal sends it to the whole group.
-        os.killpg(running.process.pid, number)
-    else:
-        running.signal(number)
-    assert running.ends(120) == 0, running.words()
-    checkpoints = project.checkpoints()
-    assert len(checkpoints) == 2
-    for checkpoint in checkpoints:
-        assert last(checkpoint / "offsets") == last(checkpoint / "commits") >= 0
-    assert running.list_events("stopping")
-    assert running.events[-1]["event"] == "run_stopped"
-    assert differences(project.expected_tables(), project.stored_tables()) != "", (
-        "all was read before the signal came"
-    )
+
+    run = interrupt(project, lambda running: running.signal(signal.SIGTERM))
+
+    assert_batches_are_finished(run)

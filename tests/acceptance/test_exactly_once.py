@@ -1,15 +1,18 @@
 """Produced events against the tables: duplicates, disorder and malformed records, read once and again.
 
-The first run has a process and generated code, as a person's has; the later ones take the session of the tests.
+The first run has a process, as a person's has, which Ctrl-C ends; the later ones take the session of the tests.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
 import sweep
+from acceptance.interrupted_run import InterruptedRun, assert_batches_are_finished, interrupt
 from acceptance.oracle import differences
 from acceptance.project import last
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from acceptance.project import Project, Running
+    from acceptance.project import Events, Project, Running
 
 EVENTS = sweep.size(10_000, 60_000, "MILLSTREAM_EVENTS")
 LATER = "2026-01-02T00:00:00Z"
@@ -34,9 +37,27 @@ def shop(make_project: Callable[[], Project]) -> Project:
     return project
 
 
+def press_ctrl_c(running: Running) -> None:
+    """A terminal sends the signal to the whole group."""
+    os.killpg(running.process.pid, signal.SIGINT)
+
+
 @pytest.fixture(scope="module")
-def caught_up(shop: Project) -> Running:
-    return shop.catch_up(PATIENCE)
+def interrupted(shop: Project) -> InterruptedRun:
+    return interrupt(shop, press_ctrl_c)
+
+
+@pytest.fixture(scope="module")
+def caught_up(shop: Project, interrupted: InterruptedRun, request: pytest.FixtureRequest) -> Events:
+    """The run that reads what the interrupted one has left: a process with generated code if there is much of it."""
+    assert interrupted.code == 0, interrupted.running.words()
+    if sweep.WHOLE or "MILLSTREAM_EVENTS" in os.environ:
+        return shop.catch_up(PATIENCE)
+    return shop.catch_up_in(request.getfixturevalue("spark"))
+
+
+def test_ctrl_c_lets_the_batch_in_progress_finish(interrupted: InterruptedRun) -> None:
+    assert_batches_are_finished(interrupted)
 
 
 @pytest.mark.usefixtures("caught_up")
@@ -46,20 +67,25 @@ def test_every_table_holds_what_was_produced_once(shop: Project) -> None:
     assert differences(tables, shop.stored_tables()) == ""
 
 
-def test_each_line_of_json_is_an_event_with_its_figures(caught_up: Running) -> None:
-    events = caught_up.events
-    assert events[0]["event"] == "run_started"
-    assert events[-1] == {"event": "run_stopped", "at": events[-1]["at"], "exit_code": 0}
-    assert {event["query"] for event in caught_up.list_events("query_started")} == {"funnel", "purchases"}
-    assert {event["query"] for event in caught_up.list_events("query_stopped")} == {"funnel", "purchases"}
-    committed = caught_up.list_events("batch_committed", query="purchases")
+def test_each_line_of_json_is_an_event_with_its_figures(
+    interrupted: InterruptedRun, caught_up: Events
+) -> None:
+    runs = (interrupted.running, caught_up)
+    for run in runs:
+        events = run.events
+        assert events[0]["event"] == "run_started"
+        assert events[-1] == {"event": "run_stopped", "at": events[-1]["at"], "exit_code": 0}
+        assert {event["query"] for event in run.list_events("query_started")} == {"funnel", "purchases"}
+        assert {event["query"] for event in run.list_events("query_stopped")} == {"funnel", "purchases"}
+    committed = [event for run in runs for event in run.list_events("batch_committed", query="purchases")]
     assert sum(item["rows_in"] for item in committed) > EVENTS / 50
     assert {
         "at", "batch", "rows_in", "rows_out", "input_rate", "processed_rate", "duration_ms", "watermark",
         "newest", "malformed", "state_rows", "state_bytes", "late_rows", "sources",
     } <= committed[0].keys()  # fmt: skip
     assert sum(item["late_rows"] for item in committed) == 0
-    assert sum(event["records"] for event in caught_up.list_events("dead_letter", query="purchases")) > 0
+    letters = [event for run in runs for event in run.list_events("dead_letter", query="purchases")]
+    assert sum(event["records"] for event in letters) > 0
 
 
 @pytest.mark.usefixtures("caught_up")
