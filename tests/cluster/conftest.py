@@ -43,7 +43,7 @@ def shop(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
     for file in SHOP.iterdir():
         if file.is_file():
             (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-    put_on_cluster(folder, cluster)
+    put_on_cluster(folder, cluster, **{"spark.cores.max": f"${{CORES:-{SIZE.workers * SIZE.cores}}}"})
     create_topics(cluster.kafka, {f"{prefix}orders": {"partitions": "2"}, f"{prefix}priced": {}})
     project = Project(folder, cluster.kafka, database(cluster.postgres, "millstream"), prefix)
     yield project
@@ -94,7 +94,7 @@ def root(bucket: str, tmp_path: Path) -> str:
     return f"{bucket}/{tmp_path.name}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def conf(stack: Endpoints, bucket: str) -> dict[str, str]:
     """The settings with which Spark reaches the bucket."""
     assert bucket

@@ -49,7 +49,10 @@ def kill_at_each_point(project: Project, time: int) -> None:
 
 
 def run_with_kills_of_a_worker_and_the_driver(shop: Project, cluster: Endpoints, **variables: str) -> None:
-    """Kill a worker while a run has batches, and then the driver, and let another run catch up in one batch."""
+    """Kill a worker while a run has batches, and then the driver, and let another run catch up in one batch.
+
+    That one takes a core, and so one executor: the first run has tried several.
+    """
     first = shop.start("run", "--master", cluster.spark, "--json", "--no-page", **variables)
     for query in ("totals", "priced"):
         first.await_event("batch_committed", query=query)
@@ -60,7 +63,15 @@ def run_with_kills_of_a_worker_and_the_driver(shop: Project, cluster: Endpoints,
     start(cluster.folder, "spark-worker-1")
     large = ("--set", "sources.orders.kafka.max_offsets_per_trigger=10000")
     second = shop.start(
-        "run", "--master", cluster.spark, "--until-caught-up", "--json", "--no-page", *large, **variables
+        "run",
+        "--master",
+        cluster.spark,
+        "--until-caught-up",
+        "--json",
+        "--no-page",
+        *large,
+        **variables,
+        CORES="1",
     )
 
     assert second.ends() == 0, second.words()

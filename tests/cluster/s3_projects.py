@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
@@ -14,7 +14,11 @@ from pyarrow.fs import S3FileSystem
 
 from cluster.remote_project import FILES, ROWS
 from millstream.connectors.api.values.bucket_options import set_bucket_settings, storage_options
+from millstream.devstack.supervisor.state import Home
 from millstream.spec.location import S3_SCHEME
+
+if TYPE_CHECKING:
+    from millstream.devstack.supervisor.state import Endpoints
 
 READER = """
 import json, sys
@@ -28,7 +32,7 @@ stop_session(spark)
 """
 
 
-def ask(root: str, conf: dict[str, str], question: str) -> dict[str, object]:
+def ask(root: str, conf: dict[str, str], question: str) -> dict[str, Any]:
     """Run code that sets `answer`, in a process of its own: the session of the tests has no client of S3."""
     done = subprocess.run(
         [sys.executable, "-c", READER.replace("HERE", question), root, json.dumps(conf)],
@@ -50,6 +54,13 @@ def assert_each_row_is_there_once(root: str, conf: dict[str, str], files: int = 
     totals = zip(_read_table(f"{root}/totals", "user"), _read_table(f"{root}/totals", "orders"), strict=True)
     assert sorted(totals) == sorted(Counter(f"u{n % 7}" for n in range(files * ROWS)).items())
     assert Counter(_read_table(f"{root}/letters", "query")) == {"orders": files, "totals": files}
+
+
+def read_objects(stack: Endpoints, root: str) -> dict[str, bytes]:
+    """Return the objects below a folder of the bucket, by name; the server keeps each in a file."""
+    folder = Home(stack.folder) / "s3" / "data" / root.removeprefix(f"{S3_SCHEME}").lstrip("/")
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def _read_table(place: str, column: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,9 +25,11 @@ from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
 from cluster.remote_project import FEW_FILES, FILES, ROWS, write_input, write_project
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
+from millstream.checkpoint import lock
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.remote.lease import Lease
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.devstack.supervisor.state import NAME_NODE
 from millstream.engine.delivery.batch_spool import BatchSpool
@@ -87,11 +90,13 @@ def assert_each_row_is_there_once(spark: SparkSession, root: str, input_files: i
     ],
 )
 def test_suspended_drivers_end_after_another_has_taken_over_and_nothing_is_lost_or_doubled(
-    spark: SparkSession, project: Project, root: str, points: list[str]
+    spark: SparkSession, project: Project, root: str, points: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = FEW_FILES if len(points) == 1 else MANY_FILES
     write_input(project.folder, files)
     suspended = suspend_at_points(project, points)
+    # A suspended driver renews no lease, so that the shortest time tells it from one that lives.
+    monkeypatch.setattr(lock, "Lease", partial(Lease, lapse=1.0))
 
     project.catch_up_in(spark)
     for run in suspended:
