@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
-from millstream.checking.compat import error_hints
+from millstream.checking.compat import error_hints, star_imports
 from millstream.diagnostics.failure import MillstreamError
 from millstream.diagnostics.finding import Span
 from millstream.frames import user_functions
@@ -60,6 +60,8 @@ def full_message(error: PySparkException) -> str:
 
 def find_fix(error: Exception) -> str:
     """Return a fix: the names that Spark proposes, or a known hint."""
+    if isinstance(error, NameError) and error.name in star_imports.ONLY_IN_SPARK_3:
+        return "import it by its name; before version 4 of Spark, 'import *' imported it too"
     if not isinstance(error, PySparkException):
         return ""
     suggestions = _SUGGESTIONS.search(full_message(error))

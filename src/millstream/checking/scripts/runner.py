@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.errors import utils as error_utils
 from pyspark.errors.exceptions import captured
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
+from millstream.checking.compat.star_imports import list_exports_of_spark_3
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
 from millstream.checking.scripts.execution.broken_cells import compile_part
@@ -151,6 +152,7 @@ def _run_once(
         if version is not None and not version.has_ansi_mode:
             inside.session.conf.set(ANSI, "false")
             recording.conf[ANSI] = "false"
+            patches.set(functions, "__all__", list_exports_of_spark_3())
         script_run.spark_version = version
         if retries.has_utilities or parts[0].text.startswith(EXPORTS):
             recording.conf.setdefault(ZONE, "UTC")

@@ -260,3 +260,19 @@ def test_what_reads_a_flow_that_fails_is_judged(spark: SparkSession, tmp_path: P
         "flow 'copies': its function must return a DataFrame; it returned StreamingQuery",
     ]
     assert "names" in [query.name for query in checked.judged or () if not query.reason]
+
+
+def test_a_file_of_databricks_gets_all_functions_from_a_star_import(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "tables.py"
+    file.write_text(
+        "import dlt\nfrom pyspark.sql.functions import *\n\n\n"
+        "@dlt.table\ndef ships():\n"
+        "    return dlt.read('port.raw').groupBy('port').agg(countDistinct('ship').alias('ships'))\n"
+    )
+
+    checked = check_project(spark, file)
+
+    assert not [finding for finding in checked.findings if str(finding.severity) == "error"]
+    assert [query.reason for query in checked.judged or ()] == [""]

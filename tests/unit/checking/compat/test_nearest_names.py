@@ -33,3 +33,10 @@ def test_the_nearest_function_of_spark_is_proposed(name: str, fix: str) -> None:
 
     assert find_fix(error) == fix
     assert split_message(error)[0] == f"there is no function '{name}'"
+
+
+def test_a_function_that_a_star_import_lost_is_imported_by_its_name() -> None:
+    error = NameError("name 'countDistinct' is not defined", name="countDistinct")
+
+    assert find_fix(error).startswith("import it by its name")
+    assert not find_fix(NameError("name 'count_distinct' is not defined", name="count_distinct"))
