@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TAKING_ROWS = ("collect", "count", "isEmpty", "tail", "toPandas", "toLocalIterator")
 # What Python says of a call that does not fit its function, whatever the values are.
 _WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
+_QUOTED = re.compile(r"'(\w+)'")
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPOUND = ast.If | ast.While | ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.Try
 _LITERALS = (
@@ -75,6 +76,20 @@ def find_decision(
         span,
         message=f"this statement fails in the check: {type(error).__name__}{text and f': {text}'}",
     )
+
+
+def find_unset_name(error: BaseException, frame: FrameType, recording: Recording, span: Any) -> Doubt | None:
+    """Return the doubt about a name that a `try` would have set, which the check ended by refusing a connection."""
+    is_ended = recording.has_refused_connection or recording.has_servers
+    if not (isinstance(error, NameError) and is_ended):
+        return None
+    handled = [node for node in ast.walk(_read(frame.f_code.co_filename)) if isinstance(node, ast.Try)]
+    bodies = [ast.Module(body=node.body, type_ignores=[]) for node in handled if node.handlers]
+    # Python does not set `name` for a local variable.
+    name = _QUOTED.search(str(error))
+    if name is None or not any(list(_list_bindings(body, name[1])) for body in bodies):
+        return None
+    return Doubt("the answer of a server", "a check does not connect to it", span)
 
 
 def walk_header(node: ast.AST) -> Iterator[ast.AST]:

@@ -17,7 +17,7 @@ from pyspark.errors import ParseException, PySparkException
 
 from millstream.checking.compat.error_parser import split_message
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
-from millstream.checking.scripts.execution.control_flow import find_decision, walk_header
+from millstream.checking.scripts.execution.control_flow import find_decision, find_unset_name, walk_header
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -89,6 +89,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _missing_model(library, span)
             or _missing_row(raised, recording, span)
             or _own_end(raised, statement, named, recording, span)
+            or find_unset_name(raised, frame, recording, span)
             # A later error follows from the first one.
             or (
                 find_decision(raised, [steps[index] for index in own], named, span)
