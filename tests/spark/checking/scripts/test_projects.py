@@ -276,3 +276,19 @@ def test_a_file_of_databricks_gets_all_functions_from_a_star_import(
 
     assert not [finding for finding in checked.findings if str(finding.severity) == "error"]
     assert [query.reason for query in checked.judged or ()] == [""]
+
+
+def test_a_flow_over_a_file_of_pandas_that_is_not_here_is_no_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "tables.py"
+    file.write_text(
+        "import dlt\nimport pandas as pd\n\n\n"
+        "@dlt.table\ndef rides():\n"
+        "    rows = pd.read_csv('/Volumes/city/rides.csv')\n"
+        "    return spark.createDataFrame(rows)\n"
+    )
+
+    checked = check_project(spark, file)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.runner import ScriptPatches
     from millstream.diagnostics.finding import Finding
 
+# What Spark says of rows of Python whose types it cannot find out, as it cannot those of a stand-in.
+_ABOUT_ROWS = ("CANNOT_DETERMINE_TYPE", "CANNOT_INFER_EMPTY_SCHEMA", "CANNOT_INFER_SCHEMA_FOR_TYPE")
+
 
 def check_project(
     spark: SparkSession, spec: Path, known_columns: Mapping[str, str] = NOTHING_GIVEN
@@ -326,7 +329,10 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
 def _is_only_here(flow: DeclaredFlow, recording: Recording) -> bool:
     """Return whether the error of a flow has its cause in the check. What Spark says of known columns does not."""
     error = flow.error
-    if error is None or (isinstance(error, PySparkException) and MARK not in str(error)):
+    if error is None:
+        return False
+    is_of_rows = isinstance(error, PySparkException) and error.getCondition() in _ABOUT_ROWS
+    if isinstance(error, PySparkException) and not is_of_rows and MARK not in str(error):
         return False
     return find_cause(error, recording, "") is not None
 
