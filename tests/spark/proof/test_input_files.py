@@ -31,3 +31,16 @@ def test_each_batch_is_a_file_and_the_earlier_one_is_older(spark: SparkSession, 
     assert [[row["at"][:19] for row in rows] for rows in batches] == planned
     assert {key for rows in batches for row in rows for key in row} == {"page", "at"}
     assert files.rows == sum(map(len, planned))
+
+
+def test_a_table_without_rows_has_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    source = SourceRead("pages", "kafka", {}, None, is_streaming=False)
+    schema = StructType.fromDDL("value STRING")
+    sample = tmp_path / "empty"
+    sample.touch()
+    recording = Recording(sources={"pages": source}, schemas={"pages": schema})
+
+    files = write_input(spark, recording, ColumnHints(), tmp_path / "in", {"pages": sample})["pages"]
+
+    assert files.rows == 0
+    assert files.read(spark, streaming=False).collect() == []

@@ -129,7 +129,7 @@ def _write_files(
     for key, value in files.options.items():
         writer = writer.option(key, value)
     writer.partitionBy(internals.scala_seq(spark, [_BATCH])).save(str(parts))
-    for number in range(len(batches)):
+    for number in (number for number, batch in enumerate(batches) if batch):
         (written,) = (parts / f"{_BATCH}={number}").glob("part-*")
         _place(written, files.folder, number)
     shutil.rmtree(parts)
