@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 ACTING = """
 import json, os, signal, sys, threading
 
-def tell(event, **data):
+def emit(event, **data):
     print(json.dumps({"event": event, "query": "orders", **data}), flush=True)
 
-tell("ready")
+emit("ready")
 if not sys.stdin.readline():
     sys.exit(0)
 is_first = not os.path.exists(os.environ["MARK"])
 open(os.environ["MARK"], "w").close()
-tell("query_started")
+emit("query_started")
 if is_first:
     sys.stdin.readline()
     os.kill(os.getpid(), signal.SIGSTOP)
     if os.environ["REASON"]:
-        tell("query_failed", reason=os.environ["REASON"])
+        emit("query_failed", reason=os.environ["REASON"])
     sys.exit(int(os.environ["CODE"]))
 while not threading.Event().wait(0.02):
-    tell("batch_committed")
+    emit("batch_committed")
 """
 
 
