@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from typing import TYPE_CHECKING
 
-from millstream.analysis.python.f_strings import in_older_syntax
+from millstream.analysis.python.parsing import parse_python
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.spec_file import display_path
@@ -39,12 +37,8 @@ def find_syntax_error(path: Path) -> Finding | None:
     if path.suffix != ".py" or is_notebook(path):
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(path.read_bytes(), str(path))
+        parse_python(path.read_bytes(), str(path))
     except SyntaxError as error:
-        if in_older_syntax(path.read_text(encoding="utf-8", errors="replace")) is not None:
-            return None
         name, line = str(display_path(path)), error.lineno or 1
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         text = lines[line - 1] if line <= len(lines) else ""

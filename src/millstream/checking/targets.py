@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.bundles import declares_pipelines, read_bundle
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.spec_file import display_path
@@ -238,7 +239,7 @@ def _kind_of_python(path: Path) -> TargetKind:
 def _without_tables(text: str) -> str:
     """Return Python without its decorated functions: a table that starts a query is a mistake in a table."""
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError):
         return text
     lines = text.splitlines()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import sysconfig
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
 from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
+from millstream.analysis.python.parsing import parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
 from millstream.diagnostics.finding import Span
 
@@ -60,8 +60,10 @@ def read_reference(reference: str, folder: Path, display: Callable[[str], str] =
     path = folder / (module.replace(".", "/") + ".py")
     try:
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+    except (OSError, ValueError):
+        return None
+    tree = parse_or_none(text)
+    if tree is None:
         return None
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
@@ -90,7 +92,7 @@ def read_source(
     `others` are functions of other files, by the names that the text has for them. Return `None` if the text is not
     Python, or if no function or several lambdas begin there.
     """
-    tree = _parse(text)
+    tree = parse_or_none(text)
     definition = None if tree is None else _find_function(tree, line, name)
     if tree is None or definition is None:
         return None
@@ -140,7 +142,7 @@ def _add_other_functions(
             text = Path(code.co_filename).read_text(encoding="utf-8")
         except (OSError, ValueError):
             continue
-        other = _parse(text)
+        other = parse_or_none(text)
         definition = None if other is None else _find_function(other, code.co_firstlineno, code.co_name)
         if other is not None and definition is not None and isinstance(definition[0], ast.FunctionDef):
             helpers[name] = definition[0]
@@ -151,15 +153,6 @@ def _add_other_functions(
 
 def _list_helpers(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-def _parse(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _find_function(tree: ast.AST, line: int, name: str) -> tuple[Function, ast.AST] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from millstream.analysis.python.parsing import parse_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -91,11 +92,8 @@ def find_impure_calls(text: str, called: Collection[str] = ()) -> list[ImpureCal
     because Spark knows about them. Returns nothing if the text is not Python. Functions of other modules and methods
     of objects are not read.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(text)
+    if tree is None:
         return []
     module = _read_module(tree)
     impurities: dict[tuple[int, int], ImpureCall] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.analysis.python.unbound_names import find_unbound_name
 from millstream.checking.scripts.execution.retries import NOTEBOOK
 from millstream.checking.scripts.interception import call_sites
@@ -106,7 +107,7 @@ def _list_functions(function: object, seen: set[object]) -> Iterator[types.Funct
 def _find_definition(file: str, code: types.CodeType) -> ast.FunctionDef | None:
     """Return the syntax tree of a function; None for a lambda, or if its source is not known."""
     try:
-        tree = call_sites.parse_python(call_sites.read_python(file))
+        tree = parse_python(call_sites.read_python(file))
     except (OSError, SyntaxError, ValueError):
         return None
     return next(
@@ -192,7 +193,7 @@ def _list_codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _find_bound_names(file: str, *, has_all_modules: bool) -> set[str] | None:
     """Return the names that a file defines anywhere outside of functions; None if it may define any name."""
     try:
-        tree = ast.parse(call_sites.find_file(call_sites.display_name(file)).read_bytes())
+        tree = parse_python(call_sites.find_file(call_sites.display_name(file)).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
     for node in ast.walk(tree):

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from millstream.analysis.folder_paths import is_inside, normalize_path
+from millstream.analysis.python.parsing import parse_python
 from millstream.analysis.rule_runner import load_rules
 from millstream.checking.scripts.execution.module_search import find_project_root
 from millstream.checking.scripts.interception import call_sites
@@ -129,7 +130,7 @@ def _find_deleting_line(query: StartedQuery) -> int | None:
     if span is None or MARK in query.checkpoint:
         return None
     try:
-        tree = ast.parse(call_sites.find_file(span.file).read_bytes())
+        tree = parse_python(call_sites.find_file(span.file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
     constants = {

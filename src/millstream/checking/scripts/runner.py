@@ -19,6 +19,7 @@ from pyspark.errors import utils as error_utils
 from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession, functions
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.compat.star_imports import list_exports_of_spark_3
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
@@ -233,7 +234,7 @@ def _forget_names(
 ) -> None:
     """Put stand-ins in place of what a cell would have assigned that fails or waits."""
     doubt = Doubt("what this cell assigns", "the cell waits" if only_missing else "the cell fails", span)
-    for node in ast.walk(ast.parse(part.text)):
+    for node in ast.walk(parse_python(part.text)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             if only_missing and node.id in names:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.checking.scripts.interception import call_sites
+from millstream.analysis.python import parsing
 from millstream.checking.syntax_check import find_syntax_error
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def test_a_script_with_newer_f_strings_runs(tmp_path: Path) -> None:
     script.write_text('d = {"a": 1}\nx = f"{d["a"]} {"\\n".join("bc")}"\n')
     names: dict[str, object] = {}
 
-    exec(call_sites.compile_python(script.read_bytes(), str(script)), names)
+    exec(parsing.compile_python(script.read_bytes(), str(script)), names)
 
     assert names["x"] == "1 b\nc"
     assert find_syntax_error(script) is None

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception import call_sites
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class CaughtErrors:
 def _is_caught_by_all(error: Exception, file: str, line: int) -> bool:
     """Return whether the clause that catches an error on a line is for all errors."""
     try:
-        tree = call_sites.parse_python(Path(file).read_bytes())
+        tree = parse_python(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
     around = [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql.classic.dataframe import DataFrame
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import expected, note_decision
 from millstream.checking.scripts.interception.recording import Doubt
@@ -253,6 +254,6 @@ def _find_scope(tree: ast.AST, line: int) -> ast.AST:
 
 def _read(file: str) -> ast.AST:
     try:
-        return call_sites.parse_python(call_sites.read_python(file))
+        return parse_python(call_sites.read_python(file))
     except (OSError, SyntaxError, ValueError):
         return ast.Module(body=[], type_ignores=[])

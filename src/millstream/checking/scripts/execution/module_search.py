@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from millstream.checking.scripts.interception import call_sites
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception.absent import Absent
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _is_package(folder: Path) -> bool:
 def _uses_library(file: Path, name: str) -> bool:
     """Return whether a file imports a module of this name, or a part of it that its own folder does not have."""
     try:
-        tree = call_sites.parse_python(file.read_bytes())
+        tree = parse_python(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
     folder = file.parent if file.parent.name == name else file.parent / name

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.checking.scripts.interception import call_sites
+from millstream.analysis.python.parsing import compile_python, parse_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,8 +65,8 @@ class SkippedStatements:
         """Compile a file, with stand-ins for the results of the statements that are left out."""
         own = {place: place in self._dropped for place in self.doubts if place[0] == file}
         if not own:
-            return call_sites.compile_python(text, file)
-        tree = _Skipper(file, own).visit(call_sites.parse_python(text, file))
+            return compile_python(text, file)
+        tree = _Skipper(file, own).visit(parse_python(text, file))
         return compile(ast.fix_missing_locations(tree), file, "exec")
 
     @contextlib.contextmanager
@@ -84,7 +84,7 @@ class SkippedStatements:
             try:
                 return original(loader, data, path, **named)
             except SyntaxError:
-                return call_sites.compile_python(data, path)
+                return compile_python(data, path)
 
         patches.wrap(importlib.machinery.SourceFileLoader, "source_to_code", compile_module)
         if files:

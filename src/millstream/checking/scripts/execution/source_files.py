@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.syntax_check import EXPORTS, is_notebook
 
@@ -90,7 +91,7 @@ def _split_cells(text: str) -> list[str]:
 def _read_cell(cell: str) -> str:
     """Return a cell of an export as Python. Magic may be there as it is in a notebook, and not in comments."""
     try:
-        call_sites.parse_python(cell)
+        parse_python(cell)
     except SyntaxError:
         return without_magic(cell) if _RAW_MAGIC.search(cell) else cell
     return cell

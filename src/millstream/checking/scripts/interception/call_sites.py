@@ -6,7 +6,6 @@ import ast
 import os
 import sys
 import sysconfig
-import threading
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 import millstream
-from millstream.analysis.python.f_strings import in_older_syntax
+from millstream.analysis.python.parsing import parse_python
 from millstream.diagnostics.finding import Span
 from millstream.diagnostics.lines import TextLines
 
@@ -57,9 +56,6 @@ _given_texts: dict[str, str] = {}
 
 # The working folder of the check.
 _start = [Path.cwd()]
-
-# A script may call Spark in several threads, each of which is located in the script's text.
-_parsing = threading.RLock()
 
 Place = tuple[int, int, int, int]
 """First line, first column, last line, end column (exclusive). Lines count from 1, columns (bytes) from 0."""
@@ -176,32 +172,6 @@ def _position(code: CodeType, instruction: int) -> Place | None:
         return None
     line, last, column, end = position
     return line or 0, column or 0, last or 0, end or 0
-
-
-def parse_python(text: str | bytes, file: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a text, as `ast.parse` does, but in one thread at a time.
-
-    Python 3.11 counts the depth of the tree for all threads together: two at once end with a SystemError. The text
-    may have f-strings of a newer Python.
-    """
-    with _parsing:
-        try:
-            return ast.parse(text, file)
-        except SyntaxError:
-            older = in_older_syntax(
-                text if isinstance(text, str) else text.decode("utf-8-sig", "surrogateescape")
-            )
-            if older is None:
-                raise
-            return ast.parse(older, file)
-
-
-def compile_python(text: str | bytes, file: str) -> CodeType:
-    """Compile a text, which may have f-strings of a newer Python."""
-    try:
-        return compile(text, file, "exec")
-    except SyntaxError:
-        return compile(parse_python(text, file), file, "exec")
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception import call_sites
 
 _EXPLODING = frozenset(
@@ -30,7 +31,7 @@ def find_exploded(name: str) -> set[str]:
     text = content if isinstance(content, str) else content.decode("utf-8", "replace")
     arrays = {array for array, element in _IN_SQL.findall(text) if element.lower() == name}
     try:
-        tree = call_sites.parse_python(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError):
         tree = ast.Module([], [])
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
