@@ -109,7 +109,8 @@ def run_script(
     If a module is not installed, or a statement has no result in a check, a placeholder replaces it and the script
     runs again. With an `execution`, its queries run. Never raises for anything that the script does.
     """
-    retries = Retries(known_columns, execution=execution)
+    version = find_spark_version(path, "".join(part.text for part in parts))
+    retries = Retries(known_columns, execution=execution, spark_version=version)
     end = time.monotonic() + MOST_SECONDS
     without_queries: ScriptRun | None = None
     for _ in range(MOST_RUNS):
@@ -149,7 +150,7 @@ def _run_once(
         retries.applied(inside.session, recording, patches),
     ):
         script_run.texts = inside.statements.texts
-        version = find_spark_version(path, "".join(part.text for part in parts))
+        version = retries.spark_version
         if version is not None and not version.has_ansi_mode:
             inside.session.conf.set(ANSI, "false")
             recording.conf[ANSI] = "false"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import sys
 import types
 from importlib.abc import Loader, MetaPathFinder
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.local_files import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,6 @@ _FEW = 2
 # The module from which files for Databricks import what a notebook has by itself.
 _RUNTIME = "databricks.sdk.runtime"
 _MOST = 6
-# Folders of a project whose files are not its own modules, and the number of folders that are searched at most.
-_NOT_OF_PROJECT = ("venv", "env", "site-packages", "node_modules", "tests", "test", "build", "dist")
-_MOST_FOLDERS = 1_000
 
 
 def list_project_folders(script: Path) -> list[Path]:
@@ -62,7 +59,7 @@ def find_package_root(module: str, script: Path) -> Path | None:
             if (file.is_file() and not _uses_library(file, name)) or _is_package(place / name):
                 return place
     root = find_project_root(script)
-    files = [] if root is None or not name.isidentifier() else _find_files(root, f"{name}.py")
+    files = [] if root is None or not name.isidentifier() else find_files(root, f"{name}.py")
     files = [file for file in files if not _uses_library(file, name)]
     return files[0].parent if len(files) == 1 else None
 
@@ -79,17 +76,6 @@ def _list_places_elsewhere(folder: Path) -> Iterator[Path]:
         if not entry.startswith("/"):
             yield folder / entry
         yield from (folder.joinpath(*parts[start:]) for start in range(1, len(parts)))
-
-
-def _find_files(root: Path, name: str) -> list[Path]:
-    """Return the files of a project that have a name, without those of environments, and of hidden folders."""
-    files: list[Path] = []
-    for number, (folder, folders, names) in enumerate(os.walk(root)):
-        if number == _MOST_FOLDERS:
-            return []
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in _NOT_OF_PROJECT]
-        files += [Path(folder, name)] if name in names else []
-    return files
 
 
 def _is_package(folder: Path) -> bool:

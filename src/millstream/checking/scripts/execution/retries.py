@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.checking.scripts.execution.spark_version import SparkVersion
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import ScriptExecution
 
@@ -104,6 +105,8 @@ class Retries:
     """True if the script's own connections seem to succeed in the next run, because it ended when they did not."""
     folder: Path | None = None
     """The folder in which the script runs, if files that it names relative to it are not in the current one."""
+    spark_version: SparkVersion | None = None
+    """The version of Spark for which the script is written, if it is known."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 
