@@ -27,6 +27,7 @@ from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.caught_errors import CaughtErrors, is_mistake
 from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
+from millstream.checking.scripts.execution.module_search import find_project_root
 from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
@@ -139,6 +140,7 @@ def _run_once(
         path, parts = path.resolve(), [replace(part, file=str(Path(part.file).resolve())) for part in parts]
     recording = retries.recording()
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
+    recording.project = find_project_root(path)
     recording.is_notebook = script_run.keeps_queries
     words = ("writeStream", FOR_EACH_BATCH)
     script_run.mentions_queries = any(word in part.text for part in parts for word in words)

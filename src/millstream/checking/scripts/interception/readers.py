@@ -189,7 +189,8 @@ class ReaderPatch:
         """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
         schema = settings.schema or self.recording.columns_of(place) or self._python_columns(settings)
         if schema is None and place and settings.format in (*FILES, spark_formats.DELTA):
-            schema = columns_of_files(spark, settings.format, settings.options, place)
+            project = self.recording.project
+            schema = columns_of_files(spark, settings.format, settings.options, place, project)
         if schema is not None:
             if str(settings.options.get("readChangeFeed", "")).lower() == "true":
                 schema = f"{_ddl(schema)}, {_CHANGES}"

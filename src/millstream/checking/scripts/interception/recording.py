@@ -15,6 +15,7 @@ from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -78,6 +79,7 @@ class StartedQuery:
     span: Span | None = None
     """The call that starts it."""
     mode_span: Span | None = None
+    trigger_span: Span | None = None
     option_spans: dict[str, Span] = field(default_factory=dict)
     """The call that sets each option."""
     columns: StructType | None = None
@@ -174,6 +176,8 @@ class Recording:
     """The error that Spark raised last, also if the script caught it."""
     random_texts: set[str] = field(default_factory=set)
     """Texts that another run of the script has others of: UUIDs."""
+    project: Path | None = None
+    """The root of the script's project, if there is one."""
     temporary_folder: str = ""
     """The folder of the script's temporary files."""
     deletions: list[tuple[str, Span | None]] = field(default_factory=list)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
 from millstream.checking.scripts.interception.recording import WaitCall
+from millstream.checking.scripts.local_files import find_copied_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -181,7 +182,13 @@ class ScriptSandbox:
     def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if set(mode) & set("wax+") and not self._may_write(file):
             return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(kwargs))
-        return original(file, mode, *args, **kwargs)
+        try:
+            return original(file, mode, *args, **kwargs)
+        except FileNotFoundError:
+            copy = find_copied_file(Path(os.fsdecode(file)), self.recording.project)
+            if copy is None or call_sites.find_user_frame() is None:
+                raise
+            return original(copy, mode, *args, **kwargs)
 
     def _os_open(self, original: Any, path: Any, flags: int, *args: Any, **kwargs: Any) -> Any:
         if (

@@ -228,3 +228,16 @@ def _children() -> list[int]:
     """The processes that this one started and that were not yet waited for."""
     listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
     return [int(part) for part in listed.split()]
+
+
+def test_a_file_by_its_path_in_a_container_is_the_one_of_the_project(run: Run, folder: Path) -> None:
+    (folder / "settings.json").write_text("{}", encoding="utf-8")
+
+    names = run('text = pathlib.Path("/opt/app/settings.json").read_text()', Recording(project=folder))
+
+    assert names["text"] == "{}"
+
+
+def test_a_file_that_no_project_has_is_missing(run: Run, folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"/opt/app/settings\.json"):
+        run('open("/opt/app/settings.json")', Recording(project=folder))
