@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import linecache
 import sys
 import tempfile
 import time
@@ -26,8 +27,8 @@ from millstream.checking.scripts.execution import argument_parsers, control_flow
 from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.caught_errors import CaughtErrors, is_mistake
 from millstream.checking.scripts.execution.error_causes import find_cause
-from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.module_search import find_project_root
+from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
@@ -86,7 +87,7 @@ class ScriptRun:
     spark_version: SparkVersion | None = None
     """The version of Spark for which the script is written, if it is known."""
     mentions_queries: bool = True
-    """False if the script's own text has neither `writeStream` nor Glue's `forEachBatch`."""
+    """False if the script and the modules that it imports have neither `writeStream` nor Glue's `forEachBatch`."""
     is_script: bool = True
     """True for a script, false for a project whose queries Spark starts."""
 
@@ -139,11 +140,10 @@ def _run_once(
         # The script's own files are found from its folder too.
         path, parts = path.resolve(), [replace(part, file=str(Path(part.file).resolve())) for part in parts]
     recording = retries.recording()
-    script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
     recording.project = find_project_root(path)
+    script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
     recording.is_notebook = script_run.keeps_queries
-    words = ("writeStream", FOR_EACH_BATCH)
-    script_run.mentions_queries = any(word in part.text for part in parts for word in words)
+    script_run.mentions_queries = any(_starts_queries(part.text) for part in parts)
     call_sites.reset_caches()
     with (
         intercept_spark(spark, recording) as inside,
@@ -152,6 +152,7 @@ def _run_once(
         retries.applied(inside.session, recording, patches),
     ):
         script_run.texts = inside.statements.texts
+        patches.after(partial(_note_imported_queries, script_run))
         version = retries.spark_version
         if version is not None and not version.has_ansi_mode:
             inside.session.conf.set(ANSI, "false")
@@ -215,6 +216,18 @@ def _run_once(
                 goes_further = _explain_exit(script_run, caught, path, retries, printed.getvalue())
             return script_run, goes_further or retries.assumed.has_grown
     return script_run, retries.assumed.has_grown
+
+
+def _starts_queries(text: str) -> bool:
+    return "writeStream" in text or FOR_EACH_BATCH in text
+
+
+def _note_imported_queries(script_run: ScriptRun) -> None:
+    """Note whether a module of the user that the script has imported starts queries."""
+    files = {str(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
+    own = sorted(file for file in files if file and call_sites.is_user_file(file))
+    if not script_run.mentions_queries:
+        script_run.mentions_queries = any(_starts_queries("".join(linecache.getlines(file))) for file in own)
 
 
 @contextlib.contextmanager
