@@ -54,6 +54,7 @@ def find_setting_problems(
             yield from _source_findings(source, recording, readers.get(source.name, ()))
     for query in recording.queries:
         yield from _sink_findings(query)
+        yield from _find_missing_partitions(query, recording)
     yield from find_checkpoint_problems(recording)
     yield from run_setting_rules(read_settings(recording, readers))
     for key, option in _SKIPPING_SETTINGS.items():
@@ -236,5 +237,34 @@ def _sink_findings(query: StartedQuery) -> Iterator[Finding]:
                 f"query '{query.name}': the {query.format} sink does not know the option '{key}', and ignores it",
                 query.option_spans.get(key, query.span),
                 fix=f"write '{near}'",
+                query=query.name,
+            )
+    if query.trigger.once:
+        yield build_rule_finding(
+            "MS303",
+            f"query '{query.name}' has the trigger 'once'",
+            query.trigger_span or query.span,
+            why="this trigger reads everything in one batch and ignores the batch limits of the sources, and "
+            "Spark has deprecated it",
+            fix="write .trigger(availableNow=True), which Spark has since 3.3",
+            query=query.name,
+        )
+
+
+def _find_missing_partitions(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
+    """Yield the refusal of a sink that is partitioned by a column which the query does not have."""
+    is_partitioned = query.format in (*spark_formats.WRITABLE_FILES, spark_formats.DELTA)
+    if query.columns is None or recording.decoded or not is_partitioned:
+        return
+    columns = [name.lower() for name in query.columns.names]
+    for name in query.partitioned:
+        if name.strip("`").lower() not in columns and MARK not in name:
+            yield build_rule_finding(
+                "MS305",
+                f"query '{query.name}' is partitioned by '{name}', which is none of its columns",
+                query.span,
+                severity=Severity.ERROR,
+                why=f"Spark fails when it starts the query; its columns are {', '.join(query.columns.names)}",
+                fix="partition by one of these columns, or add the column before writeStream",
                 query=query.name,
             )

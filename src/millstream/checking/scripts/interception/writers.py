@@ -228,6 +228,8 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
     match method:
         case "format":
             query.format = short_name(str(args[0] if args else kwargs["source"]))
+            # Spark keeps the function, and writes to this sink instead of calling it.
+            query.function = None
         case "outputMode":
             # The writer of an unknown stream accepts any mode.
             with contextlib.suppress(ValueError):
@@ -247,6 +249,7 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
                 query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
             query.trigger = _trigger(kwargs)
+            query.trigger_span = call_sites.current_span()
         case "partitionBy":
             columns = args[0] if args and isinstance(args[0], list | tuple) else args
             query.partitioned = tuple(str(column) for column in columns)
