@@ -19,6 +19,7 @@ from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.spark_formats import NEEDS_NO_COLUMNS, OWN_CHECKPOINT
+from millstream.checking.scripts.interception.streaming_query import list_sources
 from millstream.checking.scripts.query_plans import (
     ScriptSpans,
     plan_query,
@@ -90,13 +91,16 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
     unknown: list[PlannedQuery] = []
     feedback: list[Finding] = []
     readers: dict[str, list[StartedQuery]] = defaultdict(list)
+    running: list[StartedQuery] = []
     for started in recording.queries:
         query = without_columns(started)
         if isinstance(query.frame, Unknown):
             unknown.append(plan_unknown_query(query, recording.conf))
+            running.append(started)
             continue
         refusals = list(find_start_refusals(query, query.frame, places))
         verdict += refusals
+        running += [] if refusals else [started]
         plan = plan_query(query, places, recording.conf)
         plans.append(plan)
         streams = streams_read(plan, recording.sources)
@@ -108,7 +112,7 @@ def check_recording(script_run: ScriptRun, first: str, other_findings: Sequence[
         *other_findings,
         *feedback,
         *find_script_problems(script_run),
-        *find_shared_resources(recording),
+        *find_shared_resources(running, is_notebook=recording.is_notebook),
         *find_setting_problems(recording, readers),
         *find_undefined_names(script_run),
     ]
@@ -262,14 +266,19 @@ def _has_assumed_columns(doubt: Doubt, recording: Recording) -> bool:
     return recording.assumed is not None and (is_source or doubt.what in recording.assumed)
 
 
-def find_shared_resources(recording: Recording) -> Iterator[Finding]:
-    """Yield findings about queries that share a checkpoint, a folder or a name, and about missing checkpoints."""
+def find_shared_resources(running: Sequence[StartedQuery], *, is_notebook: bool) -> Iterator[Finding]:
+    """Yield findings about queries that share a checkpoint, a folder or a name, and about missing checkpoints.
+
+    `running` are those that Spark starts. A notebook may start a query again, and Spark then stops its first run.
+    """
     by_checkpoint: dict[str, list[StartedQuery]] = defaultdict(list)
     by_name: dict[str, list[StartedQuery]] = defaultdict(list)
     by_folder: dict[str, list[StartedQuery]] = defaultdict(list)
-    for query in recording.queries:
-        if query.checkpoint and MARK not in query.checkpoint:
-            by_checkpoint[query.checkpoint.rstrip("/")].append(query)
+    for query in running:
+        place = query.checkpoint.rstrip("/")
+        is_again = is_notebook and any(_is_same_query(query, earlier) for earlier in by_checkpoint[place])
+        if query.checkpoint and MARK not in query.checkpoint and not is_again:
+            by_checkpoint[place].append(query)
         is_file = query.format in spark_formats.WRITABLE_FILES and MARK not in query.target + query.checkpoint
         if is_file and "/" in query.target and query.checkpoint:
             by_folder[normalize_path(query.target)].append(query)
@@ -304,6 +313,15 @@ def find_shared_resources(recording: Recording) -> Iterator[Finding]:
             yield from _shared_findings(
                 queries, f"the name '{name}'", "Spark does not start a second query with the same name"
             )
+
+
+def _is_same_query(query: StartedQuery, earlier: StartedQuery) -> bool:
+    """Return whether a query writes the same to the same place as an earlier one, at most with another trigger."""
+    return (
+        (query.format, query.target, query.mode) == (earlier.format, earlier.target, earlier.mode)
+        and query.function is earlier.function
+        and list_sources(query) == list_sources(earlier)
+    )
 
 
 def _shared_findings(queries: list[StartedQuery], shared: str, reason: str) -> Iterable[Finding]:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyspark
+from pyspark.sql import SQLContext
 
 from millstream.checking.scripts.execution.error_causes import error_chain, find_cause
 from millstream.checking.scripts.execution.module_search import (
@@ -72,8 +73,10 @@ _SETTINGS_FILE = re.compile(r"[\w./-]+\.(?:ini|cfg|conf|config|properties)\b")
 
 _CURRENT_FOLDER = re.compile(r"\b(?:cwd|getcwd)\(\)")
 
+# Names that PySpark's shell defines, on which notebooks are run too.
+_OF_SHELL = ("spark", "sc", "sqlContext")
 # Names for which the check has a value.
-_PROVIDED = ("name spark", "name sc")
+_PROVIDED = tuple(f"name {name}" for name in _OF_SHELL)
 
 NOTHING_GIVEN: Mapping[str, str] = MappingProxyType({})
 
@@ -152,7 +155,8 @@ class Retries:
             session.udf.register(function, lambda *_args, **_named: None, "string")
         if self.folder is not None:
             os.chdir(self.folder)
-        own = (("spark", session), ("sc", session.sparkContext))
+        context = session.sparkContext
+        own = (("spark", session), ("sc", context), ("sqlContext", SQLContext(context, session)))
         names |= {name: value for name, value in own if name in names}
         for name, value in names.items():
             setattr(builtins, name, value)
@@ -338,7 +342,7 @@ def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | 
         )
         return Doubt(f"module {error.name}", reason, error_span(error, path), fix)
     if isinstance(error, NameError) and (
-        error.name in (*NOTEBOOK, "spark", "sc") or str(error.name).startswith(_GIVEN_BY_FABRIC)
+        error.name in (*NOTEBOOK, *_OF_SHELL) or str(error.name).startswith(_GIVEN_BY_FABRIC)
     ):
         reason = "notebooks define this name, and scripts do not have it"
         return Doubt(f"name {error.name}", reason, error_span(error, path))

@@ -54,7 +54,7 @@ class CheckedQuery(StreamingQuery):
         return (
             _place(later) == _place(self._query)
             and (is_own or (self._is_in_loop() and not all(wait.is_bounded for wait in waits)))
-            and _sources(later) == _sources(self._query)
+            and list_sources(later) == list_sources(self._query)
         )
 
     def _is_in_loop(self) -> bool:
@@ -138,7 +138,7 @@ def _place(query: StartedQuery) -> tuple[Any, ...]:
     return query.span, query.has_name and query.name, query.target, query.checkpoint
 
 
-def _sources(query: StartedQuery) -> set[str | None] | Doubt:
+def list_sources(query: StartedQuery) -> set[str | None] | Doubt:
     """Return the names of the sources that a query reads, or the doubt about them."""
     if isinstance(query.frame, Unknown):
         return query.frame.doubt
