@@ -18,6 +18,7 @@ from pyspark.errors import ParseException, PySparkException
 from millstream.checking.compat.error_parser import split_message
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
 from millstream.checking.scripts.execution.control_flow import find_decision, find_unset_name, walk_header
+from millstream.checking.scripts.execution.spark_version import find_former_name
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -84,6 +85,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _stand_in(raised, library, frame, named, recording)
             or _import(raised, span)
             or _other_dialect(raised, recording, span)
+            or find_former_name(raised, recording.spark_version, span)
             or _decoded(raised, recording)
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)

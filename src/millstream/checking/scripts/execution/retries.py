@@ -117,7 +117,7 @@ class Retries:
         """Return an empty recording with the doubts that are known before the run."""
         doubts = [doubt for doubt in self.absent.values() if doubt.what not in _PROVIDED]
         recording = Recording(doubts=doubts, known_columns=self.known_columns, execution=self.execution)
-        recording.has_servers = self.has_servers
+        recording.has_servers, recording.spark_version = self.has_servers, self.spark_version
         self.assumed.has_grown = False
         recording.assumed = self.assumed if self.execution is None else None
         for doubt in self.skipped.doubts.values():

@@ -9,11 +9,16 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from millstream.checking.scripts.execution.module_search import find_project_root, list_project_folders
+from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.local_files import keep_project_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from millstream.diagnostics.finding import Span
 
 ANSI = "spark.sql.ansi.enabled"
 
@@ -113,6 +118,26 @@ def find_spark_version(script: Path, text: str) -> SparkVersion | None:
             if match := _PROSE.search(_read(file)):
                 return SparkVersion(match[1].partition(".x")[0], file.name)
     return None
+
+
+def find_former_name(error: BaseException, version: SparkVersion | None, span: Span | None) -> Doubt | None:
+    """Return the doubt about a column whose generated name was another one in the Spark that a script is for.
+
+    Until 3.0, `first(price)` was `first(price, false)`, and the cast of `data.price` was `price`.
+    """
+    if (
+        version is None
+        or not version.number.startswith(("2.", "3.0"))
+        or not isinstance(error, PySparkException)
+    ):
+        return None
+    proposal = str((error.getMessageParameters() or {}).get("proposal", ""))
+    if "UNRESOLVED_COLUMN" not in str(error.getCondition()) or "(" not in proposal:
+        return None
+    reason = (
+        f"the script is for Spark {version.number}, which gives computed columns other names than Spark 4"
+    )
+    return Doubt("a column", reason, span, f"name the column with alias; Spark 4 has {proposal}")
 
 
 def _list_files(root: Path, *, is_deep: bool) -> Iterator[Path]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.checking.scripts.execution.spark_version import SparkVersion
     from millstream.checking.scripts.interception.columns.assumed_columns import AssumedColumns
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.placeholders import Unknown
@@ -176,6 +177,8 @@ class Recording:
     """The error that Spark raised last, also if the script caught it."""
     random_texts: set[str] = field(default_factory=set)
     """Texts that another run of the script has others of: UUIDs."""
+    spark_version: SparkVersion | None = None
+    """The version of Spark for which the script is written, if it is known."""
     project: Path | None = None
     """The root of the script's project, if there is one."""
     temporary_folder: str = ""
