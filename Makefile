@@ -32,7 +32,7 @@ check: .venv/dev  ## what must hold before a commit, in a minute; no Spark
 	@$(MAKE) --no-print-directory --jobs=3 --keep-going quick $(LINTS)
 
 quick: .venv/dev
-	$(BIN)/pytest -q -n 3 --dist worksteal --inline-snapshot=disable \
+	$(BIN)/pytest -q -n 3 --dist worksteal --inline-snapshot=disable -m "not slow" \
 		tests/unit tests/cli tests/pipeline tests/meta src
 
 lint: .venv/dev

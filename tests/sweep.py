@@ -73,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "sweep(*features, by=None, cost=None): runs for a part of its parameters; see tests/sweep.py",
         "kills(number): kills so many drivers, workers or servers of a cluster; all of these together: -m kills",
         "whole: runs in whole sweeps alone, as another test notices the same",
+        "slow: takes about a second of CPU or starts processes, so that `make check` leaves it out",
     ):
         config.addinivalue_line("markers", line)
     if os.environ.get(_VARIABLE, "part") not in ("part", "all"):

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_whole_sweeps_kill_at_least_forty_drivers_workers_and_servers_of_a_cluster(root: Path) -> None:
     variables = {key: value for key, value in os.environ.items() if key != "MILLSTREAM_KILLS"}
     done = subprocess.run(

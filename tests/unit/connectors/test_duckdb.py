@@ -227,6 +227,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_killed_around_its_commit_leaves_the_whole_batch_or_nothing(
     point: str, killed: Path

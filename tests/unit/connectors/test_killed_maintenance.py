@@ -18,6 +18,8 @@ from millstream.spec.location import Location
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 INTERVAL = 6
 TEXT = "the record of a customer who wants to be forgotten"
 

@@ -62,6 +62,7 @@ def feed_of_a_day(tmp_path: Path) -> Iterator[EventStream]:
     event_stream.close()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_once_the_history_is_full() -> None:
     feed = EventStream(new_run_state("r1", at(0), live=True), counts=EventCounters(), clock=lambda: START)
     feed.fold(described())

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = pytest.mark.slow
+
+
 def test_the_lock_has_what_millstream_needs_in_the_installed_versions_and_not_millstream_itself() -> None:
     lock = lock_packages((), {})
 

@@ -12,6 +12,8 @@ from millstream.diagnostics.failure import NotReady
 from millstream.spark.conditional_writes import compiled_jar
 from millstream.spark.jars import jar_cache
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(compiled_jar.__file__).parent
 
 

@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TEST = """\
 pipeline: {name: a, sources: {ticks: {rate: {}}}, queries: {ticks: {to: {console: {}}}}}
 tests:

@@ -24,6 +24,8 @@ from millstream.checkpoint.replacement import list_backups, prepare_folder, repl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow
+
 _CHANGES = {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "shutil.copyfile"}
 _KILLED = 9
 
