@@ -75,6 +75,9 @@ class Processes:
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
                 if self._own.get(number) != words[19]:
                     environment = (folder / "environ").read_bytes()
+                    if not environment and words[20] != "0":
+                        # It has an address space, which another program is just being loaded into.
+                        continue
                     if number != os.getpid() and not all(mark in environment for mark in self.marks):
                         self._other.add(number)
                         continue
