@@ -12,6 +12,7 @@ import pytest
 from millstream.devstack.stack import down, up
 from millstream.spark.session import open_session, shut_down_jvm
 from millstream.spec.secrets.redaction import REDACTOR
+from small_batches import SMALL_BATCHES, changed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +106,13 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> None:
     """No generated code, said by name: the session has none unless a test asks for `compiled`."""
+
+
+@pytest.fixture(scope="module")
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    """Settings for batches of a few rows, for tests that are not about partitions or the checkpoint's files."""
+    with changed_settings(spark, SMALL_BATCHES):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.targets import Row
 
 # The first test waits for six runs of some six queries, fifteen in a whole sweep.
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("interpreted", "small_batches")]
 
 
 def variants(way: Way) -> list[object]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 # Sinks that several tests look at: each kind, and each mode of each writer.
 _WRITTEN = sweep.covering(cases(), lambda case: [*family(case), *kinds(case)], "written sinks")

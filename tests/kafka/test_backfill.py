@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from conftest import Broker
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 SPEC = """
 name: shop
 defaults: {{checkpoints: checkpoints}}

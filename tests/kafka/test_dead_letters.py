@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from kafka.conftest import Broker
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 GOOD, LOW = b'{"id": "a", "amount": 3}', b'{ "id":"b","amount":-4 }'
 # Of each record that `send` puts on a topic.
 HEADERS = [{"key": "trace", "value": b"\xff1"}]

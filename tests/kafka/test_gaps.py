@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from conftest import Broker
     from millstream.connectors.api.writer import WriteResult
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 
 class Copy:
     """A query that copies a topic into a Delta table."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,7 @@ from millstream.pipeline.model import Pipeline
 from millstream.spark.internals import scala_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -26,35 +25,6 @@ Made = dict[str, Any]
 # Seconds since 1970.
 _LONG_AGO = 1_767_225_600
 ORDERS = "id string, amount int, at timestamp"
-# As `millstream test` has them: a batch of a few rows costs less with one store of state, with plans that do not
-# adapt, and without checksums of the checkpoint's files.
-SMALL_BATCHES = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.streaming.pollingDelay": "1ms",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
-
-
-@contextmanager
-def changed_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with these settings."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)
-
-
-@pytest.fixture(scope="module")
-def small_batches(spark: SparkSession) -> Iterator[None]:
-    """Settings for batches of a few rows, for tests that are not about partitions or the checkpoint's files."""
-    with changed_settings(spark, SMALL_BATCHES):
-        yield
 
 
 class Project:

@@ -15,7 +15,8 @@ from millstream.checking.spark_analysis import analyse_pipeline
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.spec_file import load_text
 from millstream.spark import session
-from spark.conftest import SMALL_BATCHES, Project, changed_settings
+from small_batches import SMALL_BATCHES, changed_settings
+from spark.conftest import Project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.diagnostics.failure import InvalidInput
+from small_batches import SMALL_BATCHES, changed_settings
 from spark.backfill.conftest import Shop, figures
-from spark.conftest import SMALL_BATCHES, changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from spark.conftest import Project
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 ROWS = [{"id": id_, "amount": 1, "at": "2026-01-01T12:01:00Z"} for id_ in "abcd"]
 WAYS: dict[str, tuple[OutputMode, dict[str, Any]]] = {

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 
 def opened(spark: SparkSession, sink: DeltaSink, frame: DataFrame, query_id: str = "one") -> DeltaWriter:
     writer = DeltaWriter(sink, SinkIdentity("shop", "orders", query_id, "delta:o", OutputMode.UPDATE))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from millstream.engine.supervisor import Supervisor
     from spark.conftest import Project
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 import duckdb
+import pytest
 
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.writer import Writer, WriteResult
@@ -27,12 +28,13 @@ from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import DataFrame
 
     from millstream.connectors.api.writer import SinkIdentity
     from millstream.pipeline.model import Pipeline
     from spark.conftest import Project
+
+pytestmark = pytest.mark.usefixtures("small_batches")
 
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}

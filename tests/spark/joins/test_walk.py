@@ -27,7 +27,7 @@ from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.spec_file import load_text
 from millstream.spec.output_mode import OutputMode
-from spark.conftest import SMALL_BATCHES, changed_settings
+from small_batches import SMALL_BATCHES, changed_settings
 from spark.joins.walk import CLOSING, KINDS, Join, covering, spec, walk, write_rows
 
 if TYPE_CHECKING:

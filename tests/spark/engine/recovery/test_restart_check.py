@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from millstream.pipeline.model import Pipeline
     from spark.conftest import Project
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 SUMS = "SELECT window.start AS since, sum(amount) AS amount FROM orders GROUP BY window(at, '10 minutes')"
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 A = {"id": "a", "amount": 3, "at": "2026-01-01T12:01:00Z"}
 B = {"id": "b", "amount": 4, "at": "2026-01-01T12:02:00Z"}
