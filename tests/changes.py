@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from local_frames import create_frame
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -48,7 +50,7 @@ def drawn(lists: int, batches: int, seed: int) -> list[list[Change]]:
 
 def frame(spark: SparkSession, changes: list[Change]) -> DataFrame:
     rows = [(change.list, change.id, change.lsn, change.text, change.op) for change in changes]
-    return spark.createDataFrame(rows, COLUMNS)
+    return create_frame(spark, rows, COLUMNS)
 
 
 def latest(changes: list[Change]) -> set[tuple[Any, ...]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.dead_letters import DeadLetterStore
     from millstream.devstack.supervisor.state import Endpoints
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 KINDS = list(registry.dead_letter_stores())
 _count = itertools.count()
@@ -93,9 +93,8 @@ def keepers() -> Iterator[Callable[[DeadLetterStore, SparkSession], DeadLetterWr
 
 
 def keep(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:
-    columns = spark.createDataFrame([], COLUMNS).columns
-    rows = [tuple({**letter, "batch_id": batch}[name] for name in columns) for letter in letters]
-    keeper.keep(spark.createDataFrame(rows, COLUMNS), batch, 1000)
+    rows = [{**letter, "batch_id": batch} for letter in letters]
+    keeper.keep(spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA), COLUMNS), batch, 1000)
 
 
 def keep_rows(keeper: DeadLetterWriter, spark: SparkSession, batch: int, *letters: dict[str, Any]) -> None:

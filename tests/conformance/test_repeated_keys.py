@@ -10,6 +10,7 @@ import pytest
 import sweep
 from conformance.targets import DELETING, Place
 from delta_tables import read_rows
+from local_frames import create_frame
 from millstream.connectors import registry
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import MillstreamError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from millstream.connectors.api.writer import Writer
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 
 Change = tuple[int, int, str]
 """Key, sequence, and `I` or `D`."""
@@ -53,7 +54,7 @@ class Keyed:
 
     def opened(self) -> Writer:
         writer = self.sink.writer(SinkIdentity("shop", "orders", "one", "orders", OutputMode.APPEND))
-        writer.open(self.spark, self.spark.createDataFrame([], COLUMNS).schema)
+        writer.open(self.spark, create_frame(self.spark, [], COLUMNS).schema)
         return writer
 
     def _delta(self) -> list[int]:
@@ -78,7 +79,7 @@ def keyed(
 
 def write_batches(writer: Writer, spark: SparkSession, batches: list[list[Change]]) -> None:
     for number, batch in enumerate(batches):
-        writer.write(spark.createDataFrame(batch, COLUMNS).coalesce(1), number)
+        writer.write(create_frame(spark, batch, COLUMNS).coalesce(1), number)
 
 
 @pytest.mark.parametrize("kind", sorted(DELETING))

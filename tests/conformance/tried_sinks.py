@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.targets import Case, Row, Target, ordered
+from local_frames import create_frame
 from millstream.connectors.api.batch_ledger import BatchMetadata
 from millstream.connectors.api.writer import SinkIdentity, Writer
 from millstream.spec.guarantee import Guarantee
@@ -44,7 +45,7 @@ class TriedSink:
         return self.target.sink.guarantee(self.case.mode)[0] is Guarantee.EXACTLY_ONCE
 
     def frame(self, rows: list[Row]) -> DataFrame:
-        return self.target.shape(self.spark.createDataFrame(rows, "k STRING, v STRING"))
+        return self.target.shape(create_frame(self.spark, rows, "k STRING, v STRING"))
 
     def writer(self, query: str = "one") -> Writer:
         """A writer as a start of that query makes it; each query has a checkpoint of its own."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from local_frames import create_frame
 from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit.maintenance import TableMaintenance
@@ -30,8 +31,8 @@ def merge(spark: SparkSession, folder: Path, *batches: dict[str, int]) -> list[s
     """Merge batches of rows into a table; how each was written."""
     sink = DeltaSink.model_validate({"path": str(folder), "merge_on": ["id"]})
     writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "an-id", "delta:o", OutputMode.UPDATE))
-    writer.open(spark, spark.createDataFrame([], "id string, n int").schema)
-    frames = [spark.createDataFrame(list(batch.items()), "id string, n int") for batch in batches]
+    frames = [create_frame(spark, list(batch.items()), "id string, n int") for batch in batches]
+    writer.open(spark, frames[0].schema)
     return [writer.write(frame, number).way for number, frame in enumerate(frames)]
 
 

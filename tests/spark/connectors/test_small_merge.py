@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
 
 import delta_tables
+from local_frames import create_frame
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit import small_merge
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, SmallMerge
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 
 def opened(spark: SparkSession, sink: DeltaSink, frame: DataFrame) -> DeltaWriter:
     writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one", "delta:o", OutputMode.UPDATE))
@@ -31,7 +35,7 @@ def opened(spark: SparkSession, sink: DeltaSink, frame: DataFrame) -> DeltaWrite
 
 
 def rows(spark: SparkSession, *values: tuple[int | None, str, str, float | None]) -> DataFrame:
-    frame = spark.createDataFrame(list(values), "id BIGINT, at STRING, text STRING, ratio DOUBLE")
+    frame = create_frame(spark, values, "id BIGINT, at STRING, text STRING, ratio DOUBLE")
     return frame.selectExpr("id", "CAST(at AS TIMESTAMP) AS at", "text", "ratio")
 
 
@@ -60,6 +64,22 @@ def sink(tmp_path: Path) -> DeltaSink:
     return DeltaSink.model_validate({"path": str(tmp_path / "t"), "merge_on": ["id", "at"]})
 
 
+@pytest.fixture(scope="module")
+def first_table(spark: SparkSession, small_batches: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001 - its settings
+    """A table into which FIRST was written as batch 0."""
+    folder = tmp_path_factory.mktemp("first") / "t"
+    sink = DeltaSink.model_validate({"path": str(folder), "merge_on": ["id", "at"]})
+    opened(spark, sink, rows(spark, *FIRST)).write(rows(spark, *FIRST), 0)
+    return folder
+
+
+@pytest.fixture
+def filled(sink: DeltaSink, first_table: Path) -> DeltaSink:
+    """The sink with a copy of that table."""
+    shutil.copytree(first_table, str(sink.path))
+    return sink
+
+
 def test_it_merges_as_spark_does_with_number_and_metadata_in_one_commit(
     spark: SparkSession, sink: DeltaSink
 ) -> None:
@@ -79,51 +99,48 @@ def test_it_merges_as_spark_does_with_number_and_metadata_in_one_commit(
 
 
 def test_a_value_above_a_bound_is_found_although_nan_has_no_bound(
-    spark: SparkSession, sink: DeltaSink
+    spark: SparkSession, filled: DeltaSink
 ) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+    writer = opened(spark, filled, rows(spark, *FIRST))
     assert writer.write(rows(spark, (1, NOON, "a", 0.25)), 1).way == BY_DELTA_RS
 
-    found = spark.read.format("delta").load(str(sink.path)).where("ratio > 100").collect()
+    found = spark.read.format("delta").load(str(filled.path)).where("ratio > 100").collect()
     assert [row.id for row in found] == [3]
 
 
-def test_a_repeated_batch_changes_nothing(spark: SparkSession, sink: DeltaSink) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+def test_a_repeated_batch_changes_nothing(spark: SparkSession, filled: DeltaSink) -> None:
+    writer = opened(spark, filled, rows(spark, *FIRST))
     writer.write(rows(spark, *SECOND), 1)
     writer.write(rows(spark, (2, NOON, "later", 3.0)), 2)
 
     writer._last = 0  # as a driver that looked before the others wrote
     assert writer.write(rows(spark, *SECOND), 1).is_skipped
 
-    assert (2, "later", 3.0) in read_rows(sink)
+    assert (2, "later", 3.0) in read_rows(filled)
 
 
 def test_spark_appends_and_merges_after_it(spark: SparkSession, sink: DeltaSink) -> None:
     writer = opened(spark, sink, rows(spark, *FIRST))
-    for batch in range(4):
+    for batch in range(2):
         assert writer.write(rows(spark, (batch, NOON, str(batch), None)), batch).is_skipped is False
-    writer.write(rows(spark, (None, NOON, "no id", None)), 4)
-    writer.write(rows(spark, (None, NOON, "still no id", None)), 5)
+    writer.write(rows(spark, (None, NOON, "no id", None)), 2)
+    writer.write(rows(spark, (None, NOON, "still no id", None)), 3)
 
     found = read_by_spark(spark, sink)
     assert found[0] == (None, "still no id", None)
-    assert len(found) == 5
+    assert len(found) == 3
 
 
-def test_the_number_survives_a_checkpoint_of_the_log(spark: SparkSession, sink: DeltaSink) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+def test_the_number_survives_a_checkpoint_of_the_log(spark: SparkSession, filled: DeltaSink) -> None:
+    writer = opened(spark, filled, rows(spark, *FIRST))
     writer.write(rows(spark, *SECOND), 1)
-    DeltaTable(str(sink.path)).create_checkpoint()
-    for old in (sink.path.local / "_delta_log").glob("*.json"):  # type: ignore[union-attr]
+    DeltaTable(str(filled.path)).create_checkpoint()
+    for old in (filled.path.local / "_delta_log").glob("*.json"):  # type: ignore[union-attr]
         if int(old.stem) < 1:
             old.unlink()
     internals.jvm(spark).org.apache.spark.sql.delta.DeltaLog.clearCache()
 
-    again = opened(spark, sink, rows(spark, *FIRST))
+    again = opened(spark, filled, rows(spark, *FIRST))
 
     assert again.has_batch(1)
     assert again.write(rows(spark, *SECOND), 1).is_skipped
@@ -147,9 +164,8 @@ def test_keys_that_the_two_could_compare_differently_are_left_to_spark(
     assert len(read_rows(sink)) == 1
 
 
-def test_a_repeated_key_is_told_as_spark_tells_it(spark: SparkSession, sink: DeltaSink) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+def test_a_repeated_key_is_told_as_spark_tells_it(spark: SparkSession, filled: DeltaSink) -> None:
+    writer = opened(spark, filled, rows(spark, *FIRST))
 
     with pytest.raises(MillstreamError, match="2 rows"):
         writer.write(rows(spark, SECOND[0], SECOND[0]), 1)
@@ -177,36 +193,33 @@ def test_a_table_with_a_feature_that_delta_rs_may_not_honour_is_left_to_spark(
 
 
 def test_a_large_batch_is_left_to_spark(
-    spark: SparkSession, sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, filled: DeltaSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_merge, "MOST_ROWS", 1)
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+    writer = opened(spark, filled, rows(spark, *FIRST))
 
     assert writer.write(rows(spark, SECOND[0]), 1).way == BY_DELTA_RS
     assert writer.write(rows(spark, *SECOND), 2).way == ""
-    assert len(read_rows(sink)) == 4
+    assert len(read_rows(filled)) == 4
 
 
 def test_a_failed_attempt_is_repeated_by_spark(
-    spark: SparkSession, sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, filled: DeltaSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+    writer = opened(spark, filled, rows(spark, *FIRST))
 
     def fail(*_: object) -> None:
         raise OSError("the disk is away")
 
     monkeypatch.setattr(SmallMerge, "_merge", fail)
     assert writer.write(rows(spark, *SECOND), 1).way == ""
-    assert (2, "changed", 1.5) in read_rows(sink)
+    assert (2, "changed", 1.5) in read_rows(filled)
 
 
 def test_an_attempt_that_committed_and_then_failed_is_not_repeated(
-    spark: SparkSession, sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, filled: DeltaSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = opened(spark, sink, rows(spark, *FIRST))
-    writer.write(rows(spark, *FIRST), 0)
+    writer = opened(spark, filled, rows(spark, *FIRST))
     merge = SmallMerge._merge
 
     def commit_and_fail(*arguments: object) -> None:
@@ -216,7 +229,7 @@ def test_an_attempt_that_committed_and_then_failed_is_not_repeated(
     monkeypatch.setattr(SmallMerge, "_merge", commit_and_fail)
     writer.write(rows(spark, *SECOND), 1)
 
-    table = DeltaTable(str(sink.path))
+    table = DeltaTable(str(filled.path))
     assert table.version() == 1
     assert json.loads(table.history(1)[0]["userMetadata"])["batch_id"] == 1
 
@@ -229,7 +242,7 @@ def test_keys_at_the_ends_of_shortened_bounds_are_found(spark: SparkSession, tmp
     keys = [(text, time) for text in texts for time in times]
 
     def frame(number: int) -> DataFrame:
-        rows = spark.createDataFrame([(*key, number) for key in keys], "name STRING, at STRING, number INT")
+        rows = create_frame(spark, [(*key, number) for key in keys], "name STRING, at STRING, number INT")
         return rows.selectExpr("name", "CAST(at AS TIMESTAMP) AS at", "number").repartition(6, "name", "at")
 
     writer = opened(spark, sink, frame(0))

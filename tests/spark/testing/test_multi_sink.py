@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delta_tables import read_rows
+from local_frames import create_frame
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.foreach.writer import ForeachWriter
 from millstream.connectors.foreach_batch.writer import Batch
@@ -17,6 +18,8 @@ from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.usefixtures("small_batches")
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "multi_sink"
 
@@ -34,7 +37,7 @@ def deliver(tmp_path: Path) -> Any:
 
 def batch(spark: SparkSession, *rows: tuple[str | None, float | None]) -> DataFrame:
     """Events of users with amounts."""
-    return spark.createDataFrame(list(rows), "user_id STRING, amount DOUBLE")
+    return create_frame(spark, rows, "user_id STRING, amount DOUBLE")
 
 
 def totals(tmp_path: Path) -> dict[str | None, tuple[int, float | None]]:
