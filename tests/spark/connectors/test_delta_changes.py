@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.usefixtures("small_batches")
+
 _count = itertools.count()
 LATEST = ["list", "id", "lsn", "text"]
 HISTORY = [*LATEST, "__start_at", "__end_at"]
@@ -43,9 +45,9 @@ def table(sink: DeltaSink, kind: int = 1) -> set[tuple[Any, ...]]:
     return set(rows)
 
 
-def wrote(spark: SparkSession, sink: DeltaSink, *batches: str, first: int = 0) -> None:
-    """Batches as rows of VALUES: id, lsn, text, op. The `first` has this number."""
-    for number, rows in enumerate(batches, first):
+def wrote(spark: SparkSession, sink: DeltaSink, *batches: str) -> None:
+    """Batches as rows of VALUES: id, lsn, text, op."""
+    for number, rows in enumerate(batches):
         frame = spark.sql(f"SELECT 0 AS list, id, lsn, text, op FROM VALUES {rows} AS t(id, lsn, text, op)")
         opened(spark, sink, frame).write(frame, number)
 
@@ -94,16 +96,15 @@ def test_what_comes_after_its_own_newer_deletion_stays_deleted(spark: SparkSessi
     wrote(
         spark,
         sink,
-        "(1, 1, 'a', 'c'), (2, 9, '', 'd')",
+        "(1, 1, 'a', 'c'), (2, 9, '', 'd'), (3, 5, '', 'd')",
         "(1, 5, '', 'd')",
-        "(1, 3, 'late', 'u'), (2, 8, 'x', 'c')",
+        "(1, 3, 'late', 'u'), (2, 8, 'x', 'c'), (3, 6, 'back', 'c')",
     )
-    assert table(sink) == set()
 
-    wrote(spark, sink, "(1, 6, 'back', 'c')", first=3)
-    assert table(sink) == {(0, 1, 6, "back")}
+    assert table(sink) == {(0, 3, 6, "back")}
 
 
+@pytest.mark.whole  # many of the changes above are such versions
 def test_a_late_version_splits_the_interval_that_it_falls_into(spark: SparkSession, tmp_path: Path) -> None:
     sink = sink_of(tmp_path, 2)
 

@@ -18,7 +18,9 @@ from millstream.spec.output_mode import OutputMode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-INTERVAL, MOST_SMALL = 4, 2
+pytestmark = pytest.mark.usefixtures("small_batches")
+
+INTERVAL, MOST_SMALL = 3, 2
 SHORT = {
     "delta.logRetentionDuration": "interval 0 seconds",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -27,7 +29,7 @@ SHORT = {
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maintain after each four versions."""
+    """Maintain after each three versions."""
     monkeypatch.setattr(maintenance, "INTERVAL", INTERVAL)
     monkeypatch.setattr(maintenance, "MOST_SMALL", MOST_SMALL)
     monkeypatch.setattr(maintenance, "DELETION_INTERVAL", 0.0)
