@@ -14,12 +14,12 @@ def read_lines(port):
 
 new_bands = (
     read_lines(9998)
-    .select(from_json("value", bands.schema).alias("b"))  # warning: [MS553]
+    .select(from_json("value", bands.schema).alias("b"))
     .select(col("b.id").alias("band_id"))
 )
 new_players = (
     read_lines(9999)
-    .select(from_json("value", players.schema).alias("p"))  # warning: [MS553]
+    .select(from_json("value", players.schema).alias("p"))
     .select(col("p.id").alias("id"), col("p.band").alias("band"))
 )
 joined = new_players.join(new_bands, new_players.band == new_bands.band_id)  # error: [MS209]

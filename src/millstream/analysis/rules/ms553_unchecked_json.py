@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.analysis.query.dropped_nulls import drops_undecoded
 from millstream.analysis.query.throwing_expressions import find_exposed, list_columns, strip_casts
 from millstream.analysis.rule_context import Code, Facts
 
@@ -22,15 +23,20 @@ _NULL_CHECKS = frozenset({"is_not_null", "is_null", "coalesce", "nvl", "try_pars
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Report `from_json`, `from_csv` and `from_avro` of a source's column, in a query that never checks for NULL."""
+    """Report `from_json`, `from_csv` and `from_avro` of a source's column, in a query that never checks for NULL.
+
+    Conditions on a decoded column, such as `amount > 0`, drop the row of an invalid message too.
+    """
     windowed = {
         id(child)
         for operator in query.walk()
         for child in operator.inputs
         if _is_filter_of_window(operator, child)
     }
-    if any(_checks_for_null(operator) for operator in query.walk() if id(operator) not in windowed):
+    operators = [operator for operator in query.walk() if id(operator) not in windowed]
+    if any(_checks_for_null(operator) for operator in operators):
         return
+    drops_nulls = drops_undecoded(query, operators)
     for candidate in find_exposed(query, facts):
         call = candidate.expression
         if call.function not in ("from_json", "from_csv", "from_avro"):
@@ -41,6 +47,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         options = " ".join((call.text, str(call.settings), *literals)).upper()
         is_strict = "FAILFAST" in options or (call.function == "from_avro" and "PERMISSIVE" not in options)
         if column is None or ("_corrupt_record" in call.type and not is_strict):
+            continue
+        if drops_nulls and not is_strict:
             continue
         consequence = (
             "and fails at the first invalid message"

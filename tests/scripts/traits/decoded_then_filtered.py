@@ -1,0 +1,34 @@
+# judged: 7 of 7
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.getOrCreate()
+raw = (
+    spark.readStream.format("kafka")
+    .option("kafka.bootstrap.servers", "b:9092")
+    .option("subscribe", "boats")
+    .load()
+)
+schema = "boat STRING, knots DOUBLE, sails ARRAY<STRING>"
+harbours = spark.createDataFrame([("Ada", "Hull")], "boat STRING, harbour STRING")
+boats = raw.select(F.from_json(F.col("value").cast("string"), schema).alias("d"), "timestamp").select(
+    "d.*", "timestamp"
+)
+fast = boats.withColumn("kmh", F.col("knots") * 1.852).filter(F.col("kmh") > 20)
+named = boats.dropna(subset=["boat"])
+moored = boats.join(harbours, "boat")
+sails = boats.select("boat", F.explode("sails").alias("sail"))
+known = boats.filter(~F.col("boat").isin("Ada", "Bea"))
+for number, frame in enumerate([fast, named, moored, sails, known]):
+    frame.writeStream.queryName(f"boats{number}").format("console").start()
+kept = raw.select(  # warning: [MS553]
+    F.from_json(F.col("value").cast("string"), schema).alias("d"), "timestamp"
+).select("d.*", "timestamp")
+late = kept.filter((F.col("knots") > 9) | (F.col("timestamp") > "2026-01-01"))
+late.writeStream.queryName("late").format("console").start()
+counted = raw.select(  # warning: [MS553]
+    F.from_json(F.col("value").cast("string"), schema).alias("d")
+).select("d.*")
+counted = counted.filter(F.coalesce("knots", F.lit(0.0)) < 9)
+counted.writeStream.queryName("slow").format("console").start()
+spark.streams.awaitAnyTermination()
