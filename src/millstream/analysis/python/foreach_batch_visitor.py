@@ -26,6 +26,7 @@ from millstream.analysis.python.call_chain import (
     is_merge,
     writes_rows,
 )
+from millstream.analysis.python.execution_paths import find_longest_path
 from millstream.analysis.python.guarded_calls import find_guarded_calls
 from millstream.analysis.python.swallowed_failures import list_hiding_clauses
 from millstream.analysis.query.plan_model import BatchCode, BatchWrite
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 
 _EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
 _COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
+# Results of an action that are rows in the driver: what is made of them does not compute the batch again.
+_TAKEN = _COLLECT | {"first", "head", "take", "tail"}
+# Functions of Python whose result is no DataFrame.
+_FIGURES = frozenset({"len", "int", "float", "str", "bool", "min", "max", "sum", "round"})
+_SESSION = "sparkSession"
 # Connections of AWS Glue whose rows replace those of the same key.
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
 # An action that only asks about a batch. Without its result the rows are written nevertheless.
@@ -67,6 +73,12 @@ class BatchFunctionFacts:
     """Names in `frames` that contain every row of the batch."""
     sessions: set[str] = field(default_factory=set)
     """Names of the batch's own session, or of an unknown one."""
+    figures: set[str] = field(default_factory=set)
+    """Names of numbers about the batch: its count, or whether it is empty."""
+    taken: set[str] = field(default_factory=set)
+    """Names in `frames` whose rows an action has taken into the driver."""
+    own_sessions: set[str] = field(default_factory=set)
+    """Names of the batch's own session."""
     is_opaque: bool = False
     has_collected: bool = False
     """True if the function takes rows of the batch into the driver, or gets such a row."""
@@ -89,7 +101,8 @@ class BatchFunctionFacts:
         self.frames = {self.frame} if self.frame else set()
         self.full_batches = set(self.frames)
         self._track_names(body)
-        self.guarded = find_guarded_calls(body, self.frames)
+        about_batch = self.frames | self.figures
+        self.guarded = find_guarded_calls(body, about_batch)
         calls = [
             CallChain.of(node)
             for statement in body
@@ -100,7 +113,7 @@ class BatchFunctionFacts:
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
-        uses = BatchIdUses(self.batch_id, frozenset(self.frames), self.helpers).read(body)
+        uses = BatchIdUses(self.batch_id, frozenset(about_batch), self.helpers).read(body)
         writes = [
             replace(write, has_batch_id=uses.is_in_write(call))
             for call in calls
@@ -112,7 +125,7 @@ class BatchFunctionFacts:
             recognises_repeats=uses.recognises_repeats
             or any(node.recognises_repeats for node in helpers_facts),
             writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
-            actions=tuple(self._find_longest_path(body)),
+            actions=tuple(find_longest_path(body, self._list_actions)),
             is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls)
             or any(node.is_persisted for node in helpers_facts),
             swallowing_clauses=(
@@ -160,12 +173,18 @@ class BatchFunctionFacts:
         self.sessions.add(target.id)
         if call.root in self.rows:
             self.rows.add(target.id)
-        if call.root in self.frames or any(name in self.frames for name in self._list_arguments(call)):
-            self.frames.add(target.id)
-            keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
-            (self.full_batches.add if keeps_all_rows else self.full_batches.discard)(target.id)
-        else:
-            self.frames.discard(target.id)
+        sources = {call.root, *self._list_arguments(call)} & self.frames
+        is_frame = self._is_of_batch(call) or bool({*self._list_arguments(call)} & self.frames)
+        is_taken = bool(_TAKEN & {*call.names}) or (bool(sources) and sources <= self.taken)
+        keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
+        for names, is_one in (
+            (self.own_sessions, call.root in self.frames and call.names[-1:] == (_SESSION,)),
+            (self.figures, bool(sources or call.root in self.figures) and _is_figure(call)),
+            (self.frames, is_frame and not _is_figure(call)),
+            (self.taken, is_frame and is_taken),
+            (self.full_batches, is_frame and keeps_all_rows),
+        ):
+            (names.add if is_one else names.discard)(target.id)
 
     def _list_arguments(self, call: CallChain) -> Iterator[str]:
         """Yield the names among the arguments of a call, and of helpers' calls that are its arguments."""
@@ -195,16 +214,25 @@ class BatchFunctionFacts:
     def _is_on_batch(self, call: CallChain) -> bool:
         """Return whether methods are called on the batch, or on what a function of this file makes of it."""
         is_of_helper = bool(call.names) and call.root in self.helpers
-        return call.root in self.frames or (
+        return self._is_of_batch(call) or (
             is_of_helper and any(name in self.frames for name in call.first_arguments)
         )
+
+    def _is_of_batch(self, call: CallChain) -> bool:
+        """Return whether a chain begins with the batch, or with a query in its session, which can read its views."""
+        if call.root in self.frames and _SESSION not in call.names:
+            return True
+        if call.root not in self.frames | self.own_sessions:
+            return False
+        names = call.names[call.names.index(_SESSION) + 1 :] if _SESSION in call.names else call.names
+        return names[:1] in (("sql",), ("table",))
 
     def _is_action(self, call: CallChain) -> bool:
         """Return whether a call processes every row of the batch."""
         if self._is_on_batch(call):
-            return call.executes
+            return call.executes and call.root not in self.taken
         is_write = is_merge(call) or find_glue_format(call) is not None
-        return is_write and any(name in self.frames for name in call.positional)
+        return is_write and any(name in self.frames - self.taken for name in call.positional)
 
     def _find_write(self, call: CallChain) -> BatchWrite | None:
         """Return the write of a call, if it is one."""
@@ -259,64 +287,16 @@ class BatchFunctionFacts:
         )
         return visitor.of(function, BatchCode(function.name))
 
-    def _find_longest_path(self, body: Sequence[ast.stmt]) -> list[Span]:
-        """Return the actions on the path through the statements with the most of them."""
-        spans: list[Span] = []
-        longest: list[Span] = []
-        for statement in body:
-            if isinstance(statement, ast.If):
-                spans += self._list_actions(statement.test)
-                then_spans, else_spans = (
-                    self._find_longest_path(statement.body),
-                    self._find_longest_path(statement.orelse),
-                )
-                for branch, other_branch, statements in (
-                    (then_spans, else_spans, statement.body),
-                    (else_spans, then_spans, statement.orelse),
-                ):
-                    if statements and isinstance(statements[-1], ast.Return | ast.Raise):
-                        longest = _pick_longest(longest, spans + branch)
-                        spans += other_branch
-                        break
-                else:
-                    spans += _pick_longest(then_spans, else_spans)
-            elif isinstance(statement, ast.For | ast.While):
-                body_spans = self._find_longest_path(statement.body)
-                retries = any(isinstance(child, ast.Try) for child in statement.body)
-                spans += self._list_actions(
-                    statement.iter if isinstance(statement, ast.For) else statement.test
-                )
-                spans += body_spans if retries else body_spans * 2
-            elif isinstance(statement, ast.Try):
-                spans += (
-                    self._find_longest_path(statement.body)
-                    + self._find_longest_path(statement.orelse)
-                    + self._find_longest_path(statement.finalbody)
-                )
-            elif isinstance(statement, ast.With):
-                for item in statement.items:
-                    spans += self._list_actions(item.context_expr)
-                spans += self._find_longest_path(statement.body)
-            elif isinstance(statement, ast.Match):
-                branches: list[list[Span]] = [self._find_longest_path(case.body) for case in statement.cases]
-                spans += _pick_longest(*branches)
-            elif not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                spans += self._list_actions(statement)
-        return _pick_longest(longest, spans)
-
     def _list_actions(self, node: ast.AST) -> list[Span]:
         spans = []
         for child in ast.walk(node):
             if isinstance(child, ast.Call):
                 call = CallChain.of(child)
                 helper_facts = self._read_helper(call)
-                spans += (
-                    list(helper_facts.actions)
-                    if helper_facts
-                    else [self.spans(child)]
-                    if self._is_action(call)
-                    else []
-                )
+                if helper_facts is None:
+                    spans += [self.spans(child)] if self._is_action(call) else []
+                elif {*call.positional} & self.frames - self.taken:
+                    spans += helper_facts.actions
         return spans
 
     def _find_swallowed(self, body: Sequence[ast.stmt]) -> Iterator[Span]:
@@ -391,5 +371,8 @@ class BatchFunctionFacts:
                         yield name, self.spans(call.node)
 
 
-def _pick_longest(*branches: list[Span]) -> list[Span]:
-    return max(branches, key=len)
+def _is_figure(call: CallChain) -> bool:
+    """Return whether the result of a call on a batch is a number or a text, and no DataFrame."""
+    if not call.names:
+        return call.root in _FIGURES
+    return call.names[-1] == "isEmpty" or (call.executes and call.names[-1] in _ASKING)
