@@ -1,4 +1,4 @@
-"""Find checkpoints that do not survive a restart: emptied, new, or deleted at each start."""
+"""Find checkpoints that do not survive a restart, and those in the folder of another checkpoint or of rows."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ _EMPTIED = {
     "/dev/shm": "/dev/shm is in memory: its files are lost when the machine stops",  # noqa: S108 - what is warned of
 }
 _AGAIN = "the query then starts from the beginning and writes its rows again"
+# What happens to a checkpoint in a folder of rows, by the format; "" for the file formats.
+_OUTPUTS = {
+    "": "a program that does not use Spark's log of the written files reads those of the checkpoint as rows",
+    spark_formats.DELTA: "VACUUM deletes files that are not part of the table, so also those of the checkpoint",
+}
 # Seconds between the start of a script and the check of its checkpoints.
 _LONGEST_RUN = 120
 # The length from which a part of a random text is recognised.
@@ -41,10 +46,11 @@ _ASKING = frozenset({"exists", "isdir", "is_dir"})
 
 
 def find_checkpoint_problems(recording: Recording) -> Iterator[Finding]:
-    """Yield findings about checkpoints that are lost at a restart, and about nested ones."""
+    """Yield findings about checkpoints that are lost at a restart, or are in another folder that a query writes."""
     for query in recording.queries:
         yield from _temporary_checkpoint(query, recording)
     yield from _nested_checkpoints(recording)
+    yield from _find_checkpoints_in_outputs(recording)
 
 
 def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator[Finding]:
@@ -199,6 +205,30 @@ def _nested_checkpoints(recording: Recording) -> Iterator[Finding]:
                 fix="give each query a separate folder",
                 query=other.name,
             )
+
+
+def _find_checkpoints_in_outputs(recording: Recording) -> Iterator[Finding]:
+    """Yield a finding for each checkpoint in a folder of rows, unless its own folder has a hidden name."""
+    for owner in recording.queries:
+        folder = normalize_path(owner.checkpoint)
+        if not owner.checkpoint or MARK in folder:
+            continue
+        for query in recording.queries:
+            target = normalize_path(query.target)
+            why = _OUTPUTS.get("" if query.format in spark_formats.WRITABLE_FILES else query.format)
+            if why is None or "/" not in target or MARK in target:
+                continue
+            is_hidden = any(part.startswith(("_", ".")) for part in folder[len(target) :].split("/"))
+            if folder == target or (is_inside(folder, target) and not is_hidden):
+                yield build_rule_finding(
+                    "MS401",
+                    f"the checkpoint of '{owner.name}' is in the folder that '{query.name}' writes",
+                    owner.option_spans.get("checkpointLocation", owner.span),
+                    why=why,
+                    fix="use a folder outside of it",
+                    query=owner.name,
+                )
+                break
 
 
 def build_rule_finding(
