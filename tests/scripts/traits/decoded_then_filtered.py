@@ -29,6 +29,6 @@ late.writeStream.queryName("late").format("console").start()
 counted = raw.select(  # warning: [MS553]
     F.from_json(F.col("value").cast("string"), schema).alias("d")
 ).select("d.*")
-counted = counted.filter(F.coalesce("knots", F.lit(0.0)) < 9)
+counted = counted.filter(~F.col("boat").eqNullSafe("Ada"))
 counted.writeStream.queryName("slow").format("console").start()
 spark.streams.awaitAnyTermination()

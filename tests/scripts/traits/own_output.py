@@ -8,7 +8,7 @@ loads = spark.readStream.schema("id INT, weight DOUBLE").parquet("s3a://port/loa
 servers = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "broker:9092")
 kafka = {"kafka.bootstrap.servers": "broker:9092", "topic": "retries"}
 loads.writeStream.option("checkpointLocation", "s3a://port/_loads").start("s3a://port/loads")  # error: [MS512]
-loads.writeStream.option("checkpointLocation", "s3a://port/loads").start("s3a://port/weights")  # error: [MS512]
+loads.writeStream.option("checkpointLocation", "s3a://port/loads").start("s3a://port/weights")  # error: [MS512] # warning: [MS401]
 retries = servers.option("subscribe", "retries").load()
 again = retries.writeStream.format("kafka").options(**kafka)
 again.option("checkpointLocation", "s3a://port/_again").start()  # error: [MS512]

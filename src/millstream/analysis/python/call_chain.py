@@ -46,8 +46,9 @@ _ACTIONS = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator", "fore
 _GROUP_METHODS = frozenset({"groupBy", "groupby", "rollup", "cube"})
 # Options with the batch id of a write: Delta skips a batch that it already has.
 _IDEMPOTENT_OPTIONS = frozenset({"txnAppId", "txnVersion"})
-# Options that name the key of a row, by which Elasticsearch, OpenSearch and MongoDB replace it.
-_KEY_OPTIONS = frozenset({"es.mapping.id", "opensearch.mapping.id", "idFieldList"})
+# Options that name the key of a row, by which Elasticsearch, OpenSearch and MongoDB replace it, or a statement of
+# Neo4j, which may MERGE each row.
+_KEY_OPTIONS = frozenset({"es.mapping.id", "opensearch.mapping.id", "idFieldList", "query"})
 _KEYED_FORMATS = frozenset(
     {"es", "org.elasticsearch.spark.sql", "opensearch", "org.opensearch.spark.sql", "mongodb", "mongo"}
 )

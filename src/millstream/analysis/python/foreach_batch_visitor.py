@@ -230,7 +230,9 @@ class BatchFunctionFacts:
     def _is_action(self, call: CallChain) -> bool:
         """Return whether a call processes every row of the batch."""
         if self._is_on_batch(call):
-            return call.executes and call.root not in self.taken
+            # A few rows at most: whether the batch has any.
+            is_look = call.names[:1] == ("limit",) and len(call.names) == 2 and not find_write_format(call)
+            return call.executes and call.root not in self.taken and not is_look
         is_write = is_merge(call) or find_glue_format(call) is not None
         return is_write and any(name in self.frames - self.taken for name in call.positional)
 

@@ -33,6 +33,8 @@ def test_an_append_says_its_format_and_place() -> None:
         ('batch.write.format("delta").option("txnAppId", "a").option("txnVersion", 1).mode("append").save()',
          "delta", False),
         ('batch.write.mode(MODE).parquet("out")', "parquet", False),
+        ('batch.write.format("org.neo4j.spark.DataSource").mode("append").option("query", MERGE).save()',
+         "org.neo4j.spark.datasource", False),
     ],
 )  # fmt: skip
 def test_a_write_adds_rows_or_replaces_them(line: str, form: str, adds: bool) -> None:
@@ -227,6 +229,7 @@ def test_two_writes_on_one_way_are_two_actions() -> None:
         ('if batch.isEmpty():\n    return\nbatch.write.save("b")', 1),
         ('batch.groupBy("a").count().write.save("b")', 1),
         ('batch.show()\nbatch.write.save("b")', 1),
+        ('if batch.limit(1).count() == 0:\n    return\nbatch.write.save("b")', 1),
         ('n = batch.count()\nbatch.write.save("b")', 2),
         ('for t in tables:\n    batch.filter(t).write.save("b")', 2),
         ('for n in range(3):\n    try:\n        batch.write.save("b")\n        break\n'
