@@ -7,6 +7,7 @@ import re
 import time
 from datetime import UTC, datetime
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.analysis.folder_paths import is_inside, normalize_path
@@ -57,8 +58,11 @@ def _temporary_checkpoint(query: StartedQuery, recording: Recording) -> Iterator
     folder = normalize_path(query.checkpoint)
     root = next((root for root in _EMPTIED if f"{folder}/".startswith(f"{root}/")), None)
     script = None if query.span is None else call_sites.find_file(query.span.file)
-    if script is not None and is_inside(folder, str(find_project_root(script) or script.parent)):
-        # Where the script's own project is says nothing about the checkpoint.
+    places = [str(Path.cwd())]
+    if script is not None:
+        places.append(str(find_project_root(script) or script.parent))
+    if any(place not in _EMPTIED and is_inside(folder, place) for place in places):
+        # Where the script's own project is, or where it is checked, says nothing about the checkpoint.
         root = None
     if query.format == spark_formats.MEMORY and query.mode is not OutputMode.COMPLETE and query.checkpoint:
         yield build_rule_finding(
