@@ -33,7 +33,12 @@ from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, Recording, StartedQuery
-from millstream.checking.scripts.interception.sandbox import WaitReached, as_python_runs, time_limit
+from millstream.checking.scripts.interception.sandbox import (
+    Printed,
+    WaitReached,
+    as_python_runs,
+    time_limit,
+)
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.runner import (
     MOST_RUNS,
@@ -50,7 +55,6 @@ from millstream.diagnostics.spec_codes import build_finding
 from millstream.spec.trigger import Trigger
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
@@ -220,7 +224,7 @@ class _FileLoader:
     graph: FlowGraph
     inside: ScriptPatches
     retries: Retries
-    printed: io.StringIO
+    printed: Printed
     open_file: Callable[[Path], list[CodePart]]
     lacks_more: bool = False
     """True if a placeholder of the next run lets a file go further."""

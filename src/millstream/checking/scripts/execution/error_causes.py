@@ -337,7 +337,9 @@ def _unset_variable(
     if not variables or not (is_own_end or isinstance(error, ValueError | TypeError | AttributeError)):
         return None
     values = [value for part in named for value in _values(part, frame)]
-    if not any(
+    # The statement itself may ask for the variable.
+    texts = {node.value for part in named for node in ast.walk(part) if isinstance(node, ast.Constant)}
+    if texts.isdisjoint(variables) and not any(
         value is None
         or (type(value) is dict and None in value.values())
         or (is_own_end and isinstance(value, str) and not value)

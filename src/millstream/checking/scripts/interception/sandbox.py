@@ -236,8 +236,27 @@ def _without_opener(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kwargs.items() if key != "opener"}
 
 
+class _KeptBytes(io.BytesIO):
+    """What a script prints, which stays readable after the script closes its output."""
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+class Printed(io.TextIOWrapper):
+    """The output of a script, with the methods of Python's own: `sys.stdout.reconfigure(encoding="utf-8")`."""
+
+    def __init__(self) -> None:
+        self._bytes = _KeptBytes()
+        super().__init__(self._bytes, encoding="utf-8", errors="replace", write_through=True)
+
+    def getvalue(self) -> str:
+        """Return what was printed."""
+        return self._bytes.getvalue().decode("utf-8", errors="replace")
+
+
 @contextlib.contextmanager
-def as_python_runs(path: Path, args: list[str]) -> Iterator[io.StringIO]:
+def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
     """Set up the process as `python path args…` does, and restore it afterwards. Yields what the script prints."""
     before = dict(sys.modules)
     argv, search, folder, variables = sys.argv, list(sys.path), Path.cwd(), dict(os.environ)
@@ -246,7 +265,7 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[io.StringIO]:
     threads = set(threading.enumerate())
     sys.argv, sys.dont_write_bytecode = [str(path), *args], True
     sys.path.insert(0, str(path.parent.resolve()))
-    quiet = io.StringIO()
+    quiet = Printed()
     with (
         contextlib.redirect_stdout(quiet),
         contextlib.redirect_stderr(quiet),
