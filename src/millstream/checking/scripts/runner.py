@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
+import re
 import sys
 import tempfile
 import time
-import traceback
 import types
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.errors import utils as error_utils
 from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession, functions
@@ -29,11 +28,10 @@ from millstream.checking.scripts.execution.caught_errors import CaughtErrors, is
 from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.module_search import find_project_root
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
-from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error
+from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error, is_bug
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH, Absent
-from millstream.checking.scripts.interception.audit_hook import RefusedCall
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
 from millstream.checking.scripts.interception.recording import Doubt, Recording
@@ -48,7 +46,6 @@ from millstream.checking.scripts.interception.sql_commands import Statements
 from millstream.checking.scripts.interception.streaming_query import QueryManager
 from millstream.checking.scripts.interception.writers import WriterPatch
 from millstream.checking.syntax_check import EXPORTS, is_notebook
-from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,6 +66,10 @@ ZONE = "spark.sql.session.timeZone"
 
 # Each missing module and each statement that is left out costs one more run of the script.
 MOST_RUNS = 40
+# The setting by which Spark refuses a column that belongs to two tables of a join. Spark 4.2 takes the column of
+# `rows.groupBy(window(rows.time, "1 minute"))` for one, as earlier releases do not.
+_AMBIGUITY = "spark.sql.analyzer.failAmbiguousSelfJoin"
+_AMBIGUOUS_WINDOW = re.compile(r"Columns? window#\d+ are ambiguous")
 # Seconds after which no further run is begun.
 MOST_SECONDS = 45.0
 
@@ -159,6 +160,8 @@ def _run_once(
             recording.conf[ANSI] = "false"
             patches.set(functions, "__all__", list_exports_of_spark_3())
         script_run.spark_version = version
+        if retries.has_ambiguous_window:
+            inside.session.conf.set(_AMBIGUITY, "false")
         if retries.has_utilities or parts[0].text.startswith(EXPORTS):
             recording.conf.setdefault(ZONE, "UTC")
         module = types.ModuleType("__main__")
@@ -191,7 +194,7 @@ def _run_once(
                         _forget_names(part, vars(module), recording, None, only_missing=True)
                     except Exception as error:
                         # A script may raise anything. The other cells of a notebook can be run without this one.
-                        if part is parts[-1] or not script_run.keeps_queries or _is_bug(error):
+                        if part is parts[-1] or not script_run.keeps_queries or is_bug(error):
                             raise
                         if _handle(error, script_run, path, retries, printed.getvalue()):
                             return script_run, True
@@ -205,7 +208,7 @@ def _run_once(
         except WaitReached:
             script_run.is_endless = True
         except (SystemExit, Exception) as error:
-            if isinstance(error, Exception) and _is_bug(error):
+            if isinstance(error, Exception) and is_bug(error):
                 raise
             goes_further = _handle(error, script_run, path, retries, printed.getvalue(), has_ended=has_ended)
             if not goes_further and _is_unexplained(error, script_run):
@@ -268,6 +271,9 @@ def _handle(
 ) -> bool:
     """Note the first error that ended a script or a cell. Returns whether another run can go further."""
     recording = script_run.recording
+    if not retries.has_ambiguous_window and _AMBIGUOUS_WINDOW.search(str(error)):
+        retries.has_ambiguous_window = True
+        return True
     if retries.provide(error, path, recording):
         return True
     is_only_here, goes_further = retries.skip_cause(error, recording, usage)
@@ -306,7 +312,7 @@ def _raise_handled_error(recording: Recording, caught: CaughtErrors, usage: str)
     error = recording.spark_error or caught.find_last(
         lambda error: is_mistake(error) or find_cause(error, recording, usage) is not None
     )
-    if error is not None and not recording.queries and not _is_bug(error):
+    if error is not None and not recording.queries and not is_bug(error):
         raise error
 
 
@@ -370,24 +376,3 @@ def _call_site(_depth: int) -> str:
     """Return the user's line, which Spark stores with the nodes that the call creates."""
     frame = call_sites.find_user_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _is_bug(error: Exception) -> bool:
-    """Return whether an error is a bug in the replacements for Spark, and not in the script."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    is_expected = isinstance(error, PySparkException | MillstreamError | RefusedCall | ConnectionRefusedError)
-    # Wrong arguments of the user raise at the call of a replacement.
-    is_argument_error = isinstance(error, TypeError) and "argument" in str(error)
-    # Python's own errors about files and attributes pass through a replacement.
-    module = frames[-1].f_globals["__name__"]
-    is_file_error = isinstance(error, OSError | ValueError) and module == ScriptSandbox.__module__
-    is_attribute_error = isinstance(error, AttributeError) and module == jvm_access.__name__
-    # C code may say that a stand-in has the wrong type.
-    is_about_stand_in = isinstance(error, TypeError) and f"'{Absent.__name__}'" in str(error)
-    # Without a frame of the script, the script could not even be parsed.
-    has_started = any(call_sites.is_user_file(frame.f_code.co_filename) for frame in frames)
-    return (
-        has_started
-        and not (is_expected or is_argument_error or is_file_error or is_attribute_error or is_about_stand_in)
-        and call_sites.is_millstream_frame(frames[-1])
-    )

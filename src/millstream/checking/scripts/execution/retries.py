@@ -110,6 +110,8 @@ class Retries:
     """The folder in which the script runs, if files that it names relative to it are not in the current one."""
     spark_version: SparkVersion | None = None
     """The version of Spark for which the script is written, if it is known."""
+    has_ambiguous_window: bool = False
+    """True if Spark refused a window as ambiguous, which releases before 4.2 do not: the next run allows it."""
     is_traced: bool = False
     """True if the next run looks for an error that the script catches, because the last one started no query."""
 

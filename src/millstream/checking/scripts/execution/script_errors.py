@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import ParseException, PySparkException
 
 from millstream.checking.compat import error_parser
+from millstream.checking.scripts.execution import jvm_access, module_search
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.audit_hook import RefusedCall
+from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.interception.sandbox import ScriptSandbox
+from millstream.diagnostics.failure import MillstreamError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.diagnostics.finding import Span
+
+# Modules of stand-ins, which lack attributes as Python's own objects do.
+_WITHOUT_ATTRIBUTES = frozenset(
+    {jvm_access.__name__, module_search.__name__, Absent.__module__, Unknown.__module__}
+)
 
 
 @dataclass(frozen=True)
@@ -63,3 +75,25 @@ def _failed_text(error: Exception, texts: dict[str, call_sites.SqlText]) -> str 
         for context in error.getQueryContext() or ()
     )
     return last if is_part or isinstance(error, ParseException) else None
+
+
+def is_bug(error: Exception) -> bool:
+    """Return whether an error is a bug in the replacements for Spark, and not in the script."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_expected = isinstance(error, PySparkException | MillstreamError | RefusedCall | ConnectionRefusedError)
+    # Wrong arguments of the user raise at the call of a replacement.
+    is_argument_error = isinstance(error, TypeError) and "argument" in str(error)
+    # Python's own errors about files and attributes pass through a replacement.
+    module = frames[-1].f_globals["__name__"]
+    is_file_error = isinstance(error, OSError | ValueError) and module == ScriptSandbox.__module__
+    is_attribute_error = isinstance(error, AttributeError) and module in _WITHOUT_ATTRIBUTES
+    # C code may say that a stand-in has the wrong type, and Python then that the C code did so.
+    reason = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
+    is_about_stand_in = isinstance(reason, TypeError) and f"'{Absent.__name__}'" in str(reason)
+    # Without a frame of the script, the script could not even be parsed.
+    has_started = any(call_sites.is_user_file(frame.f_code.co_filename) for frame in frames)
+    return (
+        has_started
+        and not (is_expected or is_argument_error or is_file_error or is_attribute_error or is_about_stand_in)
+        and call_sites.is_millstream_frame(frames[-1])
+    )

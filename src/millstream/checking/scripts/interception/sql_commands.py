@@ -45,7 +45,7 @@ _DATABRICKS = re.compile(
 # Functions of Databricks that read files and topics in SQL, each with whether it reads a stream by itself.
 DATABRICKS_READERS = {
     "cloud_files": True, "read_files": False, "read_kafka": False, "read_kinesis": False, "read_pulsar": False,
-    "read_pubsub": False, "read_statestore": False, "event_log": False,
+    "read_pubsub": False, "read_statestore": False, "event_log": False, "table_changes": False,
 }  # fmt: skip
 _DECLARES_STREAM = re.compile(r"\s*CREATE\s+(?:STREAMING|FLOW)\b", re.IGNORECASE)
 
@@ -122,7 +122,8 @@ class Statements:
             return self._view(original, session, text, args, plan)
         if kind == "SetCommand" or kind.startswith(_PIPELINE_STATEMENTS):
             return original(session, text, args)
-        if _is_command(session, plan):
+        # Delta's statements about a table are no commands to Spark: DESCRIBE HISTORY, DESCRIBE DETAIL.
+        if _is_command(session, plan) or kind.startswith("DescribeDelta"):
             self._record_table(session, kind, plan)
             if self.recording.execution is not None:
                 self.recording.execution.skip(f"the SQL command in '{' '.join(text.split())[:60]}'")

@@ -32,6 +32,7 @@ class CheckedQuery(StreamingQuery):
         self._id, self._run = str(uuid.uuid4()), str(uuid.uuid4())
         # The first read of `isActive` is true, so scripts can check the start. The second ends a polling loop.
         self._looks = 1
+        self._is_stopped = False
         self._waits = len(recording.waits)
         self._lines = call_sites.list_user_lines()
         self.restarts = 0
@@ -108,7 +109,7 @@ class CheckedQuery(StreamingQuery):
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Return at once."""
-        self._wait(bounded=timeout is not None)
+        self._wait(bounded=timeout is not None or self._is_stopped)
         return None if timeout is None else True
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
@@ -117,7 +118,7 @@ class CheckedQuery(StreamingQuery):
 
     def stop(self) -> None:
         """Mark the query as stopped. A script that stops its query does not have to wait for it."""
-        self._looks = 0
+        self._looks, self._is_stopped = 0, True
         self._wait(bounded=True)
 
     def explain(self, extended: bool = False) -> None:
