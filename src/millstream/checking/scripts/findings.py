@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
 
-# How a script ends with an error, by whether it catches it.
-
 # Why a query finds no checkpoint after a restart, by whether the session has a folder for checkpoints.
 _NEW_CHECKPOINT = {
     False: "Spark creates a temporary checkpoint for this run",
@@ -361,6 +359,8 @@ def _wait_findings(script_run: ScriptRun) -> Iterator[Finding]:
                 "MS119",
                 f"{_joined_names([started.name for started in later])} {verb} only after '{blocking.name}' has ended",
                 wait.span,
+                # Whoever runs the cells of a notebook may stop one that waits, and go on.
+                severity=Severity.WARNING if script_run.keeps_queries else Severity.ERROR,
                 why=f"query '{blocking.name}' runs until it is stopped, and this call waits until then",
                 fix="start all queries first, then wait with spark.streams.awaitAnyTermination()",
                 query=later[0].name,
