@@ -89,6 +89,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _decoded(raised, recording)
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)
+            or (_search(named, span) if isinstance(raised, IndexError | ValueError) else None)
             or _missing_row(raised, recording, span)
             or _own_end(raised, statement, named, recording, span)
             or find_unset_name(raised, frame, recording, span)
@@ -190,24 +191,16 @@ def _missing_file(error: BaseException, span: Any) -> Doubt | None:
     """Return the doubt about a file that the script reads, and that is not on this machine."""
     if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
         path = (error.getMessageParameters() or {}).get("path", "").replace(MARK, "…")
-        return Doubt(
-            f"the file {path}",
-            "it does not exist on this machine",
-            span,
-            "put a copy where the script reads it",
-        )
+        fix = "put a copy where the script reads it"
+        return Doubt(f"the file {path}", "it does not exist on this machine", span, fix)
     if not isinstance(error, FileNotFoundError):
         return None
     name = error.filename if error.errno is not None else _find_missing_path(str(error))
     if not isinstance(name, str):
         return None
     name = name.replace(MARK, "…")
-    return Doubt(
-        f"the file {name}",
-        "it does not exist on this machine",
-        span,
-        ("put a copy where the script reads it"),
-    )
+    fix = "put a copy where the script reads it"
+    return Doubt(f"the file {name}", "it does not exist on this machine", span, fix)
 
 
 def _find_missing_path(message: str) -> str | None:
@@ -357,13 +350,20 @@ def _own_end(
     """Return the doubt about a file or a server without which the script ends itself."""
     if not isinstance(error, SystemExit) and not isinstance(statement, ast.Raise):
         return None
+    if (search := _search(named, span)) is not None:
+        return search
+    if recording.has_refused_connection:
+        return Doubt("the answer of a server", "a check does not connect to it", span)
+    return None
+
+
+def _search(named: list[Any], span: Any) -> Doubt | None:
+    """Return the doubt about files that a statement looks for."""
     calls = [node for part in named for node in ast.walk(part) if isinstance(node, ast.Call)]
     for call in calls:
         if (call.func.attr if isinstance(call.func, ast.Attribute) else "") in _ASKS_FOR_FILES:
             why = "it does not exist on this machine"
             return Doubt(f"what {ast.unparse(call)[:60]} looks for", why, span)
-    if recording.has_refused_connection:
-        return Doubt("the answer of a server", "a check does not connect to it", span)
     return None
 
 
