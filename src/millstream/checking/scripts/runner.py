@@ -26,7 +26,7 @@ from millstream.checking.scripts.execution import argument_parsers, control_flow
 from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.caught_errors import CaughtErrors, is_mistake
 from millstream.checking.scripts.execution.error_causes import find_cause
-from millstream.checking.scripts.execution.module_search import find_project_root
+from millstream.checking.scripts.execution.module_search import find_repository
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.script_errors import ScriptError, describe_error, is_bug
 from millstream.checking.scripts.execution.spark_version import ANSI, find_spark_version
@@ -141,7 +141,7 @@ def _run_once(
         # The script's own files are found from its folder too.
         path, parts = path.resolve(), [replace(part, file=str(Path(part.file).resolve())) for part in parts]
     recording = retries.recording()
-    recording.project = find_project_root(path)
+    recording.project = find_repository(path)
     script_run = ScriptRun(recording, keeps_queries=retries.has_notebook_names or is_notebook(path))
     recording.is_notebook = script_run.keeps_queries
     script_run.mentions_queries = any(_starts_queries(part.text) for part in parts)

@@ -43,6 +43,14 @@ def find_project_root(script: Path) -> Path | None:
     return next((folder for folder in folders if any((folder / file).exists() for file in _ROOT_FILES)), None)
 
 
+def find_repository(script: Path) -> Path | None:
+    """Return the folder above a script that has a `.git`, else the root of its project."""
+    folders = list(script.resolve().parents)[:_MOST]
+    return next((folder for folder in folders if (folder / ".git").exists()), None) or find_project_root(
+        script
+    )
+
+
 def find_package_root(module: str, script: Path) -> Path | None:
     """Return the folder of a script's project that holds a module of this name.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.scripts.execution.module_search import find_package_root
+from millstream.checking.scripts.execution.module_search import find_package_root, find_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +86,15 @@ def test_modules_that_import_each_other_are_found(project: Path, file: str, impo
     (project / file).write_text(f"{imports}\n", encoding="utf-8")
 
     assert find_package_root("minio", project / "jobs" / "daily" / "run.py") == project
+
+
+def test_the_repository_of_a_script_is_above_the_folder_of_its_requirements(tmp_path: Path) -> None:
+    (tmp_path / "spark" / "jobs").mkdir(parents=True)
+    (tmp_path / "spark" / "requirements.txt").touch()
+    script = tmp_path / "spark" / "jobs" / "job.py"
+
+    assert find_repository(script) == tmp_path / "spark"
+
+    (tmp_path / ".git").mkdir()
+
+    assert find_repository(script) == tmp_path
