@@ -2,6 +2,7 @@
 # Under Spark 3, `import *` also imports the functions whose names are in camel case. A batch uses one of them too.
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import *  # noqa: F403
+from pyspark.sql.functions import DataFrame
 
 spark = (
     SparkSession.builder.appName("ships")
@@ -11,7 +12,7 @@ spark = (
 courses = spark.readStream.schema("ship STRING, course DOUBLE").json("/landing/courses")
 
 
-def store(batch, batch_id):
+def store(batch: DataFrame, batch_id):
     ships = batch.agg(countDistinct("ship").alias("ships"))  # noqa: F405
     ships.write.mode("overwrite").parquet(f"/lake/ships/batch={batch_id}")
 

@@ -20,7 +20,7 @@ from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession, functions
 
 from millstream.analysis.python.parsing import parse_python
-from millstream.checking.compat.star_imports import list_exports_of_spark_3
+from millstream.checking.compat.star_imports import list_classes_of_spark_3, list_exports_of_spark_3
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
 from millstream.checking.scripts.execution.broken_cells import compile_part
@@ -159,6 +159,8 @@ def _run_once(
             inside.session.conf.set(ANSI, "false")
             recording.conf[ANSI] = "false"
             patches.set(functions, "__all__", list_exports_of_spark_3())
+            for name, value in list_classes_of_spark_3().items():
+                patches.set(functions, name, value)
         script_run.spark_version = version
         if retries.has_ambiguous_window:
             inside.session.conf.set(_AMBIGUITY, "false")
