@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from millstream.diagnostics.failure import MillstreamError
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -43,25 +43,42 @@ def read_numbers(folder: Path) -> list[int]:
     return sorted(id_ for (id_,) in read_rows(folder, "id"))
 
 
+def count_jobs(spark: SparkSession, action: Callable[[], object]) -> int:
+    """The Spark jobs that an action takes."""
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()  # type: ignore[attr-defined]
+    before = int(scheduler.numTotalJobs())
+    action()
+    return int(scheduler.numTotalJobs()) - before
+
+
 def test_an_append_takes_no_more_jobs_than_one_without_a_number(spark: SparkSession, tmp_path: Path) -> None:
-    writer, context = opened(spark, tmp_path / "t"), spark.sparkContext
+    writer = opened(spark, tmp_path / "t")
     plain = rows(spark, 0).write.format("delta").mode("append")
     plain.save(str(tmp_path / "plain"))
     for batch in range(2):
         writer.write(rows(spark, batch), batch)
 
-    def jobs(group: str) -> int:
-        return len(context.statusTracker().getJobIdsForGroup(group))
+    actual = count_jobs(spark, lambda: writer.write(rows(spark, 2), 2))
 
-    actual, bare = uuid.uuid4().hex, uuid.uuid4().hex
-    context.setJobGroup(actual, "")
-    writer.write(rows(spark, 2), 2)
-    context.setJobGroup(bare, "")
-    plain.save(str(tmp_path / "plain"))
-    context.setJobGroup("", "")
-
-    assert jobs(actual) == jobs(bare) > 0
+    assert actual == count_jobs(spark, lambda: plain.save(str(tmp_path / "plain"))) > 0
     assert read_numbers(tmp_path / "t") == list(range(30))
+
+
+def test_a_start_finds_its_last_batch_in_the_checksum_and_takes_no_job(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first = opened(spark, tmp_path / "t")
+    for batch in range(2):
+        first.write(rows(spark, batch), batch)
+    found = []
+
+    def start() -> None:
+        writer = opened(spark, tmp_path / "t")
+        found.append(
+            (writer.last_committed_batches(spark)[0].batch, writer.has_batch(1), writer.has_batch(2))
+        )
+
+    assert (count_jobs(spark, start), found) == (0, [(1, True, False)])
 
 
 def test_of_two_appends_of_one_batch_that_began_at_once_one_conflicts(

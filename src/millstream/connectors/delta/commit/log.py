@@ -40,17 +40,18 @@ class TableSnapshot:
 
     def batch(self, writer: str) -> int | None:
         """Return the last batch that `writer` committed to this table, or None."""
-        if self.version < 0:
-            return None
-        transaction = self.snapshot.transactions().get(writer)
-        return int(transaction.get()) if transaction.isDefined() else None
+        last_batch = self.writers.get(writer)
+        return None if last_batch is None else last_batch[0]
 
     @property
     def writers(self) -> dict[str, tuple[int, int]]:
         """Last batch of each writer of any query, and its commit time in milliseconds since 1970."""
         if self.version < 0:
             return {}
-        transactions = self.snapshot.setTransactions()
+        # The checksum of the last commit mostly has them; otherwise Delta computes the table's state, in a Spark job.
+        checksum = self.snapshot.checksumOpt()
+        known = checksum.get().setTransactions() if checksum.isDefined() else checksum
+        transactions = known.get() if known.isDefined() else self.snapshot.setTransactions()
         last_batches = {}
         for transaction in (transactions.apply(index) for index in range(transactions.size())):
             updated = transaction.lastUpdated()
@@ -59,6 +60,12 @@ class TableSnapshot:
                 int(updated.get()) if updated.isDefined() else 0,
             )
         return last_batches
+
+    @property
+    def file_count(self) -> int:
+        """Number of the table's files."""
+        checksum = self.snapshot.checksumOpt()
+        return int(checksum.get().numFiles() if checksum.isDefined() else self.snapshot.numOfFiles())
 
 
 def read_entries(
@@ -77,7 +84,7 @@ def read_entries(
         for key, (_, time) in writers.items()
         if key == owner.key or own_last is None or time > own_last[1]
     }
-    if pending != {owner.key} and not int(snapshot.snapshot.numOfFiles() if writers else 0):
+    if pending != {owner.key} and not (writers and snapshot.file_count):
         pending &= {owner.key}
     ledger_entries = []
     commits = CommitWalk(spark, snapshot)
