@@ -38,7 +38,10 @@ def cases(example: str) -> list[Case]:
 
 
 def features(case: Case) -> set[Hashable]:
-    """Each example; crashes, restarts and waits; what is read, and how it is written, by its own writer or not."""
+    """Each example; crashes, restarts and waits; what is read; each mode, and each writer.
+
+    Each writer repeats batches in each mode in tests/conformance.
+    """
     example = case.file.parent.parent.name
     query, sources = case.pipeline.queries[case.query], case.pipeline.sources.values()
     return {
@@ -49,7 +52,8 @@ def features(case: Case) -> set[Hashable]:
             for action in step.actions
         ),
         *(("from", source.source.kind) for source in sources),
-        *((query.output_mode, entry.sink.kind if case.has_real_sinks else "collected") for entry in query.to),
+        ("in", query.output_mode),
+        *(("to", entry.sink.kind) for entry in query.to if case.has_real_sinks),
     }
 
 
