@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.checking.scripts.execution.broken_cells import compile_part
-from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
 from millstream.checking.scripts.execution.source_files import find_notebook, open_parts
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.recording import Doubt
 
 if TYPE_CHECKING:
+    from millstream.checking.scripts.execution.skipped_statements import SkippedStatements
     from millstream.checking.scripts.interception.recording import Recording
 
 # How the doubt about a notebook begins.
 NOTEBOOK_DOUBT = "notebook "
 
 
-def run_notebook(recording: Recording, name: str) -> None:
+def run_notebook(recording: Recording, skipped: SkippedStatements, name: str) -> None:
     """Run another notebook in the namespace of the one that names it, as `%run` does."""
     names = sys._getframe(1).f_globals
     outer = str(names.get("__file__", ""))
@@ -34,7 +34,7 @@ def run_notebook(recording: Recording, name: str) -> None:
     try:
         with open_parts(path) as parts:
             for part in parts:
-                code = compile_part(part, path, SkippedStatements(), names, recording)
+                code = compile_part(part, path, skipped, names, recording)
                 if code is not None:
                     exec(code, names)  # noqa: S102 - the purpose of the check
     finally:

@@ -152,7 +152,7 @@ class Retries:
             for name, doubt in self.absent.items()
             if name.startswith("name ")
         }
-        names[RUN] = partial(run_notebook, recording)
+        names[RUN] = partial(run_notebook, recording, self.skipped)
         for function in sorted(self.assumed.functions):
             session.udf.register(function, lambda *_args, **_named: None, "string")
         if self.folder is not None:
