@@ -207,16 +207,16 @@ class Statements:
 
     def _view(self, original: Any, session: Any, text: str, args: Any, plan: Any) -> Any:
         """Create a view in this session, or record it as unknown if it reads an unknown table."""
-        inner = plan.plan() if hasattr(plan, "plan") else plan.query()
-        name = str(plan.name().unquotedString()) if hasattr(plan, "name") else ""
         is_temporary = plan.getClass().getSimpleName() == "CreateViewCommand"
+        inner = plan.plan() if is_temporary else plan.query()
+        name = str(plan.name().unquotedString()) if is_temporary else _identifier(plan.child())
         text, unknown = self.prepare_query(
             session,
             text,
             inner,
             (lambda sql: _view_of(original, session, sql, args, name)) if is_temporary else None,
         )
-        if unknown is not None:
+        if unknown is not None and name:
             self.recording.unknown[name.lower()] = unknown
         elif is_temporary:
             return original(session, text, args)
@@ -351,3 +351,11 @@ def _class(session: Any, name: str) -> Any:
         return loader.classForName(name, False, True)  # noqa: FBT003 - a Java method
     except PySparkException:
         return None
+
+
+def _identifier(node: Any) -> str:
+    """Return the name in a node of the JVM's plan; "" for one that is computed."""
+    if node.getClass().getSimpleName() != "UnresolvedIdentifier":
+        return ""
+    parts = node.nameParts()
+    return ".".join(str(parts.apply(index)) for index in range(parts.size()))
