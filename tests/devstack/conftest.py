@@ -63,10 +63,10 @@ class Project:
         data: dict[str, str] = json.loads(result.stdout)
         return data
 
-    def attach(self) -> subprocess.Popen[str]:
-        """An attached `up` whose servers answer."""
+    def attach(self, *servers: str) -> subprocess.Popen[str]:
+        """An attached `up` of all servers or these, which answer."""
         child = subprocess.Popen(
-            [COMMAND, "up", "--json", "-f", str(self.folder)],
+            [COMMAND, "up", *servers, "--json", "-f", str(self.folder)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
