@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from millstream.proof.migration.verdict import QueryVerdict
 
-pytestmark = pytest.mark.usefixtures("small_batches")
+pytestmark = pytest.mark.usefixtures("small_batches", "three_batches")
 
 SPEC = """name: shop
 storage: file:///lake/shop

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from millstream.proof.migration.verdict import QueryVerdict
 
-pytestmark = pytest.mark.usefixtures("small_batches")
+pytestmark = pytest.mark.usefixtures("small_batches", "three_batches")
 
 HEAD = (
     "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"
