@@ -29,6 +29,7 @@ from millstream.spark.session import open_session
 from millstream.spark.session_scope import separate_session
 from recovery import same_process
 from recovery.dying_writer import DyingWriter
+from small_batches import SMALL_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,7 +100,7 @@ class WaitingHere(dict[str, Any]):
 
 
 def main(cases: Iterable[Case], log: str, writers: Iterable[WriterCase], last: int) -> int:
-    conf = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2, "spark.driver.memory": "1g"}
+    conf = {"spark.master": "local[2]", "spark.driver.memory": "1g", **SMALL_BATCHES}
     spark = open_session("dying", conf, Path(log))
     armed = WaitingHere()
     failpoints._parse_armed = lambda _: armed

@@ -33,7 +33,7 @@ def spec(folder: Path, sink: dict[str, Any]) -> dict[str, Any]:
     """Copies the files, one a batch, into a folder and to a sink that may set batches aside."""
     return {
         "name": "shop",
-        "spark": {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2},
+        "spark": {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 1},
         "sources": {
             "orders": {
                 "json": {"path": str(folder / "in"), "max_files_per_trigger": 1},

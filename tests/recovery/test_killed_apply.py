@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # At its failpoints it is killed in test_kills_at_failpoints.py.
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.usefixtures("small_batches")]
 
 # Ends the process at a change of a file in the folder, counted from 1. Spark's own are not counted.
 KILL_AT_CHANGE = """

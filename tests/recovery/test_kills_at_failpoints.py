@@ -48,12 +48,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 
-# In a part: with the checkpoint replaced and the rows not, and at one of the others.
-APPLY_POINTS = sweep.covering(
-    ["renewal.replaced", "renewal.prepared", "renewal.filled", "delta.committed"],
-    lambda point: [point == "renewal.replaced"],
-    "apply",
-)
+# In a part: with the checkpoint replaced and the rows not. spark/backfill/test_fresh_start.py fails at the others.
+APPLY_POINTS = ["renewal.replaced"]
+if sweep.WHOLE:
+    APPLY_POINTS += ["renewal.prepared", "renewal.filled", "delta.committed"]
 # Deliveries of what waits; in a part that of `RefusedBatch` is killed, and those of test_delivery_walks.py are.
 REPLAY_POINTS = ("postgres.staged", "postgres.open", "postgres.committed", "aside.delivered")
 BATCHES = 4
@@ -77,7 +75,12 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def killed(spark: SparkSession, stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def killed(
+    spark: SparkSession,
+    stack: Endpoints,
+    small_batches: None,  # noqa: ARG001 - the settings with which the first runs write
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Killed:
     """All of them, after their deaths."""
 
     def new_folder() -> Path:
@@ -199,8 +202,7 @@ def test_a_backfill_that_was_killed_is_finished_by_the_next(point: str, killed: 
 
     report = shop.backfill()
 
-    assert shop.compare("orders").is_equal
-    assert killed.backfilled.ids(point) == IDS
+    assert killed.backfilled.rows(point) == backfilled_shops.ROWS
     # What was committed before the kill is not written again.
     assert report.outcomes[0].added == (0 if "committed" in point else len(IDS))
 

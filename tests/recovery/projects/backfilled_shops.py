@@ -10,6 +10,7 @@ import psycopg
 
 import sweep
 from commands import call, shared_spark
+from delta_tables import read_parquet_rows, read_rows
 from spark.backfill.conftest import Shop, order
 
 if TYPE_CHECKING:
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 
 SPEC = """
 name: shop
-spark: {{spark.sql.shuffle.partitions: 2, spark.driver.memory: 1g, spark.master: "local[2]"}}
+spark: {{spark.sql.shuffle.partitions: 1, spark.driver.memory: 1g, spark.master: "local[2]"}}
 sources:
   orders:
-    json: in
+    json: {{path: in, max_files_per_trigger: 1}}
     schema: {{id: string, amount: int, at: timestamp}}
     watermark: {{event_time: at, delay_threshold: 10 minutes}}
 queries:
   orders: {{to: {{{sink}}}}}
 """
 IDS = list("abcd")
+ROWS = [(id_, 1, f"{minute:02}") for minute, id_ in enumerate(IDS)]
 SCHEMA = "killed_batches"
 FILL = ("backfill", "orders", "--batches", "1-3")
 
@@ -84,13 +86,16 @@ class BackfilledShops:
             cursor = connection.execute(text)
             return [row[0] for row in cursor.fetchall()] if cursor.description else []
 
-    def ids(self, point: str) -> list[str]:
-        """The ids in the sink of a point's shop."""
-        kind = point.partition(".")[0]
+    def rows(self, point: str) -> list[tuple[str, int, str]]:
+        """What the sink of a point's shop has: id, amount and minute."""
+        kind, columns = point.partition(".")[0], ("id", "amount", "at")
         if kind == "postgres":
-            return self.ask(f"SELECT id FROM {_table(point)} ORDER BY id")
-        rows = self.shops[point].rows("table", "delta" if kind == "delta" else "parquet")
-        return [row[0] for row in rows]
+            with psycopg.connect(self.postgres) as connection:
+                rows = connection.execute(f"SELECT {', '.join(columns)} FROM {_table(point)}").fetchall()
+        else:
+            read = read_rows if kind == "delta" else read_parquet_rows
+            rows = read(self.shops[point].folder / "table", *columns)
+        return sorted((id_, amount, f"{at:%M}") for id_, amount, at in rows)
 
     def _sink(self, point: str) -> str:
         match point.partition(".")[0]:
@@ -124,7 +129,7 @@ class BackfilledShops:
         sink = f'postgres: {{url: "{self.postgres}", table: {SCHEMA}.orders, ledger_schema: {SCHEMA}}}'
         for at, id in enumerate(IDS):
             shop.add_lines(order(id, f"12:0{at}:00"))
-            self._stream(shop, sink)
+        self._stream(shop, sink)
         self.ask(f"DELETE FROM {SCHEMA}.orders WHERE id <> 'a'")
         self.ask(f"DELETE FROM {SCHEMA}.ledger WHERE batch_id > 0")
 

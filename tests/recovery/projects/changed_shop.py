@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SPEC = """
 name: shop
-spark: {spark.sql.shuffle.partitions: 2, spark.driver.memory: 1g, spark.master: "local[2]"}
+spark: {spark.sql.shuffle.partitions: 1, spark.driver.memory: 1g, spark.master: "local[2]"}
 defaults: {checkpoints: checkpoints}
 sources:
   orders:

@@ -6,8 +6,10 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 import yaml
+from deltalake import DeltaTable
 
 from millstream.diagnostics.failure import CheckpointMismatch
 from recovery import dying_commands, outage, same_process
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 REFUSED = """
 name: shop
-spark: {{spark.sql.shuffle.partitions: 2, spark.driver.memory: 1g, spark.master: "local[2]"}}
+spark: {{spark.sql.shuffle.partitions: 1, spark.driver.memory: 1g, spark.master: "local[2]"}}
 sources:
   orders:
     json: {{path: in, max_files_per_trigger: 1}}
@@ -41,10 +43,11 @@ class RefusedBatch:
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.folder = folder
-        spec, table = folder / "pipeline.yml", f"delta.`{folder / 'table'}`"
+        spec = folder / "pipeline.yml"
         spec.write_text(REFUSED.format(", on_error: dead_letter"))
-        spark.createDataFrame([], "id string, amount int").write.format("delta").save(str(folder / "table"))
-        spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT positive CHECK (amount > 0)")
+        schema = pa.schema({"id": pa.string(), "amount": pa.int32()})
+        table = DeltaTable.create(str(folder / "table"), schema)
+        table.alter.add_constraint({"positive": "amount > 0"})
         for number, amount in enumerate((1, 0, 1)):
             self._order(number, "abc"[number], amount)
         # Order b is refused, and c waits behind it.
@@ -57,7 +60,8 @@ class RefusedBatch:
         ) as error:
             same_process.catch_up(spark, folder)
         assert "millstream deadletter replay copy" in error.value.fix
-        spark.sql(f"ALTER TABLE {table} DROP CONSTRAINT positive")
+        table.update_incremental()
+        table.alter.drop_constraint("positive")
         self.case: Case = (str(folder), REPLAY, "delta.committed", 1)
 
     def _order(self, number: int, id: str, amount: int) -> None:
