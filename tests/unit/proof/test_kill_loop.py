@@ -16,7 +16,7 @@ from millstream.proof.driver_pool import Drivers
 from millstream.proof.environment import ProofRun
 from millstream.proof.faults import FrozenDriver
 from millstream.proof.kill_loop import KillLoop
-from millstream.proof.kill_plan import RANDOM, KillTarget
+from millstream.proof.kill_plan import RANDOM, KilledProcess, KillTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from millstream.proof.driver import Driver
 
-# The first driver freezes once it is armed and ends as the variables say; any other one commits batch after batch.
+# The first driver freezes once it is armed, with its first order or a later one, and ends as the variables say; any
+# other one commits batch after batch.
 ACTING = """
 import json, os, signal, sys, threading
 
@@ -32,13 +33,14 @@ def emit(event, **data):
     print(json.dumps({"event": event, "query": "orders", **data}), flush=True)
 
 emit("ready")
-if not sys.stdin.readline():
+order = sys.stdin.readline()
+if not order:
     sys.exit(0)
 is_first = not os.path.exists(os.environ["MARK"])
 open(os.environ["MARK"], "w").close()
 emit("query_started")
 if is_first:
-    sys.stdin.readline()
+    json.loads(order)["failpoints"] or sys.stdin.readline()
     os.kill(os.getpid(), signal.SIGSTOP)
     if os.environ["REASON"]:
         emit("query_failed", reason=os.environ["REASON"])
@@ -92,8 +94,9 @@ def test_a_frozen_driver_that_ends_well_or_silently_is_a_defect(
         make_loop(code, reason).run_faults([FrozenDriver("delta.before")])
 
 
+@pytest.mark.parametrize("victim", [KilledProcess.BOTH, KilledProcess.PYTHON])
 def test_a_driver_is_killed_where_it_stands_and_the_kill_is_counted(
-    make_loop: Callable[..., KillLoop], monkeypatch: pytest.MonkeyPatch
+    make_loop: Callable[..., KillLoop], victim: KilledProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, killed = make_loop(), []
     start = loop.scene.drivers.start
@@ -104,7 +107,20 @@ def test_a_driver_is_killed_where_it_stands_and_the_kill_is_counted(
 
     monkeypatch.setattr(loop.scene.drivers, "start", start_and_note)
 
-    loop.kill([KillTarget(RANDOM, seconds=0.0)], 1)
+    loop.kill([KillTarget(RANDOM, seconds=0.0, victim=victim)], 1)
 
     assert [driver.wait(0) for driver in killed] == [-signal.SIGKILL]
-    assert loop.scene.tally.victims == {(RANDOM, "both"): 1}
+    assert loop.scene.tally.victims == {(RANDOM, str(victim)): 1}
+
+
+def test_a_driver_whose_jvm_was_killed_ends_by_itself(make_loop: Callable[..., KillLoop]) -> None:
+    loop = make_loop(1, "the JVM ended")
+
+    loop.kill([KillTarget("batch.begun", victim=KilledProcess.JVM)], 1)
+
+    assert loop.scene.tally.victims == {("batch.begun", "jvm"): 1}
+
+
+def test_a_driver_that_ends_well_without_its_jvm_is_a_defect(make_loop: Callable[..., KillLoop]) -> None:
+    with pytest.raises(MillstreamError, match="ended with 0 after its JVM had been killed: all was read"):
+        make_loop(0, "all was read").kill([KillTarget("batch.begun", victim=KilledProcess.JVM)], 1)
