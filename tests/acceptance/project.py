@@ -192,13 +192,17 @@ class Project:
 
     def send(self, rows: int, *, seed: int = 1, start: str = START) -> None:
         """Produce so many records at once, and keep the journal."""
-        ends = self.traffic("--rows", str(rows), "--seed", str(seed), "--start", start).ends()
-        assert ends == 0, self.started[-1].words()
+        options = ("--rows", str(rows), "--seed", str(seed), "--start", start)
+        done = self.call_here("traffic", "--json", "--journal", self._new_journal(), *options)
+        assert done.code == 0, done.err
 
     def traffic(self, *words: str) -> Running:
         """Start the traffic generator with a journal of its own."""
+        return self.start("traffic", "--json", "--journal", self._new_journal(), *words)
+
+    def _new_journal(self) -> str:
         self.journals.append(self.folder / f"journal-{len(self.journals)}.jsonl")
-        return self.start("traffic", "--json", "--journal", str(self.journals[-1]), *words)
+        return str(self.journals[-1])
 
     def expected_tables(self) -> Tables:
         """What the tables must hold."""

@@ -12,6 +12,7 @@ import pytest
 from acceptance.oracle import STREAMS
 from acceptance.project import Project, adapt, database
 from cluster.orders import SIZE, put_checkpoints_in, put_on_cluster
+from cluster.s3_projects import S3Process
 from millstream.devstack.servers import hdfs as hdfs_servers
 from millstream.devstack.servers.spark_cluster import SERVERS
 from millstream.devstack.servers.topics import create_topics
@@ -99,3 +100,10 @@ def conf(stack: Endpoints, bucket: str) -> dict[str, str]:
     """The settings with which Spark reaches the bucket."""
     assert bucket
     return {**S3_CLIENT, **bucket_settings(stack.folder)}
+
+
+@pytest.fixture(scope="session")
+def s3_process(conf: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Process]:
+    process = S3Process(conf, tmp_path_factory.mktemp("s3"))
+    yield process
+    process.close()

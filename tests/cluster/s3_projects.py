@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
@@ -18,30 +20,77 @@ from millstream.devstack.supervisor.state import Home
 from millstream.spec.location import S3_SCHEME
 
 if TYPE_CHECKING:
+    from acceptance.project import Project
     from millstream.devstack.supervisor.state import Endpoints
 
 READER = """
 import json, sys
 from millstream.spark.session import open_session, stop_session
+from millstream.spark.settings import S3_CHECKPOINTS
 
-root, conf = sys.argv[1], json.loads(sys.argv[2])
-spark = open_session("reader", {"spark.master": "local[1]", "spark.driver.memory": "1g", **conf})
-HERE
-print("ANSWER " + json.dumps(answer))
+conf = S3_CHECKPOINTS | {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2}
+spark = open_session("reader", conf | json.loads(sys.argv[1]))
+for line in sys.stdin:
+    question, names = json.loads(line)
+    names["spark"] = spark
+    exec(question, names)
+    print("ANSWER " + json.dumps(names["answer"]), flush=True)
 stop_session(spark)
+"""
+# A suspended driver renews no lease, so that the shortest time tells it from one that lives.
+CATCH_UP = """
+import os
+from functools import partial
+from pathlib import Path
+
+from commands import call, shared_spark
+from millstream.checkpoint import lock
+from millstream.checkpoint.remote.lease import Lease
+
+lock.Lease = partial(Lease, lapse=1.0)
+with shared_spark(spark):
+    done = call(Path(folder), "run", "--until-caught-up", "--no-page", *words, env=os.environ)
+lock.Lease = Lease
+answer = [done.returncode, done.stderr]
 """
 
 
-def ask(root: str, conf: dict[str, str], question: str) -> dict[str, Any]:
-    """Run code that sets `answer`, in a process of its own: the session of the tests has no client of S3."""
-    done = subprocess.run(
-        [sys.executable, "-c", READER.replace("HERE", question), root, json.dumps(conf)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.rpartition("ANSWER ")[2])  # type: ignore[no-any-return]
+class S3Process:
+    """A process with Spark and the client of S3, which the session of the tests does not have."""
+
+    def __init__(self, conf: dict[str, str], folder: Path) -> None:
+        self._errors = folder / "reader.err"
+        path = os.pathsep.join(
+            [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
+        with self._errors.open("w") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", READER, json.dumps(conf)],
+                env={**os.environ, "PYTHONPATH": path},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def ask(self, question: str, **names: object) -> Any:
+        """Run code that sets `answer`, with the session as `spark` and with these names, and return the answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([question, names]) + "\n")
+        self._process.stdin.flush()
+        line = next((line for line in self._process.stdout if line.startswith("ANSWER ")), None)
+        assert line is not None, self._errors.read_text()[-3000:]
+        return json.loads(line.removeprefix("ANSWER "))
+
+    def catch_up(self, project: Project, *words: str) -> None:
+        """Run a project until it is caught up, after a driver that has been suspended."""
+        code, errors = self.ask(CATCH_UP, folder=str(project.folder), words=words)
+        assert code == 0, errors
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
 
 
 def assert_each_row_is_there_once(root: str, conf: dict[str, str], files: int = FILES) -> None:

@@ -9,7 +9,7 @@ import pytest
 from acceptance.project import Project
 from cluster.interruptions import run_through_an_outage
 from cluster.remote_project import FILES, write_project
-from cluster.s3_projects import ask, assert_each_row_is_there_once
+from cluster.s3_projects import assert_each_row_is_there_once
 from millstream.connectors.api.values.bucket_options import set_bucket_settings
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
 from millstream.devstack.supervisor.state import S3_SERVER
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cluster.s3_projects import S3Process
     from millstream.devstack.supervisor.state import Endpoints
 
 RACE = """
@@ -104,9 +105,9 @@ def test_a_server_that_is_away_for_half_a_minute_costs_no_row(
 
 @pytest.mark.timeout(600)
 def test_a_manifest_that_another_driver_wrote_meanwhile_is_not_replaced(
-    root: str, conf: dict[str, str]
+    root: str, s3_process: S3Process
 ) -> None:
-    assert ask(root, conf, RACE) == {"late": False, "text": "first", "names": ["rows"]}
+    assert s3_process.ask(RACE, root=root) == {"late": False, "text": "first", "names": ["rows"]}
 
 
 @pytest.mark.timeout(600)
@@ -134,8 +135,8 @@ def test_a_wrong_secret_and_a_missing_bucket_are_one_sentence_each(
 
 
 @pytest.mark.timeout(300)
-def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, conf: dict[str, str]) -> None:
-    answer = ask(root, conf, SPOOL)
+def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, s3_process: S3Process) -> None:
+    answer = s3_process.ask(SPOOL, root=root)
 
     folder = f"{root}/checkpoints/orders"
     batches = [["orders", "id", "delta:table", number, rows, folder] for number, rows in ((7, 3), (8, 4))]

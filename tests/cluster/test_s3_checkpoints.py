@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,7 +26,7 @@ from cluster.interruptions import (
 from cluster.orders import put_checkpoints_in, put_on_cluster, send_orders
 from cluster.proxies import HoldingProxy, LosingProxy
 from cluster.remote_project import FEW_FILES, FILES, write_input, write_project
-from cluster.s3_projects import ask, assert_each_row_is_there_once, read_objects
+from cluster.s3_projects import assert_each_row_is_there_once, read_objects
 from cluster.test_cluster import ORDERS as SHOP_ORDERS
 from cluster.test_cluster import assert_all_sinks_have
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cluster.s3_projects import S3Process
     from millstream.devstack.supervisor.state import Endpoints
 
 ENDPOINT = f"{S3_SETTINGS}bucket.{S3_BUCKET}.endpoint"
@@ -86,7 +87,12 @@ def project(stack: Endpoints, root: str, conf: dict[str, str], tmp_path: Path) -
     ],
 )
 def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successors(
-    stack: Endpoints, project: Project, root: str, conf: dict[str, str], writes: list[str]
+    stack: Endpoints,
+    project: Project,
+    root: str,
+    conf: dict[str, str],
+    s3_process: S3Process,
+    writes: list[str],
 ) -> None:
     """Each takes over from the former one. Its request has left it, and reaches S3 after the last one has ended."""
     files = FEW_FILES if len(writes) == 1 else MANY_FILES
@@ -102,8 +108,7 @@ def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successo
         drivers.append((suspended, proxy))
 
     # Its batches have other files than those that the suspended ones were about to plan.
-    last = project.call("run", "--until-caught-up", "--no-page", *read_files(len(writes) + 1))
-    assert last.code == 0, last.err
+    s3_process.catch_up(project, *read_files(len(writes) + 1))
     before = read_objects(stack, root)
     for suspended, proxy in drivers:
         proxy.release()
@@ -116,8 +121,10 @@ def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successo
     assert "checkpoints/orders/offsets/1" in before
     assert {name for name in before if after.get(name) != before[name]} == set()
     # What the suspended drivers have added to the checkpoint, if anything, does not mislead the next start.
-    if sweep.WHOLE or after.keys() != before.keys():
+    if sweep.WHOLE:
         project.catch_up()
+    elif after.keys() != before.keys():
+        s3_process.catch_up(project)
     assert_each_row_is_there_once(root, conf, files)
 
 
@@ -338,18 +345,11 @@ with ThreadPoolExecutor(4) as pool:
 """
 
 
-@pytest.fixture(scope="module")
-def answers(bucket: str, conf: dict[str, str]) -> dict[str, Any]:
-    """What both questions have for an answer, from one process: the start of one takes longer than they do."""
-    both = f"{CLASSES}\nclasses = answer\n{WRITERS}\nanswer = {{'classes': classes, 'writers': answer}}"
-    return ask(f"{bucket}/classes", conf, both)
-
-
 @pytest.mark.timeout(300)
 def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelled(
-    answers: dict[str, Any],
+    s3_process: S3Process, root: str
 ) -> None:
-    assert answers["classes"] == {
+    assert s3_process.ask(CLASSES, root=root) == {
         "class": "millstream.ConditionalCheckpointFileManager",
         "early": "early",
         "late": "org.apache.hadoop.fs.FileAlreadyExistsException",
@@ -364,6 +364,8 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
 
 
 @pytest.mark.timeout(300)
-def test_of_simultaneous_writers_in_one_process_one_creates_the_object(answers: dict[str, Any]) -> None:
+def test_of_simultaneous_writers_in_one_process_one_creates_the_object(
+    s3_process: S3Process, root: str
+) -> None:
     # The server looks for an object and then writes it, so without a lock several of them succeed.
-    assert answers["writers"] == {"winners": [1] * 20}
+    assert s3_process.ask(WRITERS, root=root) == {"winners": [1] * 20}
