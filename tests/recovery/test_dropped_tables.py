@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
     from millstream.pipeline.model import Pipeline
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("small_batches")
 
 
 class Database:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.sink import Sink
     from millstream.devstack.supervisor.state import Endpoints
 
+pytestmark = pytest.mark.usefixtures("small_batches")
 _count = itertools.count()
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.sink import Sink
     from millstream.devstack.supervisor.state import Endpoints
 
+pytestmark = pytest.mark.usefixtures("small_batches")
 _count = itertools.count()
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from pyspark.sql.types import StructField, StructType
 
 from millstream.connectors import registry
 from millstream.connectors.postgres.copy.rows import encode_columns
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from millstream.connectors.api.sink import Sink
     from millstream.devstack.supervisor.state import Endpoints
 
+pytestmark = pytest.mark.usefixtures("small_batches")
 _count = itertools.count()
 WAYS = ("driver", "tasks")
 
@@ -297,18 +299,21 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("spark")
 def test_check_refuses_a_type_for_a_column_if_the_server_has_no_cast_for_what_the_writer_sends(
-    stack: Endpoints, spark: SparkSession
+    stack: Endpoints,
 ) -> None:
     name = f"rows_{next(_count)}"
     make(stack, f"CREATE TABLE {name} ({', '.join(f'c{n} {kind}' for n, kind in enumerate(COLUMNS))})")
     accepted, unrefused = set(), set()
+    types = {kind: StructType.fromDDL(f"value {kind}")["value"].dataType for kind in SCALARS}
     with psycopg.connect(stack.postgres, autocommit=True, options="-c search_path=public") as connection:
         table = find_table(connection, f"public.{name}")
         assert table is not None
         for kind, (number, held) in itertools.product(SCALARS, enumerate(COLUMNS)):
             name = f"c{number}"
-            (column,) = encode_columns(spark.createDataFrame([], f"{name} {kind}").schema, (name,), table)
+            schema = StructType([StructField(name, types[kind])])
+            (column,) = encode_columns(schema, (name,), table)
             mismatch = find_mismatch(kind, held)
             if mismatch is None or not mismatch.accepts_nothing:
                 unrefused.add((kind, held))
