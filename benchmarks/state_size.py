@@ -1,6 +1,6 @@
 """What a small batch costs as the state grows: the same batches over a state of ten thousand keys and of millions.
 
-    python benchmarks/state_size.py [--keys 10000 1000000 3000000] [--rounds 3]
+    python benchmarks/state_size.py [--keys 10000 1000000 3000000] [--rounds 3] [--rocksdb]
 
 A query drops duplicates by a key. One batch brings all the keys, and then `--batches` batches of 500 rows follow,
 half of them new. Seconds are those of Spark's `triggerExecution`, of these batches alone; memory is the largest
@@ -20,6 +20,7 @@ from measure import children
 from millstream.engine.events.event_bus import Event, EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.pipeline.model import Pipeline
+from millstream.pipeline.stateful import ROCKSDB, STORE
 from millstream.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -43,12 +44,15 @@ def write_files(spark: SparkSession, folder: Path, keys: int, batches: int) -> N
         part.rename(folder / "rows" / f"{number:05}.parquet")
 
 
-def run_once(spark: SparkSession, folder: Path, keys: int, batches: int) -> list[float]:
+def run_once(
+    spark: SparkSession, folder: Path, keys: int, batches: int, settings: dict[str, Any]
+) -> list[float]:
     """Seconds of each small batch that counts."""
     (folder / "rows").mkdir(parents=True)
     write_files(spark, folder, keys, batches)
     spec: dict[str, Any] = {
         "name": "state-size",
+        "spark": settings,
         "sources": {
             "users": {
                 "parquet": {"path": str(folder / "rows"), "max_files_per_trigger": 1},
@@ -93,13 +97,15 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[10_000, 1_000_000, 3_000_000])
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rocksdb", action="store_true", help="Keep the state in RocksDB.")
     asked = parser.parse_args()
+    settings: dict[str, Any] = {STORE: ROCKSDB} if asked.rocksdb else {}
     found: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="millstream-state-") as scratch:
         spark = open_session("bench", {"spark.master": "local[2]"}, Path(scratch) / "spark.log")
         for turn in range(asked.rounds):
             for keys in asked.keys:
-                times = run_once(spark, Path(scratch) / f"{turn}-{keys}", keys, asked.batches)
+                times = run_once(spark, Path(scratch) / f"{turn}-{keys}", keys, asked.batches, settings)
                 found.setdefault(keys, []).append(statistics.median(times))
                 print(
                     f"round {turn + 1}, {keys:>9,} keys: {statistics.median(times):.2f} s a batch", flush=True
