@@ -129,7 +129,8 @@ def _may_start_more(script_run: ScriptRun, retries: Retries) -> bool:
     """Return whether a script that starts no query may do so if the values that are not known are true."""
     recording = script_run.recording
     is_cut = script_run.raised is not None and not script_run.raised.is_only_here
-    has_doubts = bool(recording.doubts) and script_run.mentions_queries and recording.execution is None
+    has_doubts = bool(recording.doubts) or recording.has_taken_rows
+    has_doubts = has_doubts and script_run.mentions_queries and recording.execution is None
     return has_doubts and not (recording.queries or is_cut or retries.says_yes)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
+from dataclasses import replace
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from millstream.analysis.python.parsing import parse_python
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import expected, note_decision
+from millstream.checking.scripts.interception.absent import as_if_with_rows, expected, note_decision
 from millstream.checking.scripts.interception.recording import Doubt
 
 if TYPE_CHECKING:
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.interception.recording import Recording
 
 # Methods that give a script the rows of a frame, or something about them.
-_TAKING_ROWS = ("collect", "count", "isEmpty", "tail", "toPandas", "toLocalIterator")
+_TAKING_ROWS = (
+    "collect", "count", "first", "head", "isEmpty", "tail", "take", "toLocalIterator", "toPandas",
+)  # fmt: skip
 # What Python says of a call that does not fit its function, whatever the values are.
 _WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
 _QUOTED = re.compile(r"'(\w+)'")
@@ -36,17 +41,33 @@ _LITERALS = (
 
 
 def install(recording: Recording, patches: Patches) -> None:
-    """Note where a script takes the rows of a source that is empty only in a check."""
+    """Note where a script takes the rows of a source that is empty only in a check.
+
+    In a run in which what is not known is true, a frame without rows has one that is not known.
+    """
     doubt = Doubt("a row of a source", "sources have no rows in a check", None)
 
-    def take(original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
+    def take(name: str, original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
         caller = call_sites.find_user_frame()
-        if recording.has_emptied_sources and caller is not None:
-            note_decision(doubt, caller)
-        return original(frame, *args, **named)
+        if not recording.has_emptied_sources or caller is None:
+            return original(frame, *args, **named)
+        note_decision(doubt, caller)
+        recording.has_taken_rows = True
+        result = original(frame, *args, **named)
+        # PySpark's own methods and libraries need rows of Spark.
+        is_own_call = caller is sys._getframe(2)
+        if not expected.are_true or not is_own_call or name == "toPandas":
+            return result
+        result = list(result) if name == "toLocalIterator" else result
+        noted = (each for each in recording.doubts if each.what == doubt.what)
+        known = next(noted, None) or replace(doubt, span=call_sites.current_span())
+        with_row = as_if_with_rows(result, known)
+        if with_row is not result:
+            recording.doubt(known)
+        return iter(with_row) if name == "toLocalIterator" else with_row
 
     for name in _TAKING_ROWS:
-        patches.wrap(DataFrame, name, take)
+        patches.wrap(DataFrame, name, partial(take, name))
 
 
 def find_decision(

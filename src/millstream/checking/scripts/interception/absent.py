@@ -69,6 +69,25 @@ def note_decision(doubt: Doubt, frame: FrameType) -> None:
         expected.decisions.setdefault((frame.f_code.co_filename, frame.f_lineno), doubt)
 
 
+def as_if_with_rows(result: Any, doubt: Doubt) -> Any:
+    """Return what an action on a frame without rows returns for one row that is not known.
+
+    `result` is that of the action: no rows, no first row, the number 0, or True of `isEmpty`. Any other is returned
+    as it is.
+    """
+    match result:
+        case bool():
+            return False
+        case 0:
+            return 1
+        case None:
+            return Absent(doubt)
+        case []:
+            return [Absent(doubt)]
+        case _:
+            return result
+
+
 class AbsentError(Exception):
     """A stand-in for an exception class of a missing module."""
 

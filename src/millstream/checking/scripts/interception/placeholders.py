@@ -11,7 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.group import GroupedData
 
-from millstream.checking.scripts.interception.absent import MARK, Absent, note_decision
+from millstream.checking.scripts.interception.absent import (
+    MARK,
+    Absent,
+    as_if_with_rows,
+    expected,
+    note_decision,
+)
 from millstream.checking.scripts.interception.columns.assumed_columns import PLACEHOLDER, TEXT
 from millstream.spark.internals import default_session
 
@@ -221,9 +227,10 @@ class Unknown:
             return lambda *args, **named: _Groups(self, ((name, args, named),))
         if name in _ACTION_RESULTS:
             self._recording.has_emptied_sources = True
+            result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
             if name not in _SHOWING:
                 note_decision(self._doubt, sys._getframe(1))
-            result = list(_ACTION_RESULTS[name]) if _ACTION_RESULTS[name] == () else _ACTION_RESULTS[name]
+                result = as_if_with_rows(result, self._doubt) if expected.are_true else result
             return lambda *_args, **_kwargs: result
         if name == "writeStream":
             return unknown_writers[0](self, self._recording)

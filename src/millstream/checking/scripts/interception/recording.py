@@ -197,6 +197,8 @@ class Recording:
     """True if the script's own connections seem to succeed, because it ended when they did not."""
     has_emptied_sources: bool = False
     """True if the script read a source, or the progress of a query, that is empty only in the check."""
+    has_taken_rows: bool = False
+    """True if the script then took rows: without any, it may not start its query."""
 
     def doubt(self, doubt: Doubt) -> Doubt:
         """Record a value that is not known, without duplicates."""
