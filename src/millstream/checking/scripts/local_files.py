@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.dataframe import DataFrame
 
+from millstream.analysis.folder_paths import normalize_path
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 # Folders whose files are not a project's own, and the number of folders that are searched at most.
 _NOT_OF_PROJECT = ("venv", "env", "site-packages", "node_modules", "tests", "test", "build", "dist")
 _MOST_FOLDERS = 1_000
+# How a path of another system begins, such as s3a:// or dbfs:/.
+_SCHEME = re.compile(r"(?!file:)[A-Za-z][\w+.-]+:")
 
 
 def keep_project_folders(names: Iterable[str]) -> list[str]:
@@ -72,3 +77,11 @@ def columns_of_files(
         # The folder is empty or the files have another format, so the columns are not known.
         return None
     return DataFrame(frame, spark).schema
+
+
+def tell_why_unread(place: str) -> str:
+    """Return why the columns of the files at a place are not known, as a clause."""
+    if _SCHEME.match(place) or has_magic(place):
+        return "a check does not connect to it"
+    exists = Path(normalize_path(place)).exists()
+    return "no file there tells of them" if exists else "it does not exist on this machine"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.checking.scripts.local_files import find_copied_file
+from millstream.checking.scripts.local_files import find_copied_file, tell_why_unread
 
 
 @pytest.fixture
@@ -42,3 +42,23 @@ def test_a_path_of_a_container_is_the_file_with_the_longest_end_in_common(
 
 def test_without_a_project_no_file_is_found(project: Path) -> None:
     assert find_copied_file(project / "conf" / "absent" / "job.yml", None) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("landing/ships", "it does not exist on this machine"),
+        ("landing\\ships", "it does not exist on this machine"),
+        ("file:///landing/ships", "it does not exist on this machine"),
+        ("data", "no file there tells of them"),
+        ("landing/*/ships", "a check does not connect to it"),
+        ("s3a://landing/ships", "a check does not connect to it"),
+        ("dbfs:/landing/ships", "a check does not connect to it"),
+    ],
+)
+def test_files_without_columns_have_a_reason(
+    project: Path, monkeypatch: pytest.MonkeyPatch, place: str, why: str
+) -> None:
+    monkeypatch.chdir(project)
+
+    assert tell_why_unread(place) == why

@@ -13,7 +13,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from millstream.checking.scripts.interception import call_sites
-from millstream.checking.scripts.interception.absent import MARK, Absent
+from millstream.checking.scripts.interception.absent import MARK, Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import PROBE, Unknown
 from millstream.checking.scripts.interception.recording import Doubt, SourceRead
 from millstream.checking.scripts.interception.spark_formats import (
@@ -24,7 +24,7 @@ from millstream.checking.scripts.interception.spark_formats import (
     UNCONNECTED,
     short_name,
 )
-from millstream.checking.scripts.local_files import columns_of_files
+from millstream.checking.scripts.local_files import columns_of_files, tell_why_unread
 from millstream.connectors import spark_formats
 from millstream.frames.build_views import SOURCE_OPTION
 from millstream.spark import internals
@@ -188,7 +188,9 @@ class ReaderPatch:
     ) -> Any:
         """Return an empty frame with columns from the script, a Python source or local files, else an unknown one."""
         schema = settings.schema or self.recording.columns_of(place) or self._python_columns(settings)
+        reason = "a check does not connect to it"
         if schema is None and place and settings.format in (*FILES, spark_formats.DELTA):
+            reason = reason if has_mark(place) else tell_why_unread(place)
             project = self.recording.project
             schema = columns_of_files(spark, settings.format, settings.options, place, project)
         if schema is not None:
@@ -200,7 +202,7 @@ class ReaderPatch:
         label = f"{settings.format} {place}".strip()
         doubt = Doubt(
             label,
-            "its columns are unknown, because a check does not connect to it",
+            f"its columns are unknown, because {reason}",
             span,
             f"pass the columns: --table '{place}=DDL'"
             if settings.format == "table" or not place

@@ -34,9 +34,21 @@ NOT_REPLAYABLE = frozenset({"socket"})
 # Sinks that may start without a checkpoint. Spark creates a temporary one for the run and deletes it.
 OWN_CHECKPOINT = frozenset({"memory", "console", "noop", "foreach", "foreachbatch"})
 
-# Sinks that accept every column, of any name and type.
+# Sinks that accept columns of any name and type. CSV refuses nested ones, which is not known of unknown columns.
 NEEDS_NO_COLUMNS = frozenset(
-    {"console", "delta", "foreachbatch", "foreach", "iceberg", "json", "memory", "noop", "orc", "parquet"}
+    {
+        "console",
+        "csv",
+        "delta",
+        "foreachbatch",
+        "foreach",
+        "iceberg",
+        "json",
+        "memory",
+        "noop",
+        "orc",
+        "parquet",
+    }
 )
 
 _SINKS: dict[str, tuple[Guarantee, str]] = {
