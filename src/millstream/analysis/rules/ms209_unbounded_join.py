@@ -11,7 +11,7 @@ from millstream.analysis.rule_context import Code
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.query.plan_model import Operator, PlannedQuery
+    from millstream.analysis.query.plan_model import Operator, PlannedQuery, WatermarkOperator
     from millstream.analysis.rule_context import Facts
     from millstream.diagnostics.finding import Finding
 
@@ -47,7 +47,7 @@ def _find_reason(join: Join) -> str:
     if unmarked := [side for side in join.inputs if not _has_watermark(side)]:
         watermarks = event_time.list_watermarks(unmarked[0])
         problem = (
-            f"'{watermarks[0].event_time}' was recomputed and has lost its watermark"
+            _name_lost_watermark(unmarked[0], watermarks[0])
             if watermarks
             else _name_missing_watermark(unmarked)
         )
@@ -99,6 +99,19 @@ def _has_event_time_key(join: Join) -> bool:
 
 def _has_watermark(side: Operator) -> bool:
     return any(column.delay is not None for column in side.columns)
+
+
+def _name_lost_watermark(side: Operator, watermark: WatermarkOperator) -> str:
+    """Say what became of the event time below a side: it was left out, or computed anew."""
+    name, time = watermark.event_time, watermark.column(watermark.event_time)
+    # All columns of a JSON message have one origin.
+    if time is None or any(
+        column.origins & time.origins
+        for column in side.columns
+        if event_time.is_time(column) or column.name.lower() == name.lower()
+    ):
+        return f"'{name}' was recomputed and has lost its watermark"
+    return f"one side has no column of the event time '{name}' any more"
 
 
 def _name_missing_watermark(sides: list[Operator]) -> str:
