@@ -181,6 +181,17 @@ def test_a_table_of_a_catalog_has_the_columns_that_are_named(
     assert finding.message.endswith("the check assumes that it has the columns that the script uses")
 
 
+def test_a_name_that_pyspark_does_not_have_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    text = HEAD + "from pyspark.sql.streaming import GroupState\n"
+
+    finding = checked(spark, tmp_path, text).findings[0]
+
+    assert (finding.code, finding.message.partition(" is not")[0]) == (
+        "MS113",
+        "'GroupState' of pyspark.sql.streaming",
+    )
+
+
 def test_the_process_is_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     before = (list(sys.path), list(sys.argv), Path.cwd(), set(sys.modules))
     text = HEAD + "import os, sys\nos.chdir('/')\nsys.path.append('/odd')\nsys.argv = []\n"

@@ -42,6 +42,7 @@ _PATH = re.compile(
     r"[\w.:~-]*/[\w./:~-]+|\b[\w-]+\.(?:json|ya?ml|toml|ini|cfg|conf|env|properties|csv|parquet|txt|sql|avsc)\b"
 )
 _ASKS_FOR_FILES = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "glob", "iglob", "listdir"})
+_NOT_IMPORTED = re.compile(r"cannot import name '(\w+)'")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 
@@ -308,7 +309,9 @@ def _import(error: BaseException, span: Any) -> Doubt | None:
         return None
     if error.name.partition(".")[0] == "pyspark":
         why = f"PySpark {pyspark.__version__} does not have it"
-        return Doubt(f"'{getattr(error, 'name_from', None) or error.name}' of {error.name}", why, span)
+        name = _NOT_IMPORTED.match(str(error))
+        what = f"'{name[1]}'" if name else "a name"
+        return Doubt(f"{what} of {error.name}", why, span)
     why = f"the installed version of {error.name} does not have it: {error.msg}"
     return Doubt(f"a name of module {error.name}", why, span)
 
