@@ -20,7 +20,7 @@ VIEWS = frozenset({"createOrReplaceTempView", "createTempView", "registerTempTab
 # Methods after which a DataFrame has as many rows as before.
 KEEP_ALL_ROWS = PERSIST | {
     "select", "selectExpr", "withColumn", "withColumns", "withColumnRenamed", "withColumnsRenamed", "drop",
-    "alias", "toDF", "orderBy", "sort", "repartition", "coalesce", "fillna",
+    "alias", "toDF", "orderBy", "sort", "repartition", "coalesce", "fillna", "toJSON",
 }  # fmt: skip
 _FORMATS = frozenset({*spark_formats.FILE_METHODS, "jdbc"})
 # Spark's own file formats, and Delta; a write without a format uses Parquet.

@@ -256,8 +256,12 @@ def test_a_cached_batch_is_known() -> None:
     assert code('batch.persist()\nbatch.write.save("a")\nbatch.write.save("b")').is_persisted
 
 
-def test_the_whole_batch_in_the_driver_is_known() -> None:
-    assert len(code('rows = batch.select("a").collect()').collected) == 1
+@pytest.mark.parametrize(
+    "line",
+    ['batch.select("a").collect()', "batch.toJSON().collect()", "rows = batch.toJSON()\nrows.collect()"],
+)
+def test_the_whole_batch_in_the_driver_is_known(line: str) -> None:
+    assert len(code(line).collected) == 1
 
 
 @pytest.mark.parametrize("line", ['batch.groupBy("a").count().collect()', "batch.limit(5).toPandas()"])
