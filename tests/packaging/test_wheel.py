@@ -127,5 +127,7 @@ def test_the_tutorial_is_true_word_by_word(millstream: Path, tmp_path: Path) -> 
 
 def test_help_needs_no_repository(millstream: Path, tmp_path: Path) -> None:
     assert "starter" in run(millstream, tmp_path, "init", "--list")
-    assert "# Aggregation without a watermark (MS201)" in run(millstream, tmp_path, "explain", "MS201")
+    assert "# Aggregation or deduplication without a watermark (MS201)" in run(
+        millstream, tmp_path, "explain", "MS201"
+    )
     assert "# watermark" in run(millstream, tmp_path, "explain", "watermark")
