@@ -172,8 +172,10 @@ class AssumedColumns:
         elif condition.startswith("AMBIGUOUS_REFERENCE"):
             self._take_back(sources, _parts(facts.get("name", "")))
         elif condition.startswith("UNRESOLVED_USING_COLUMN"):
-            side = list(sources)[:1] if facts.get("side") == "left" else list(sources)[-1:]
-            self.add(side, _parts(facts.get("colName", ""))[:1])
+            # The sources of an SQL text do not have the order of its joins: the next one is tried if one has it.
+            sides = list(sources) if facts.get("side") == "left" else list(sources)[::-1]
+            for name in _parts(facts.get("colName", ""))[:1]:
+                self.add(self._list_lacking(sides, name), [name])
         elif condition == "ATTRIBUTE_NOT_SUPPORTED":
             name = facts.get("attr_name", "")
             if not get_close_matches(name, _FRAME_METHODS, n=1, cutoff=_MISSPELT):

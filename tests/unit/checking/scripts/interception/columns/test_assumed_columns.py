@@ -115,6 +115,17 @@ def test_a_text_that_names_a_function_without_parentheses_names_a_column() -> No
     assert columns.ddl("table t") == ", `user` STRING"
 
 
+def test_a_column_of_using_is_of_each_table_that_lacks_it() -> None:
+    columns = AssumedColumns()
+    lacking = Refusal("UNRESOLVED_USING_COLUMN_FOR_JOIN", colName="`id`", side="left")
+
+    assert columns.learn(["joined", "first"], lacking)
+    assert columns.learn(["joined", "first"], lacking)
+
+    assert (columns.ddl("joined"), columns.ddl("first")) == (", `id` STRING", ", `id` STRING")
+    assert not columns.learn(["joined", "first"], lacking)
+
+
 def test_a_qualified_column_is_of_the_source_with_this_alias() -> None:
     columns = AssumedColumns()
     columns.alias("S", ["sales"])
