@@ -14,4 +14,4 @@ def normalize_path(path: str) -> str:
 
 def is_inside(inner: str, outer: str) -> bool:
     """Return whether one folder is inside another one. Both paths are normalized."""
-    return inner.startswith(outer.rstrip("/") + "/")
+    return inner != outer and inner.startswith(outer.rstrip("/") + "/")

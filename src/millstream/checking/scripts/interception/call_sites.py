@@ -60,6 +60,9 @@ _start = [Path.cwd()]
 Place = tuple[int, int, int, int]
 """First line, first column, last line, end column (exclusive). Lines count from 1, columns (bytes) from 0."""
 
+Loop = ast.For | ast.AsyncFor | ast.While
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
 
 @cache
 def is_user_file(file: str) -> bool:
@@ -210,9 +213,24 @@ def _names(file: str) -> list[tuple[Place, str, bool]]:
     return names[::-1]
 
 
+@cache
+def _loops(file: str) -> list[Loop | Function]:
+    """Return the loops and the functions of a file, outermost first."""
+    return [node for node in ast.walk(_tree(file)) if isinstance(node, Loop | Function)]
+
+
+def find_loop() -> Loop | None:
+    """Return the innermost loop around the user's current call, or around a call of the function that makes it."""
+    for file, line in list_user_lines():
+        around = [node for node in _loops(file) if node.lineno <= line <= (node.end_lineno or line)]
+        if around and isinstance(around[-1], Loop):
+            return around[-1]
+    return None
+
+
 def reset_caches() -> None:
     """Clear the caches of files, which may have changed, and name files relative to the current folder."""
-    for cached in (_tree, _nodes, _names, is_user_file):
+    for cached in (_tree, _nodes, _names, _loops, is_user_file):
         cached.cache_clear()
     _start[:] = [Path.cwd()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ class CheckedQuery(StreamingQuery):
         """True at the first access, false afterwards."""
         self._looks -= 1
         if self._looks < 0:
-            self._wait()
+            self._wait(bounded=_is_bounded(call_sites.find_loop()))
         return self._looks >= 0
 
     @property
@@ -132,6 +133,20 @@ class CheckedQuery(StreamingQuery):
         self._recording.waits.append(
             WaitCall(self._query.number, started, call_sites.current_span(), bounded)
         )
+
+
+def _is_bounded(loop: call_sites.Loop | None) -> bool:
+    """Return whether a loop that asks whether a query is active ends also while it is: by a time or a number."""
+    if not isinstance(loop, ast.While):
+        return True
+    test = loop.test
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return any(
+        isinstance(part, ast.Compare)
+        and isinstance(part.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+        and not any(isinstance(node, ast.Attribute) and node.attr == "active" for node in ast.walk(part))
+        for part in parts
+    )
 
 
 def _place(query: StartedQuery) -> tuple[Any, ...]:

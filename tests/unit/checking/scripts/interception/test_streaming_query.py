@@ -96,6 +96,38 @@ def test_queries_of_a_loop_that_run_beside_each_other_are_recorded_all() -> None
     assert len(script.recording.queries) == 3
 
 
+def look(query: CheckedQuery) -> bool:
+    """Ask whether a query runs."""
+    return query.isActive
+
+
+def test_a_loop_with_an_end_of_its_own_does_not_wait_for_the_end_of_its_query() -> None:
+    script = Script()
+    query, seconds = script.start("cp"), 0
+
+    while seconds < 20 and query.isActive:
+        seconds += 1
+    for _ in range(2):
+        query.isActive  # noqa: B018 - the look is what is tested
+    if look(query):
+        query.stop()
+
+    assert [wait.is_bounded for wait in script.recording.waits] == [True, True, True, True]
+
+
+def test_a_loop_that_ends_with_its_query_waits_for_it() -> None:
+    script = Script()
+    first, second = script.start("cp/a"), script.start("cp/b")
+    script.writer.active = 1
+
+    while first.isActive:
+        pass
+    while script.writer.active > 0 and look(second):
+        pass
+
+    assert [wait.is_bounded for wait in script.recording.waits] == [False, False]
+
+
 def test_the_progress_of_a_query_has_a_source_and_durations() -> None:
     script = Script()
 
