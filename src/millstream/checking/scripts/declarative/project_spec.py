@@ -55,9 +55,7 @@ def read_project_spec(spec: Path) -> Project:
     if spec.is_dir():
         files = [path.resolve() for path in list_files_of_project(spec)]
         return Project(spec.resolve(), file, "", spec.name, has_spec=False, sources=files)
-    if spec.suffix in (".py", ".ipynb"):
-        return Project(spec.parent.resolve(), file, "", spec.stem, sources=[spec.resolve()])
-    if spec.suffix == ".sql":
+    if spec.suffix in (".py", ".ipynb", ".sql"):
         return Project(spec.parent.resolve(), file, "", spec.stem, has_spec=False, sources=[spec.resolve()])
     bundle = read_bundle(spec)
     if bundle is not None:
