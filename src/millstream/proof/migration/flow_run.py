@@ -46,17 +46,17 @@ class FlowRun:
         graph.read_written = read_written
         # In the order of a check, in which sources that have one name are numbered.
         for flow in graph.flows:
-            dataset = graph.datasets.get(graph.key(flow.target))
+            dataset = graph.datasets.get(graph.target_key(flow))
             if dataset is None or dataset.kind is DatasetKind.TEMPORARY_VIEW:
                 graph.make(flow)
             else:
-                self._fill(graph, session, graph.key(flow.target))
+                self._fill(graph, session, graph.target_key(flow))
 
     def _fill(self, graph: FlowGraph, session: SparkSession, key: str) -> None:
         if key in self.numbers:
             return
         self.numbers[key] = number = list(graph.datasets).index(key) + 1
-        for position, flow in enumerate(each for each in graph.flows if graph.key(each.target) == key):
+        for position, flow in enumerate(each for each in graph.flows if graph.target_key(each) == key):
             graph.make(flow)
             try:
                 self._run(flow, session, key, number, f"checkpoint-{self.execution.runs}-{number}-{position}")

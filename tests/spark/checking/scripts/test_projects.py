@@ -13,6 +13,7 @@ from millstream.checking.scripts.declarative.check import check_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from millstream.checking.check import CheckResult
     from millstream.diagnostics.finding import Finding
 
 HOME = Path(__file__).parents[3] / "scripts" / "projects"
@@ -292,3 +293,80 @@ def test_a_flow_over_a_file_of_pandas_that_is_not_here_is_no_error(
     checked = check_project(spark, file)
 
     assert {str(finding.severity) for finding in checked.findings} == {"info"}
+
+
+def checked_file(spark: SparkSession, file: Path, text: str) -> CheckResult:
+    """Check a project of one file, which has no spec."""
+    file.write_text(text)
+    return check_project(spark, file)
+
+
+def test_one_file_is_judged_as_its_folder_is(spark: SparkSession, tmp_path: Path) -> None:
+    checked = checked_file(
+        spark,
+        tmp_path / "tables.py",
+        """import dlt
+
+def create(name):
+    @dlt.table(name=name)
+    def rates():
+        return spark.readStream.format("rate").load()
+
+if __name__ == "__main__":
+    create("piers")
+    create("cranes")
+""",
+    )
+
+    assert [query.name for query in checked.judged or ()] == ["piers", "cranes"]
+    assert checked.findings == []
+
+
+SOURCE = "CREATE STREAMING TABLE raw AS SELECT id, at FROM STREAM port.raw.ships;\n"
+FLOW = "AUTO CDC INTO {} FROM STREAM(raw) KEYS (id) SEQUENCE BY at;\n"
+
+
+@pytest.mark.parametrize(
+    ("declared", "target"),
+    [
+        ("ships LOCATION 's3://port/ships'", "LIVE.ships"),
+        ("gold.ships LOCATION 's3://port/ships'", "ships"),
+        ("gold.ships", "ships"),
+        ("ships", "gold.ships"),
+    ],
+)
+def test_a_flow_writes_the_table_that_another_statement_declares(
+    spark: SparkSession, tmp_path: Path, declared: str, target: str
+) -> None:
+    sql = f"{SOURCE}CREATE OR REFRESH STREAMING TABLE {declared};\n{FLOW.format(target)}"
+
+    checked = checked_file(spark, tmp_path / "ships.sql", sql)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}
+    assert {query.name: query.reason for query in checked.judged or ()} == {"raw": "", target: ""}
+
+
+def test_a_flow_into_a_table_that_no_statement_declares_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = f"{SOURCE}CREATE OR REFRESH STREAMING TABLE gold.boats;\n{FLOW.format('ships')}"
+
+    findings = checked_file(spark, tmp_path / "ships.sql", sql).findings
+
+    assert [finding.message for finding in findings if str(finding.severity) == "error"] == [
+        "streaming table 'gold.boats' has no flow",
+        "flow 'ships' writes 'ships', which nothing declares",
+    ]
+
+
+def test_tables_with_unknown_columns_are_joined_using_one_of_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = (
+        "CREATE MATERIALIZED VIEW weights AS SELECT imo, flag, sum(weight) AS weight FROM port.raw.ships "
+        "JOIN port.raw.loads USING (imo) JOIN port.raw.flags USING (flag) GROUP BY imo, flag;"
+    )
+
+    checked = checked_file(spark, tmp_path / "weights.sql", sql)
+
+    assert [(query.name, query.reason) for query in checked.judged or ()] == [("weights", "")]

@@ -283,7 +283,7 @@ class _FileLoader:
 def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> Iterator[Finding]:
     """Build the frame of every flow, and record the flows that are streams."""
     for flow in graph.flows:
-        dataset = graph.datasets.get(graph.key(flow.target))
+        dataset = graph.datasets.get(graph.target_key(flow))
         if dataset is None:
             fix = f"declare it: create_streaming_table('{flow.target}'), or CREATE STREAMING TABLE {flow.target}"
             message = f"flow '{flow.name}' writes '{flow.target}', which nothing declares"
@@ -311,9 +311,9 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
                 yield from _kind_findings(flow, dataset)
             if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK, DatasetKind.TABLE):
                 _record(flow, dataset, script_run.recording)
-    targets = {graph.key(flow.target) for flow in graph.flows}
+    targets = {graph.target_key(flow) for flow in graph.flows}
     for key, dataset in graph.datasets.items():
-        if key not in targets and dataset.kind is not DatasetKind.SINK:
+        if key not in targets and dataset.kind is not DatasetKind.SINK and not dataset.is_unreadable:
             yield build_finding(
                 "MS118",
                 f"{dataset.kind} '{dataset.name}' has no flow",

@@ -16,7 +16,7 @@ from millstream.checking.scripts.declarative.databricks_sql import as_schema_of_
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
-from millstream.checking.scripts.interception.recording import Doubt
+from millstream.checking.scripts.interception.recording import Doubt, is_same_table
 from millstream.diagnostics.spec_codes import build_finding
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class DeclaredDataset:
     schema: Any = None
     format: str = ""
     options: dict[str, str] = field(default_factory=dict)
+    is_unreadable: bool = False
+    """True if Spark cannot parse its statement, of which only the name is known."""
 
 
 @dataclass
@@ -212,6 +214,18 @@ class FlowGraph(GraphElementRegistry):
             parts = parts[1:]
         return ".".join(parts)
 
+    def target_key(self, flow: DeclaredFlow) -> str:
+        """Return the key of the dataset that a flow writes.
+
+        Without a spec of Spark, the pipeline's catalog and database are not known, so a name without them is that
+        of the one dataset whose last part it is.
+        """
+        key = self.key(flow.target)
+        if key in self.datasets or self.project.has_spec:
+            return key
+        same = [other for other in self.datasets if is_same_table(key, other)]
+        return same[0] if len(same) == 1 else key
+
     def read(self, session: Any, name: str, *, streaming: bool) -> Any:
         """Return a dataset of the pipeline as a frame, or None if the pipeline has no dataset with this name."""
         dataset = self.datasets.get(self.key(name))
@@ -221,7 +235,9 @@ class FlowGraph(GraphElementRegistry):
             written = self.read_written(self.key(name), streaming)
             if written is not None:
                 return written
-        flows = [flow for flow in self.flows if self.key(flow.target) == self.key(name)]
+        flows = [flow for flow in self.flows if self.target_key(flow) == self.key(name)]
+        if dataset.is_unreadable and not flows:
+            return None
         if has_mark(name) and any(flow.name in self._in_progress for flow in flows):
             # Two schemas that are not known may be different ones.
             return None

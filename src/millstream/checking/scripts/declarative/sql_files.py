@@ -32,6 +32,10 @@ _PIECE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|
 _GAP = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 # Statements that Spark 4.2's pipelines accept and its parser does not.
 _AUTO_CDC = re.compile(r"(?:CREATE\s+FLOW\s+\S+\s+AS\s+)?AUTO\s+CDC\s+INTO\s+(\S+)", re.IGNORECASE)
+_STREAMING_TABLE = re.compile(
+    r"\bCREATE\s+(?:OR\s+\w+\s+)?(?:(?:PRIVATE|TEMPORARY)\s+)?STREAMING\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([\w.`]+)",
+    re.IGNORECASE,
+)
 _CHANGES = {
     "source": re.compile(r"\bFROM\s+(?:STREAM\b\s*\(?\s*)?([\w.`]+)", re.IGNORECASE),
     "keys": re.compile(r"\bKEYS\s*\(([^)]*)\)", re.IGNORECASE),
@@ -112,8 +116,19 @@ class SqlFile:
                 message = f"Spark cannot parse the statement: {reason}"
                 severity = Severity.ERROR if self.graph.project.has_spec else Severity.INFO
                 self.graph.findings.append(build_finding("MS118", message, span, severity=severity, why=why))
+                self._note_name(statement, head)
                 continue
             self._declare(plan, statement, head)
+
+    def _note_name(self, statement: Statement, head: Span) -> None:
+        """Declare the streaming table of a statement that Spark cannot parse: flows of other statements write it."""
+        named = _STREAMING_TABLE.search(statement.text)
+        if named is None or self.graph.key(named[1]) in self.graph.datasets:
+            return
+        dataset = DeclaredDataset(
+            named[1].replace("`", ""), DatasetKind.STREAMING_TABLE, head, is_unreadable=True
+        )
+        self.graph.declare(dataset)
 
     def _declare(self, plan: Any, statement: Statement, head: Span) -> None:
         kind = str(plan.getClass().getSimpleName())

@@ -96,7 +96,7 @@ class FlowMigration:
         for key, dataset in self.datasets.items():
             self._move(key, dataset)
         for flow in self.flows:
-            if self._key(flow.target) not in self.datasets:
+            if self._target_key(flow) not in self.datasets:
                 self._leave(f"flow '{flow.name}'", flow.span, f"nothing declares '{flow.target}'")
         self.files.write(self.recorded.project.name, self.recorded.project.configuration)
         return self.project
@@ -104,6 +104,10 @@ class FlowMigration:
     def _key(self, name: str) -> str:
         assert self.recorded.graph is not None
         return self.recorded.graph.key(name)
+
+    def _target_key(self, flow: DeclaredFlow) -> str:
+        assert self.recorded.graph is not None
+        return self.recorded.graph.target_key(flow)
 
     def _source_name(self, name: str) -> str:
         identifier = make_identifier(name)
@@ -141,7 +145,7 @@ class FlowMigration:
 
     def _write_flows(self, key: str, dataset: DeclaredDataset) -> tuple[dict[str, Any] | None, str]:
         """Write the view of a dataset, and return its sink and output mode; None for one without a sink."""
-        flows = [flow for flow in self.flows if self._key(flow.target) == key]
+        flows = [flow for flow in self.flows if self._target_key(flow) == key]
         if not flows:
             raise NotMovable("no flow writes it")
         changes = [flow for flow in flows if flow.changes or _is_auto_cdc(flow)]
@@ -284,7 +288,7 @@ class FlowMigration:
         self._move(key, dataset)
         if key in self.left:
             raise NotMovable(f"line {line}: it reads '{name}', which is not moved")
-        read = next(other for other in self.flows if self._key(other.target) == key)
+        read = next(other for other in self.flows if self._target_key(other) == key)
         if not is_stream and _is_streaming(flow) and (_is_streaming(read) or read.changes):
             raise NotMovable(
                 f"line {line}: it joins a stream with the table '{name}', which is a stream here"
