@@ -24,9 +24,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import cimpl
+
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
-from millstream.checking.scripts.interception.recording import WaitCall
+from millstream.checking.scripts.interception.recording import Doubt, WaitCall
 from millstream.checking.scripts.local_files import find_copied_file
 
 if TYPE_CHECKING:
@@ -74,6 +77,14 @@ _TREE_CHANGES: dict[str, tuple[str | None, ...]] = {
     "move": ("src", "dst"),
     "rmtree": ("path",),
 }
+
+
+# The classes of all clients of confluent_kafka derive from these. Not every version has all of them.
+_KAFKA_CLIENTS = tuple(
+    vars(cimpl)[name]
+    for name in ("Producer", "Consumer", "ShareConsumer", "_AdminClientImpl")
+    if hasattr(cimpl, name)
+)
 
 
 class WaitReached(BaseException):
@@ -127,6 +138,7 @@ class ScriptSandbox:
             unconnected = socket.socket()
             patches.after(unconnected.close)
             patches.wrap(socket, "create_connection", functools.partial(self._connect, unconnected))
+        self._replace_kafka_clients(patches)
         for name in ("uuid1", "uuid4"):
             patches.wrap(uuid, name, self._note_uuid)
         self.audit.start()
@@ -219,6 +231,40 @@ class ScriptSandbox:
         if call_sites.is_user_file(sys._getframe(2).f_code.co_filename):
             return result
         return original(*args, **kwargs)
+
+    def _replace_kafka_clients(self, patches: Patches) -> None:
+        """Replace the clients of confluent_kafka, whose library in C connects without an event of Python."""
+        package = cimpl.__name__.partition(".")[0]
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == package:
+                for attribute, kind in list(vars(module).items()):
+                    if isinstance(kind, type) and issubclass(kind, _KAFKA_CLIENTS):
+                        patches.set(module, attribute, self._stand_in_for(kind))
+        loaded = set(sys.modules)
+
+        def forget() -> None:
+            # Modules that the script was the first to import derive their clients from the stand-ins.
+            for name in [name for name in set(sys.modules) - loaded if name.startswith(f"{package}.")]:
+                del sys.modules[name]
+
+        patches.after(forget)
+
+    def _stand_in_for(self, client: type) -> type:
+        """Return a class whose instances are not known, unless Millstream itself opens the client."""
+
+        def connect(_kind: type, *args: Any, **named: Any) -> Any:
+            if call_sites.find_user_frame() is None:
+                return client(*args, **named)
+            why = "a check does not connect to the servers of Kafka"
+            doubt = Doubt(f"what {client.__name__} of confluent_kafka does", why, call_sites.current_span())
+            return Absent(self.recording.doubt(doubt))
+
+        body = {
+            "__new__": connect,
+            "__module__": client.__module__,
+            "__class_getitem__": classmethod(lambda kind, _types: kind),
+        }
+        return type(client.__name__, (), body)
 
     def _start_program(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         if call_sites.find_user_frame() is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sqlite3
 import stat
@@ -12,6 +13,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Recording, StartedQuery
 from millstream.checking.scripts.interception.sandbox import ScriptSandbox
@@ -160,6 +162,34 @@ def test_what_goes_past_the_replaced_functions_is_refused(run: Run, folder: Path
         run(REFUSED[how])
 
     assert shape(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("package", "client"),
+    [
+        ("confluent_kafka", "Producer"),
+        ("confluent_kafka", "SerializingProducer"),
+        ("confluent_kafka", "DeserializingConsumer"),
+        ("confluent_kafka.cimpl", "Consumer"),
+        ("confluent_kafka.admin", "AdminClient"),
+    ],
+)
+def test_a_client_of_kafka_is_not_opened(run: Run, package: str, client: str) -> None:
+    recording = Recording()
+    before = vars(importlib.import_module(package))[client]
+    settings = '{"bootstrap.servers": "127.0.0.1:9", "group.id": "ports"}'
+
+    names = run(
+        f"import {package}\n"
+        f"opened = {package}.{client}({settings})\n"
+        f"class Own({package}.{client}): pass\n"
+        f"derived = Own({settings})",
+        recording,
+    )
+
+    assert [type(names[name]) for name in ("opened", "derived")] == [Absent, Absent]
+    assert {doubt.what for doubt in recording.doubts} == {f"what {client} of confluent_kafka does"}
+    assert vars(importlib.import_module(package))[client] is before
 
 
 @pytest.mark.parametrize("target", ["spawn", "os.posix_spawn"])
