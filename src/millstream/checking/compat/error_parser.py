@@ -29,6 +29,9 @@ _TAIL = re.compile(
     r"\s*(?:SQLSTATE: \w{5}|;\s*line \d+,? pos|\(line \d+, pos \d+\)|;\n|\n\s*'?\w+ .*\[|== SQL).*", re.DOTALL
 )
 _CLASS = re.compile(r"^\s*\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*")
+# How py4j and Spark add Java's stack trace to a message, and the beginning of py4j's own.
+_JAVA_TRACE = re.compile(r"\s*(?:JVM stacktrace:|\n\s*at [\w.$/<>]+\().*", re.DOTALL)
+_JAVA_CALL = re.compile(r"An error occurred while calling \S+\s+(?:: |Trace:\s+)?")
 _POSITION = re.compile(r"line (\d+),? pos (\d+)")
 _UNKNOWN_FUNCTION = re.compile(r"\[UNRESOLVED_ROUTINE\][^`]*`(\w+)`")
 _UNKNOWN_COLUMN = re.compile(r"\[UNRESOLVED_COLUMN[\w.]*\].*?`([^ ]+)` cannot be resolved", re.DOTALL)
@@ -44,7 +47,7 @@ def split_message(error: Exception) -> tuple[str, str]:
     if isinstance(error, MillstreamError):
         return error.what, ""
     if not isinstance(error, PySparkException):
-        return f"{type(error).__name__}: {error}", ""
+        return f"{type(error).__name__}: {without_java_trace(str(error))}", ""
     full_text = " ".join(_TAIL.sub("", full_message(error)).split()).rstrip(";. ")
     if unknown := _UNKNOWN_FUNCTION.search(full_text):
         return f"there is no function '{unknown[1]}'", f"Spark says: {full_text}"
@@ -56,6 +59,11 @@ def split_message(error: Exception) -> tuple[str, str]:
 def full_message(error: PySparkException) -> str:
     """Return Spark's whole message without the JVM's stack trace."""
     return str(getattr(error, "_desc", None) or error)
+
+
+def without_java_trace(message: str) -> str:
+    """Return a message without the stack trace of Java that it may contain."""
+    return _JAVA_TRACE.sub("", _JAVA_CALL.sub("", message))
 
 
 def find_fix(error: Exception) -> str:

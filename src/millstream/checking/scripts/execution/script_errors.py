@@ -53,9 +53,9 @@ def describe_error(
         # The script ends because of the error that it handles.
         return replace(describe_error(error.__context__, path, texts, text), is_handled=True)
     if not isinstance(error, Exception):
-        return ScriptError(
-            f"it exits with {getattr(error, 'code', error)!r}", "", call_sites.error_span(error, path)
-        )
+        code = getattr(error, "code", error)
+        shown = error_parser.without_java_trace(code) if isinstance(code, str) else code
+        return ScriptError(f"it exits with {shown!r}", "", call_sites.error_span(error, path))
     message, reason = error_parser.split_message(error)
     span = call_sites.error_span(error, path)
     text = text or _failed_text(error, texts)
