@@ -11,10 +11,13 @@ from functools import partial
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql.classic.dataframe import DataFrame
 
 from millstream.analysis.python.parsing import parse_python
+from millstream.checking.compat.error_parser import without_java_trace
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import as_if_with_rows, expected, note_decision
 from millstream.checking.scripts.interception.recording import Doubt
@@ -33,6 +36,9 @@ _TAKING_ROWS = (
 # What Python says of a call that does not fit its function, whatever the values are.
 _WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
 _QUOTED = re.compile(r"'(\w+)'")
+_NO_ROWS = "sources have no rows in a check, and the script needs a row here"
+# Methods of Spark that check the columns for a model, which they also do without rows.
+_CHECKS_OF_COLUMNS = re.compile(r"\b(?:transformSchema|SchemaUtils|validateAndTransform\w*)\b")
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPOUND = ast.If | ast.While | ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.Try
 _LITERALS = (
@@ -91,7 +97,7 @@ def find_decision(
         return None
     file, at, doubt = decision
     place = f"line {at}" if file == frame.f_code.co_filename else f"{call_sites.display_name(file)}:{at}"
-    text = str(error)
+    text = without_java_trace(str(error))
     return Doubt(
         "the result of this statement",
         f"{doubt.what} is not known here, and {place} depends on it: with the real value, the statement may not fail",
@@ -112,6 +118,61 @@ def find_unset_name(error: BaseException, frame: FrameType, recording: Recording
     if name is None or not any(list(_list_bindings(body, name[1])) for body in bodies):
         return None
     return Doubt("the answer of a server", "a check does not connect to it", span)
+
+
+def find_missing_row(
+    error: BaseException, library: Sequence[FrameType], recording: Recording, span: Any
+) -> Doubt | None:
+    """Return the doubt about rows of a source that the script needs, asserts something of, or learns from.
+
+    `library` are the frames of libraries in which the error is raised, outermost first.
+    """
+    is_missing_value = isinstance(error, IndexError | KeyError | StopIteration | ZeroDivisionError) or (
+        isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    )
+    if recording.has_emptied_sources and (is_missing_value or _needs_rows(error, library)):
+        return Doubt("a row of a source", _NO_ROWS, span)
+    if isinstance(error, AssertionError) and (recording.has_emptied_sources or recording.doubts):
+        return Doubt("what this assertion compares", "sources have no rows in a check", span)
+    return None
+
+
+def _needs_rows(error: BaseException, library: Sequence[FrameType]) -> bool:
+    """Return whether Spark ML fails over a table without rows, and not because of its columns."""
+    if not isinstance(error, Py4JJavaError | CapturedException) or isinstance(error, AnalysisException):
+        return False
+    of_models = [frame for frame in library if str(frame.f_globals.get("__name__")).startswith("pyspark.ml.")]
+    values = [value for frame in of_models for value in frame.f_locals.values()]
+    tables = [value for value in values if isinstance(value, DataFrame)]
+    if not any(map(_is_empty, tables)):
+        return False
+    trace = str(error) if isinstance(error, Py4JJavaError) else str(error._stackTrace)
+    return _CHECKS_OF_COLUMNS.search(trace) is None
+
+
+def _is_empty(table: DataFrame) -> bool:
+    """Return whether a table has no rows; False if Spark cannot read it."""
+    try:
+        return bool(table._jdf.isEmpty())
+    except (Py4JJavaError, PySparkException):
+        return False
+
+
+def find_expected_failure(statement: ast.stmt, file: str, span: Any) -> Doubt | None:
+    """Return the doubt about a `raise` that ends a `try`: the script expects that what comes before it fails."""
+    if not isinstance(statement, ast.Raise):
+        return None
+    for node in ast.walk(_read(file)):
+        if not isinstance(node, ast.Try):
+            continue
+        has_calls = any(isinstance(part, ast.Call) for each in node.body[:-1] for part in ast.walk(each))
+        ends = [*(node.body[-1:] if has_calls else []), *node.orelse[:1]]
+        if node.handlers and any(
+            isinstance(end, ast.Raise) and end.lineno == statement.lineno for end in ends
+        ):
+            why = "the script expects an error of the statement before it, which a check may not run"
+            return Doubt("whether this statement is reached", why, span)
+    return None
 
 
 def walk_header(node: ast.AST) -> Iterator[ast.AST]:

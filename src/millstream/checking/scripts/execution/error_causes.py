@@ -12,12 +12,18 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark
 from pyspark.errors import ParseException, PySparkException
 
 from millstream.checking.compat.error_parser import split_message
 from millstream.checking.scripts.execution.argument_parsers import missing_argument
-from millstream.checking.scripts.execution.control_flow import find_decision, find_unset_name, walk_header
+from millstream.checking.scripts.execution.control_flow import (
+    find_decision,
+    find_expected_failure,
+    find_missing_row,
+    find_unset_name,
+    walk_header,
+)
+from millstream.checking.scripts.execution.module_search import find_other_version
 from millstream.checking.scripts.execution.spark_version import find_former_name
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
@@ -35,14 +41,11 @@ if TYPE_CHECKING:
 
 # Modules that end a script whose arguments are missing.
 _ARGUMENT_PARSERS = ("argparse", "optparse", "getopt", "click.", "typer.", "absl.flags", "docopt")
-_NO_ROWS = "sources have no rows in a check, and the script needs a row here"
-_NO_ROWS_TO_COMPARE = "sources have no rows in a check"
 _MODEL_READERS = ("loadMetadata", "load")
 _PATH = re.compile(
     r"[\w.:~-]*/[\w./:~-]+|\b[\w-]+\.(?:json|ya?ml|toml|ini|cfg|conf|env|properties|csv|parquet|txt|sql|avsc)\b"
 )
 _ASKS_FOR_FILES = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "glob", "iglob", "listdir"})
-_NOT_IMPORTED = re.compile(r"cannot import name '(\w+)'")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 
 
@@ -84,15 +87,16 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or _missing_folder(raised, library, span)
             or _pickled(raised, span)
             or _stand_in(raised, library, frame, named, recording)
-            or _import(raised, span)
+            or find_other_version(raised, library, span)
             or _other_dialect(raised, recording, span)
             or find_former_name(raised, recording.spark_version, span)
             or _decoded(raised, recording)
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)
             or (_search(named, span) if isinstance(raised, IndexError | ValueError) else None)
-            or _missing_row(raised, recording, span)
+            or find_missing_row(raised, library, recording, span)
             or _own_end(raised, statement, named, recording, span)
+            or find_expected_failure(statement, frame.f_code.co_filename, span)
             or find_unset_name(raised, frame, recording, span)
             # A later error follows from the first one.
             or (
@@ -300,22 +304,6 @@ def _values(node: ast.AST, frame: FrameType) -> Iterator[Any]:
             yield getattr(owner, "__dict__", {}).get(part.attr)
 
 
-def _import(error: BaseException, span: Any) -> Doubt | None:
-    """Return the doubt about a name that the installed version of a module does not have."""
-    if not isinstance(error, ImportError) or isinstance(error, ModuleNotFoundError) or not error.name:
-        return None
-    module = sys.modules.get(error.name)
-    if module is None or call_sites.is_user_file(getattr(module, "__file__", None) or "<"):
-        return None
-    if error.name.partition(".")[0] == "pyspark":
-        why = f"PySpark {pyspark.__version__} does not have it"
-        name = _NOT_IMPORTED.match(str(error))
-        what = f"'{name[1]}'" if name else "a name"
-        return Doubt(f"{what} of {error.name}", why, span)
-    why = f"the installed version of {error.name} does not have it: {error.msg}"
-    return Doubt(f"a name of module {error.name}", why, span)
-
-
 def _other_dialect(error: BaseException, recording: Recording, span: Any) -> Doubt | None:
     """Return the doubt about a statement of a notebook that Spark's parser refuses: Databricks has more SQL."""
     if not recording.is_notebook or not isinstance(error, ParseException):
@@ -384,16 +372,4 @@ def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:
         if frame.f_globals.get("__name__") == "pyspark.ml.util" and frame.f_code.co_name in _MODEL_READERS:
             path = str(frame.f_locals.get("path", "")).replace(MARK, "…")
             return Doubt(f"the model {path}", "a check does not load models", span)
-    return None
-
-
-def _missing_row(error: BaseException, recording: Recording, span: Any) -> Doubt | None:
-    """Return the doubt about a row that the script reads from a source, or asserts something of."""
-    is_missing_value = isinstance(error, IndexError | KeyError | StopIteration | ZeroDivisionError) or (
-        isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
-    )
-    if is_missing_value and recording.has_emptied_sources:
-        return Doubt("a row of a source", _NO_ROWS, span)
-    if isinstance(error, AssertionError) and (recording.has_emptied_sources or recording.doubts):
-        return Doubt("what this assertion compares", _NO_ROWS_TO_COMPARE, span)
     return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import re
 import sys
 import types
 from importlib.abc import Loader, MetaPathFinder
@@ -10,16 +12,18 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from millstream.analysis.python.parsing import parse_python
+from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
+from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.local_files import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from millstream.checking.scripts.interception.recording import Doubt
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
 
 # Files at the root of a project.
 _ROOT_FILES = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
@@ -28,6 +32,9 @@ _FEW = 2
 # The module from which files for Databricks import what a notebook has by itself.
 _RUNTIME = "databricks.sdk.runtime"
 _MOST = 6
+_NOT_IMPORTED = re.compile(r"cannot import name '(\w+)'")
+# How libraries speak of a name that another of their versions has.
+_OF_ANOTHER_VERSION = re.compile(r"\b(?:removed|moved|renamed|deprecated|no longer)\b")
 
 
 def list_project_folders(script: Path) -> list[Path]:
@@ -113,6 +120,68 @@ def _uses_library(file: Path, name: str) -> bool:
         if package == name and not (rest and (part.is_dir() or part.with_suffix(".py").is_file())):
             return True
     return False
+
+
+def find_other_version(error: BaseException, library: Sequence[FrameType], span: Any) -> Doubt | None:
+    """Return the doubt about a name that the installed version of a module does not have, and another may have.
+
+    `library` are the frames of libraries in which the error is raised, outermost first.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return None
+    if isinstance(error, ImportError) and error.name and (module := sys.modules.get(error.name)):
+        if call_sites.is_user_file(getattr(module, "__file__", None) or "<"):
+            return None
+        if error.name.partition(".")[0] == "pyspark":
+            why = f"PySpark {pyspark.__version__} does not have it"
+            imported = _NOT_IMPORTED.match(str(error))
+            what = f"'{imported[1]}'" if imported else "a name"
+            return Doubt(f"{what} of {error.name}", why, span)
+        why = f"the installed version of {error.name} does not have it: {error.msg}"
+        return Doubt(f"a name of module {error.name}", why, span)
+    name = str(library[-1].f_globals.get("__name__")).partition(".")[0] if library else ""
+    if name in ("", "pyspark", "py4j", "millstream", *sys.stdlib_module_names):
+        return None
+    message = (str(error).splitlines() or [""])[0]
+    is_about_name = isinstance(error, AttributeError | RuntimeError) and _OF_ANOTHER_VERSION.search(message)
+    if not isinstance(error, ImportError) and not is_about_name:
+        return None
+    return Doubt(f"a name of module {name}", f"the installed version of {name} refuses it: {message}", span)
+
+
+def list_caught_imports(file: str, name: str) -> list[tuple[str, int]]:
+    """Return the modules, with their lines, whose absence a `try` of a file catches and so leaves a name unset."""
+    try:
+        tree = parse_python(call_sites.read_python(file))
+    except (OSError, SyntaxError, ValueError):
+        return []
+    imports: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Try) or not node.handlers:
+            continue
+        inside = [part for each in node.body for part in ast.walk(each)]
+        if not {name, "*"} & set(_list_set_names(inside)):
+            continue
+        for part in inside:
+            if isinstance(part, ast.Import):
+                imports |= {alias.name.partition(".")[0]: part.lineno for alias in part.names}
+            elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
+                imports[part.module.partition(".")[0]] = part.lineno
+    return [(module, line) for module, line in imports.items() if not _is_installed(module)]
+
+
+def _list_set_names(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield the names that statements assign, define or import."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+
+
+def _is_installed(module: str) -> bool:
+    return module in sys.modules or importlib.util.find_spec(module) is not None
 
 
 class AbsentModuleFinder(MetaPathFinder, Loader):

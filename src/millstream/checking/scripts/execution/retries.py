@@ -25,6 +25,7 @@ from millstream.checking.scripts.execution.module_search import (
     AbsentModuleFinder,
     find_package_root,
     forget_absent_modules,
+    list_caught_imports,
     list_project_folders,
 )
 from millstream.checking.scripts.execution.notebook_utilities import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.execution.spark_version import SparkVersion
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import ScriptExecution
+    from millstream.diagnostics.finding import Span
 
 # Names that a notebook defines for its cells, and a script does not have.
 NOTEBOOK = ("dbutils", "display", "displayHTML", "notebookutils", "mssparkutils")
@@ -60,6 +62,8 @@ _GIVEN_BY_FABRIC = "__in_eventstream_"
 
 # What Python says of `from .module import name` in a script.
 _RELATIVE = "attempted relative import with no known parent package"
+
+_UNSET_NAME = re.compile(r"'(\w+)'")
 
 # What Python says of a function that its decorator should have called.
 _LACKS_ARGUMENTS = re.compile(r"(.+)\(\) missing \d+ required (?:positional|keyword-only) argument")
@@ -228,6 +232,8 @@ class Retries:
             self.assumed.learn([doubt.what for doubt in recording.decoded], error)
             if self.assumed.has_grown:
                 return True
+        if self._has_caught_imports(error, path):
+            return True
         missing = _missing(error, path, recording) or self._missing_name(error, path)
         if missing is not None and missing.what not in self.absent:
             steps = traceback.walk_tb(error.__traceback__)
@@ -240,6 +246,26 @@ class Retries:
             self.folder = path.resolve().parent
             return True
         return False
+
+    def _has_caught_imports(self, error: BaseException, path: Path) -> bool:
+        """Provide the modules whose absence the script has caught, if this leaves a name unset that it needs."""
+        name = _UNSET_NAME.search(str(error)) if isinstance(error, NameError) else None
+        if name is None:
+            return False
+        frame = list(traceback.walk_tb(error.__traceback__))[-1][0]
+        own = frame.f_code.co_filename
+        # Another cell of a notebook may have the import.
+        cells = sorted(map(str, Path(own).parent.glob("cell-*.py"))) if path.suffix == ".ipynb" else []
+        known = len(self.absent), len(self.roots)
+        for file in dict.fromkeys((own, *cells)):
+            for module, line in list_caught_imports(file, name[1]):
+                root = find_package_root(module, path)
+                if root is not None and str(root) not in (*self.searched_roots, *sys.path):
+                    self.roots += [] if str(root) in self.roots else [str(root)]
+                else:
+                    missing = _missing_module(module, call_sites.line_span(file, line))
+                    self.absent.setdefault(missing.what, missing)
+        return known != (len(self.absent), len(self.roots))
 
     def _missing_name(self, error: BaseException, path: Path) -> Doubt | None:
         """Return the name that a file or a notebook has from `from module import *` of a module that is not here."""
@@ -328,21 +354,23 @@ def _missing_variable(error: BaseException, path: Path) -> Doubt | None:
     return Doubt(f"{_VARIABLE}{error.args[0]}", "it is not set here", error_span(error, path), fix)
 
 
+def _missing_module(name: str, span: Span | None) -> Doubt:
+    is_removed = name.partition(".")[0] == "pyspark"
+    reason = (
+        f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
+        if is_removed
+        else "it is not installed here, so the code that uses it is not checked"
+    )
+    fix = (
+        "" if is_removed else "install it in the environment of Millstream, so that this code can be checked"
+    )
+    return Doubt(f"module {name}", reason, span, fix)
+
+
 def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | None:
     """Return the module or name whose absence ended the script."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        is_removed = error.name.partition(".")[0] == "pyspark"
-        reason = (
-            f"PySpark {pyspark.__version__} does not have it, so what the script does with it is not checked"
-            if is_removed
-            else "it is not installed here, so the code that uses it is not checked"
-        )
-        fix = (
-            ""
-            if is_removed
-            else "install it in the environment of Millstream, so that this code can be checked"
-        )
-        return Doubt(f"module {error.name}", reason, error_span(error, path), fix)
+        return _missing_module(error.name, error_span(error, path))
     if isinstance(error, NameError) and (
         error.name in (*NOTEBOOK, *_OF_SHELL) or str(error.name).startswith(_GIVEN_BY_FABRIC)
     ):

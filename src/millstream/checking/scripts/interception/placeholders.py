@@ -222,6 +222,8 @@ class Unknown:
         if name.startswith("_") and not _COLUMN.match(name):
             raise AttributeError(name)
         if name == "toPandas":
+            self._recording.has_emptied_sources = True
+            note_decision(self._doubt, sys._getframe(1))
             return lambda: pd.DataFrame()
         if name in ("groupBy", "groupby", "rollup", "cube", "groupingSets"):
             return lambda *args, **named: _Groups(self, ((name, args, named),))
