@@ -14,6 +14,13 @@ MOST_MODULES = 13
 # In two parts, so that this file does not hold what it looks for.
 MACHINE = re.compile("|".join(["/wo" + "rk/", "/ro" + "ot/", "/ho" + r"me/\w", "/Us" + r"ers/\w"]))
 
+# Attributes of PySpark that begin with an underscore and lead into the JVM or to its one session.
+PRIVATE = re.compile(
+    r"\._(?:jvm|jdf|jsc|jsq|jsparkSession|jwrite|gateway|instantiatedSession|active_spark_context)\b"
+)
+# The second puts a session in the place of all that PySpark knows, while a script is checked.
+MAY_USE_PRIVATE = ("src/millstream/spark/internals.py", "src/millstream/checking/scripts/runner.py")
+
 
 def layers(root: Path) -> set[str]:
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -92,6 +99,18 @@ def test_every_module_opens_with_a_sentence(root: Path) -> None:
     ]
 
     assert mute == []
+
+
+def test_one_module_uses_private_parts_of_pyspark(root: Path) -> None:
+    places = [
+        f"{path.relative_to(root)}:{number}"
+        for path in sorted((root / "src/millstream").rglob("*.py"))
+        if str(path.relative_to(root)) not in MAY_USE_PRIVATE
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if PRIVATE.search(line.partition("#")[0])
+    ]
+
+    assert places == []
 
 
 def test_no_tracked_file_names_a_path_of_one_machine(root: Path, tracked: list[Path]) -> None:

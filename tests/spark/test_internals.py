@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -19,17 +17,10 @@ from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-PACKAGE = Path(internals.__file__).parents[1]
-# Attributes of PySpark that begin with an underscore and lead into the JVM or to its one session.
-PRIVATE = re.compile(
-    r"\._(?:jvm|jdf|jsc|jsq|jsparkSession|jwrite|gateway|instantiatedSession|active_spark_context)\b"
-)
-# The second puts a session in the place of all that PySpark knows, while a script is checked.
-EXEMPT = ("spark/internals.py", "checking/scripts/runner.py")
 
 
 @pytest.fixture
@@ -46,18 +37,6 @@ def query(spark: SparkSession, checkpoint: Path) -> Iterator[StreamingQuery]:
     assert delivered.wait(120)
     yield started
     started.stop()
-
-
-def test_no_other_module_reaches_for_private_parts() -> None:
-    texts = [
-        f"{path.relative_to(PACKAGE)}:{number}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if not str(path.relative_to(PACKAGE)).startswith(EXEMPT)
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if PRIVATE.search(line.partition("#")[0])
-    ]
-
-    assert texts == []
 
 
 def test_classes_objects_and_collections_of_the_jvm(spark: SparkSession) -> None:

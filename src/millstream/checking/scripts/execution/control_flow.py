@@ -21,6 +21,7 @@ from millstream.checking.compat.error_parser import without_java_trace
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import as_if_with_rows, expected, note_decision
 from millstream.checking.scripts.interception.recording import Doubt
+from millstream.spark import internals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,7 +154,7 @@ def _needs_rows(error: BaseException, library: Sequence[FrameType]) -> bool:
 def _is_empty(table: DataFrame) -> bool:
     """Return whether a table has no rows; False if Spark cannot read it."""
     try:
-        return bool(table._jdf.isEmpty())
+        return bool(internals.java_frame(table).isEmpty())
     except (Py4JJavaError, PySparkException):
         return False
 
