@@ -22,6 +22,7 @@ import uuid
 import warnings
 from collections import Counter
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import cimpl
@@ -112,7 +113,7 @@ class ScriptSandbox:
         patches.set(signal, "pause", self._idle)
         patches.wrap(threading.Event, "wait", self._wait)
         patches.set(threading, "excepthook", lambda _args: None)
-        patches.set(atexit, "register", lambda function, *_args, **_kwargs: function)
+        patches.wrap(atexit, "register", self._register_exit)
         for owner, name in ((builtins, "open"), (io, "open"), (tarfile, "bltn_open")):
             patches.wrap(owner, name, self._open)
         patches.wrap(os, "open", self._os_open)
@@ -164,6 +165,16 @@ class ScriptSandbox:
             self._idle()
             return True
         return bool(original(event, timeout))
+
+    def _register_exit(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Leave out what would run after the check, but the compiled functions by which libraries end their own C.
+
+        Without Arrow's `ensure_s3_finalized` a process that has used its S3 dies by a signal when it ends.
+        """
+        is_of_library = not call_sites.is_user_file(sys._getframe(2).f_code.co_filename)
+        if is_of_library and not isinstance(function, FunctionType | MethodType | functools.partial | type):
+            return original(function, *args, **kwargs)
+        return function
 
     def _note_variable(self, original: Any, key: str, default: Any = None) -> Any:
         """Return an environment variable, and note one that is not set."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import sqlite3
@@ -202,6 +203,21 @@ def test_a_thread_of_the_script_starts_no_program_either(run: Run, folder: Path,
 
     assert not (folder / "made").exists()
     assert _children() == children
+
+
+def test_at_the_end_of_a_check_nothing_of_the_script_runs_but_a_library_ends_its_own_c(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[object] = []
+    monkeypatch.setattr(atexit, "register", lambda function, *args: kept.append((function, *args)))
+    library = "import atexit, os; atexit.register(os.getpid, 1); atexit.register(lambda: os.remove('kept'))"
+
+    run(
+        f"import atexit\natexit.register(os.remove, 'kept')\nfile = {os.path.__file__!r}\n"
+        f"exec(compile({library!r}, file, 'exec'))"
+    )
+
+    assert kept == [(os.getpid, 1)]
 
 
 def test_a_checked_script_that_leaves_at_once_ends_itself_alone(run: Run) -> None:
