@@ -20,7 +20,7 @@ WORKERS ?= $(shell awk '/^MemTotal/ { print ($$2 > 20000000) ? 4 : 3 }' /proc/me
 # Parts of `make lint`, side by side.
 LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format lint-page lint-prose lint-spelling
 
-.PHONY: help install check quick lint $(LINTS) page editor site wheel test page-packages jvm-archive test-all examples demo clean
+.PHONY: help install check quick lint $(LINTS) page editor site wheel test page-packages jars test-all examples demo clean
 .DEFAULT_GOAL := help
 
 help:  ## say what there is
@@ -79,15 +79,17 @@ wheel: site  ## build the wheel, with the site inside, and the sdist into dist/
 	$(BIN)/python -m build --sdist --wheel
 
 test: .venv/dev  ## every test, of sweeps a part; fetches the jars once
-	@$(MAKE) --no-print-directory --jobs=2 page-packages jvm-archive
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --inline-snapshot=disable
+	@$(MAKE) --no-print-directory --jobs=2 page-packages jars
+	@# The archive of classes is made beside the first tests, which start no JVM.
+	@{ $(BIN)/python -m millstream.spark.cds_training || echo "no class-data archive; each JVM starts the slower"; } & \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --inline-snapshot=disable \
+		&& status=0 || status=$$?; wait; exit $$status
 
 page-packages: .venv/dev
 	$(PACKAGES) page
 
-jvm-archive: .venv/dev
+jars: .venv/dev
 	$(BIN)/millstream jars fetch >/dev/null
-	$(BIN)/python -m millstream.spark.cds_training || echo "no class-data archive; each JVM starts the slower"
 
 test-all:  ## every test, and all of each sweep: what the last commit of a larger change must pass
 	@MILLSTREAM_SWEEP=all $(MAKE) --no-print-directory test

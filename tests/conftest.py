@@ -40,9 +40,11 @@ if "MILLSTREAM_EVENTS" not in os.environ:
     os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join((PLAIN_JVM, *INTERPRETED_JVM)))
 
 
-# Folders in the order in which their files are given to the workers: those first that wait or start processes of
-# their own, beside which others compute, and the many small files last, so that all workers end together.
+# Folders in the order in which their files are given to the workers: those first that start no JVM, beside which
+# `make test` creates the archive of classes for the others; then those that wait or start processes of their own,
+# beside which others compute; and the many small files last, so that all workers end together.
 ORDER = (
+    "unit", "meta", "pipeline", "cli",
     "proof", "acceptance", "cluster", "recovery", "examples", "conformance", "kafka", "devstack", "spark", "page",
 )  # fmt: skip
 
