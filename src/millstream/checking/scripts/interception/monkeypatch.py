@@ -31,6 +31,10 @@ class Patches:
         for owner, name, before in reversed(self._before):
             if before is _ABSENT:
                 delattr(owner, name)
+                if name == "__new__" and owner.__new__ is object.__new__:
+                    # A class that once had a `__new__` of its own is given no arguments by the one of `object`:
+                    # CPython does not restore the slot.
+                    owner.__new__ = _make_without_arguments
             else:
                 setattr(owner, name, before)
         self._before.clear()
@@ -59,6 +63,10 @@ class Patches:
             setattr(method, attribute, getattr(original, attribute, None))
         method.__name__ = name
         self.set(owner, name, method)
+
+
+def _make_without_arguments(cls: type, *_args: Any, **_kwargs: Any) -> Any:
+    return object.__new__(cls)
 
 
 def _by_position(

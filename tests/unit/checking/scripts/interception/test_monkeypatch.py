@@ -25,3 +25,17 @@ def test_a_replacement_is_called_as_the_original_is() -> None:
         assert Reader().table("t", 1) == Reader().table(tableName="t", version=1) == ("t", 1)  # type: ignore[comparison-overlap]
         with pytest.raises(TypeError, match="nme"):
             Reader().table(nme="t")  # type: ignore[call-arg]
+
+
+def test_objects_of_a_class_are_made_again_as_before() -> None:
+    class Topic:
+        def __init__(self, name: str, partitions: int = 1) -> None:
+            self.name, self.partitions = name, partitions
+
+    with Patches() as patches:
+        patches.set(Topic, "__new__", staticmethod(lambda *_args, **_kwargs: None))
+        assert Topic("clicks") is None
+
+    made = Topic("clicks", partitions=3)
+
+    assert (type(made), made.name, made.partitions) == (Topic, "clicks", 3)
