@@ -153,6 +153,9 @@ class Driver:
 
     def last_words(self) -> str:
         """Return the last reported reason of a failure, or the last line of the log that names an error."""
+        if self._process.poll() is not None:
+            # What it reported before it ended may not have been read yet.
+            self._reader.join(timeout=5)
         if self.troubles:
             return self.troubles[-1]
         try:
