@@ -80,9 +80,9 @@ wheel: site  ## build the wheel, with the site inside, and the sdist into dist/
 
 test: .venv/dev  ## every test, of sweeps a part; fetches the jars once
 	@$(MAKE) --no-print-directory --jobs=2 page-packages jars
-	@# The archive of classes is made beside the first tests, which start no JVM.
+	@# The archive of classes is made beside the first tests, which start no JVM, and before the others: so `nice`.
 	@{ $(BIN)/python -m millstream.spark.cds_training || echo "no class-data archive; each JVM starts the slower"; } & \
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --inline-snapshot=disable \
+	nice -n 10 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --inline-snapshot=disable \
 		&& status=0 || status=$$?; wait; exit $$status
 
 page-packages: .venv/dev
