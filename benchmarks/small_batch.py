@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Endpoints
 
 # Of 240 records, as the example's traffic has them.
-SHARES = {"clicks": 0.73, "cart_events": 0.19, "purchases": 0.08}
+SHARES = {"clicks": 0.802, "cart_events": 0.164, "purchases": 0.034}
 _NUMBER = re.compile(r"[-#: ]*\d.*")
 
 
