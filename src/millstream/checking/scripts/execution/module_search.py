@@ -22,7 +22,7 @@ from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.local_files import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import FrameType
 
 # Files at the root of a project.
@@ -94,32 +94,52 @@ def _list_places_elsewhere(folder: Path) -> Iterator[Path]:
 
 
 def _is_package(folder: Path) -> bool:
-    if not folder.is_dir() or (folder / "__init__.py").is_file():
-        return folder.is_dir()
+    if not folder.is_dir():
+        return False
     uses_library = any(_uses_library(file, folder.name) for file in folder.glob("*.py"))
     return not uses_library and any(folder.glob("**/*.py"))
 
 
 def _uses_library(file: Path, name: str) -> bool:
-    """Return whether a file imports a module of this name, or a part of it that its own folder does not have."""
-    try:
-        tree = parse_python(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    """Return whether a file imports a module of this name, or a part of it that its own folder does not have.
+
+    Files of a package may import the package itself, and the names that its `__init__.py` sets.
+    """
+    tree = _parse(file)
+    if tree is None:
         return False
     folder = file.parent if file.parent.name == name else file.parent / name
+    package_file = _parse(folder / "__init__.py") if folder == file.parent else None
+    own_names = set() if package_file is None else {*_list_set_names(ast.walk(package_file))}
+    if {"*", "__getattr__"} & own_names:
+        return False
     modules: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
+        elif (
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and package_file is not None
+        ):
+            modules += [f"{name}.{node.attr}"] if node.value.id == name and node.attr[:2] != "__" else []
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             is_whole = node.module == name
             modules += [f"{name}.{alias.name}" for alias in node.names] if is_whole else [node.module]
     for module in modules:
         package, _, rest = module.partition(".")
-        part = folder / rest.partition(".")[0]
-        if package == name and not (rest and (part.is_dir() or part.with_suffix(".py").is_file())):
+        first = rest.partition(".")[0]
+        part = folder / first
+        is_own = part.is_dir() or part.with_suffix(".py").is_file() if rest else package_file is not None
+        if package == name and not is_own and first not in own_names:
             return True
     return False
+
+
+def _parse(file: Path) -> ast.Module | None:
+    """Return the code of a file, or None if it cannot be read."""
+    try:
+        return parse_python(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
 
 
 def find_other_version(error: BaseException, library: Sequence[FrameType], span: Any) -> Doubt | None:
@@ -170,7 +190,7 @@ def list_caught_imports(file: str, name: str) -> list[tuple[str, int]]:
     return [(module, line) for module, line in imports.items() if not _is_installed(module)]
 
 
-def _list_set_names(nodes: Sequence[ast.AST]) -> Iterator[str]:
+def _list_set_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the names that statements assign, define or import."""
     for node in nodes:
         match node:

@@ -88,6 +88,40 @@ def test_modules_that_import_each_other_are_found(project: Path, file: str, impo
     assert find_package_root("minio", project / "jobs" / "daily" / "run.py") == project
 
 
+@pytest.mark.parametrize(
+    "imports",
+    ["from minio import Minio", "import minio.error", "import minio\n\nstore = minio.Minio('lake:9000')"],
+)
+def test_a_package_that_uses_a_library_of_its_own_name_is_not_that_library(
+    project: Path, imports: str
+) -> None:
+    (project / "minio").mkdir()
+    (project / "minio" / "__init__.py").write_text("BUCKET = 'lake'\n", encoding="utf-8")
+    (project / "minio" / "upload.py").write_text(f"{imports}\n", encoding="utf-8")
+
+    assert find_package_root("minio", project / "jobs" / "daily" / "run.py") is None
+
+
+@pytest.mark.parametrize(
+    ("package", "imports"),
+    [
+        ("BUCKET = 'lake'", "from minio import BUCKET, upload"),
+        ("BUCKET = 'lake'", "import minio\n\nprint(minio.BUCKET, minio.upload, minio.__file__)"),
+        ("from minio.client import Minio", "from minio import Minio"),
+        ("from minio.client import *", "from minio import Minio"),
+        ("def __getattr__(name): return name", "from minio import Minio"),
+        ("", "import minio\n\nimport minio.upload"),
+    ],
+)
+def test_a_package_whose_files_import_it_is_found(project: Path, package: str, imports: str) -> None:
+    (project / "minio").mkdir()
+    (project / "minio" / "__init__.py").write_text(f"{package}\n", encoding="utf-8")
+    (project / "minio" / "client.py").touch()
+    (project / "minio" / "upload.py").write_text(f"{imports}\n", encoding="utf-8")
+
+    assert find_package_root("minio", project / "jobs" / "daily" / "run.py") == project
+
+
 def test_the_repository_of_a_script_is_above_the_folder_of_its_requirements(tmp_path: Path) -> None:
     (tmp_path / "spark" / "jobs").mkdir(parents=True)
     (tmp_path / "spark" / "requirements.txt").touch()
