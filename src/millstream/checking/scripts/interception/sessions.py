@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _IGNORED_SETTINGS = (
     "spark.sql.extensions",
     "spark.sql.catalog",
+    "spark.sql.defaultCatalog",
     "spark.sql.warehouse",
     "spark.sql.hive",
     "spark.sql.ui",
