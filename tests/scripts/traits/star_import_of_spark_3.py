@@ -1,19 +1,21 @@
 # judged: 1 of 1
-# Under Spark 3, `import *` also imports the functions whose names are in camel case. A batch uses one of them too.
+# Under Spark 3, `import *` also imports the functions whose names are in camel case, and what the module imports for
+# itself. A batch uses some of them too.
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import *  # noqa: F403
-from pyspark.sql.functions import DataFrame
 
 spark = (
     SparkSession.builder.appName("ships")
     .config("spark.jars.packages", "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1")
     .getOrCreate()
 )
-courses = spark.readStream.schema("ship STRING, course DOUBLE").json("/landing/courses")
+schema = StructType().add("ship", StringType()).add("course", "double")  # noqa: F405
+courses = spark.readStream.schema(schema).json("/landing/courses")
 
 
-def store(batch: DataFrame, batch_id):
-    ships = batch.agg(countDistinct("ship").alias("ships"))  # noqa: F405
+def store(batch: DataFrame, batch_id: Optional[int]):  # noqa: F405
+    limit = float(np.sqrt(100))  # noqa: F405
+    ships = batch.where(col("degrees") < limit).agg(countDistinct("ship").alias("ships"))  # noqa: F405
     ships.write.mode("overwrite").parquet(f"/lake/ships/batch={batch_id}")
 
 

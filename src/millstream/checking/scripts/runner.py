@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import utils as error_utils
 from pyspark.errors.exceptions import captured
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 
 from millstream.analysis.python.parsing import parse_python
-from millstream.checking.compat.star_imports import list_classes_of_spark_3, list_exports_of_spark_3
+from millstream.checking.compat import star_imports
 from millstream.checking.query_plan import dataframe_calls
 from millstream.checking.scripts.execution import argument_parsers, control_flow, jvm_access
 from millstream.checking.scripts.execution.broken_cells import compile_part
@@ -159,9 +159,7 @@ def _run_once(
         if version is not None and not version.has_ansi_mode:
             inside.session.conf.set(ANSI, "false")
             recording.conf[ANSI] = "false"
-            patches.set(functions, "__all__", list_exports_of_spark_3())
-            for name, value in list_classes_of_spark_3().items():
-                patches.set(functions, name, value)
+            star_imports.restore_names(patches)
         script_run.spark_version = version
         if retries.has_ambiguous_window:
             inside.session.conf.set(_AMBIGUITY, "false")

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark import pipelines
 from pyspark.errors import PySparkException
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
-from pyspark.sql import functions
 
-from millstream.checking.compat.star_imports import list_exports_of_spark_3
+from millstream.checking.compat import star_imports
 from millstream.checking.scripts.declarative.dlt_module import build_dlt_module, install_extensions
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
 from millstream.checking.scripts.declarative.project_spec import read_project_spec
@@ -161,7 +160,7 @@ def _check_once(
             install_extensions(graph, patches)
             if project.is_for_databricks or spec.suffix not in (".yml", ".yaml"):
                 # Files without a spec of Spark are for Databricks, whose version of Spark is not known.
-                patches.set(functions, "__all__", list_exports_of_spark_3())
+                star_imports.restore_names(patches)
             for key, value in project.configuration.items():
                 inside.session.conf.set(key, value)
             installed = importlib.util.find_spec("dlt")
